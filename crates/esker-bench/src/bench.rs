@@ -1,0 +1,286 @@
+//! `esker bench`: the command line, the engines in turn, the outputs, the exit code.
+
+use crate::engine::EngineKind;
+use crate::flags::config::Config;
+use crate::flags::table::push_wrapped;
+use crate::flags::{Given, table};
+use crate::host;
+use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::output::{Files, say, text};
+use crate::progress::Display;
+use crate::record::{Host, Record, Run};
+use crate::run::{Outcome, Runner, Setup};
+use crate::values::ValuePool;
+use crate::workload::{self, BENCHMARKS};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+/// Everything went well.
+pub const EXIT_OK: i32 = 0;
+/// A benchmark or an engine failed, or a benchmark's name is unknown.
+pub const EXIT_FAILED: i32 = 1;
+/// The command line is wrong.
+pub const EXIT_USAGE: i32 = 2;
+
+/// Runs `esker bench` with the arguments after that word and returns the exit code of the process.
+pub fn bench_main(args: &[String]) -> i32 {
+    let kinds = crate::all_kinds();
+    bench_with(args, &kinds, &mut std::io::stdout(), Display::detect(), Interrupt::from_signals)
+}
+
+/// The same with everything it depends on passed in. `interrupt` is called once, when the run begins.
+pub fn bench_with(
+    args: &[String],
+    kinds: &[EngineKind],
+    out: &mut dyn Write,
+    display: Display,
+    interrupt: impl FnOnce() -> Interrupt,
+) -> i32 {
+    let given = match Given::parse(args) {
+        Ok(given) => given,
+        Err(problem) => return usage(&problem),
+    };
+    if given.boolean("help") {
+        say(out, &help());
+        return EXIT_OK;
+    }
+    let config = match Config::new(&given) {
+        Ok(config) => config,
+        Err(problem) => return usage(&problem),
+    };
+    if given.boolean("list") {
+        say(out, &list(kinds, &config));
+        return EXIT_OK;
+    }
+    for warning in &given.warnings {
+        eprintln!("{warning}");
+    }
+    let mut bench = match Bench::new(config, kinds, out, display, interrupt()) {
+        Ok(bench) => bench,
+        Err(problem) => return failed(&problem),
+    };
+    let begin = Instant::now();
+    bench.run();
+    eprintln!("total: {:.3} s", begin.elapsed().as_secs_f64());
+    bench.finish()
+}
+
+fn usage(problem: &str) -> i32 {
+    eprintln!("esker bench: {problem}");
+    EXIT_USAGE
+}
+
+fn failed(problem: &str) -> i32 {
+    eprintln!("esker bench: {problem}");
+    EXIT_FAILED
+}
+
+struct Bench<'a> {
+    config: Config,
+    kinds: &'a [EngineKind],
+    out: &'a mut dyn Write,
+    display: Display,
+    interrupt: Interrupt,
+    pool: ValuePool,
+    host: Host,
+    files: Files,
+    records: Vec<Record>,
+    problem: bool,
+    interrupted: bool,
+    /// Engines that failed or are not here: later repetitions leave them out.
+    given_up: BTreeSet<String>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        config: Config,
+        kinds: &'a [EngineKind],
+        out: &'a mut dyn Write,
+        display: Display,
+        interrupt: Interrupt,
+    ) -> Result<Bench<'a>, String> {
+        let files = Files::create(config.json.as_deref(), config.csv.as_deref())?;
+        if let Some(path) = &config.html {
+            check_writable(path)?;
+        }
+        let display = if config.quiet { Display::Hidden } else { display };
+        Ok(Bench {
+            pool: ValuePool::new(config.compression_ratio),
+            host: host::describe(&config.db),
+            given_up: BTreeSet::new(),
+            records: Vec::new(),
+            problem: false,
+            interrupted: false,
+            config,
+            kinds,
+            out,
+            display,
+            interrupt,
+            files,
+        })
+    }
+
+    fn run(&mut self) {
+        eprintln!("Esker:      {}", self.host.esker_build);
+        eprintln!("Date:       {}", self.host.date);
+        eprintln!("CPU:        {} * {}", self.host.cores, self.host.cpu);
+        for name in self.config.benchmarks.clone() {
+            if workload::find(&name).is_none() {
+                self.problem = true;
+                let hint = workload::nearest(&name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                eprintln!("unknown benchmark '{name}'{hint}");
+            }
+        }
+        for repetition in 1..=self.config.repeat {
+            for name in self.config.engines.clone() {
+                if self.interrupt.is_requested() {
+                    self.interrupted = true;
+                    return;
+                }
+                if !self.given_up.contains(&name) {
+                    self.run_engine(&name, repetition);
+                }
+            }
+        }
+    }
+
+    fn complain(&mut self, engine: &str, problem: &str) {
+        eprintln!("{engine}: {problem}");
+        self.problem = true;
+        self.given_up.insert(engine.to_string());
+    }
+
+    fn run_engine(&mut self, name: &str, repetition: u32) {
+        let kinds = self.kinds;
+        let Some(kind) = kinds.iter().find(|kind| kind.name == name) else {
+            return self.complain(name, "this build does not have the engine");
+        };
+        if let Err(error) = (kind.probe)(self.config.libraries.get(name).map(|path| path.as_path())) {
+            if self.config.engines_named {
+                return self.complain(name, &error.to_string());
+            }
+            eprintln!("{name}: left out: {error}");
+            self.given_up.insert(name.to_string());
+            return;
+        }
+        let config = self.config.clone();
+        let (pool, host, interrupt) = (self.pool.clone(), self.host.clone(), self.interrupt.clone());
+        let display = self.display;
+        let setup =
+            Setup { config: &config, kind, pool: &pool, host: &host, interrupt: &interrupt, display, repetition };
+        let mut runner = match Runner::open(setup) {
+            Ok(runner) => runner,
+            Err(problem) => return self.complain(name, &problem),
+        };
+        self.print_header(&runner, name);
+        for benchmark in config.benchmarks.iter().filter_map(|name| workload::find(name)) {
+            if !self.take(runner.run(benchmark), name, benchmark.name) {
+                break;
+            }
+        }
+        if let Err(problem) = runner.close() {
+            self.complain(name, &format!("closing: {problem}"));
+        }
+    }
+
+    fn print_header(&mut self, runner: &Runner<'_>, name: &str) {
+        let version = runner.version();
+        // One engine alone prints exactly what db_bench prints.
+        if self.config.engines.len() > 1 || self.config.repeat > 1 {
+            say(self.out, &format!("Engine:     {name} {version}"));
+        }
+        eprintln!("Engine:     {name} {version}");
+        for (setting, value) in runner.settings() {
+            eprintln!("            {setting} = {value}");
+        }
+        say(self.out, &text::header(&self.config));
+    }
+
+    /// Takes the outcome of one benchmark; whether the engine goes on.
+    fn take(&mut self, outcome: Outcome, engine: &str, benchmark: &str) -> bool {
+        match outcome {
+            Outcome::Text(text) => say(self.out, &format!("\n{text}")),
+            Outcome::Row(record) => {
+                say(self.out, &text::row(&record));
+                let details = text::details(&record, &self.config);
+                if !details.is_empty() {
+                    say(self.out, &details);
+                }
+                if let Err(problem) = self.files.row(&record) {
+                    eprintln!("esker bench: {problem}");
+                    self.problem = true;
+                }
+                self.records.push(*record);
+            }
+            Outcome::Interrupted(ops) => {
+                eprintln!("{benchmark}: interrupted after {ops} operations; it makes no row");
+                self.interrupted = true;
+                return false;
+            }
+            Outcome::Failed(problem) => {
+                self.complain(engine, &format!("{benchmark}: {problem}"));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn finish(self) -> i32 {
+        let mut problem = self.problem;
+        if let Some(path) = &self.config.html {
+            let run = Run { title: "esker bench".into(), host: self.host, records: self.records };
+            if let Err(error) = crate::report::write_html(&run, path) {
+                eprintln!("esker bench: cannot write {}: {error}", path.display());
+                problem = true;
+            }
+        }
+        match (self.interrupted, problem) {
+            (true, _) => EXIT_INTERRUPTED,
+            (false, true) => EXIT_FAILED,
+            (false, false) => EXIT_OK,
+        }
+    }
+}
+
+/// Whether a file that is written at the end can be written at all: better to learn that at the start.
+pub fn check_writable(path: &Path) -> Result<(), String> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+fn help() -> String {
+    let mut text = String::from(
+        "Measures Esker and other key-value engines with the benchmarks of db_bench.\n\n\
+         Usage: esker bench [--name=value ...]\n\n\
+         Examples:\n\
+         \x20 esker bench --benchmarks=fillrandom,readrandom --num=1000000\n\
+         \x20 esker bench --engine=esker,sqlite,lmdb --benchmarks=fillseq,readseq --html=report.html\n\
+         \x20 esker bench --engine=all --benchmarks=fillrandom,readrandom --repeat=3 --json=rows.jsonl\n\
+         \x20 esker bench --benchmarks=updaterandom,mergerandom --merge_operator=uint64add --value_size=8 --threads=2\n\
+         \x20 esker bench --engine=rocksdb --lib rocksdb=/opt/librocksdbjni.so --benchmarks=fillrandom\n\
+         \x20 esker bench --list\n\n\
+         Every engine works in a sub-directory of --db named after it. A directory that is not empty and was not made by\n\
+         this program is never touched. The database is emptied at the start of each repetition unless --use_existing_db is given.\n\n\
+         Exit codes: 0 all went well; 1 a benchmark or engine failed, or a benchmark is unknown; 2 wrong command line;\n\
+         130 interrupted (finished rows are kept).\n",
+    );
+    text.push_str(&table::help());
+    text
+}
+
+fn list(kinds: &[EngineKind], config: &Config) -> String {
+    let mut text = String::from("Engines:\n");
+    for kind in kinds {
+        let library = config.libraries.get(kind.name).map(|path| path.as_path());
+        let state = (kind.probe)(library).unwrap_or_else(|error| format!("not available: {error}"));
+        push_wrapped(&mut text, kind.name, &state);
+    }
+    text.push_str("\nBenchmarks (* starts with an empty database):\n");
+    for benchmark in BENCHMARKS.iter().filter(|benchmark| !benchmark.meaning.is_empty()) {
+        let name = format!("{}{}", benchmark.name, if benchmark.fresh { " *" } else { "" });
+        push_wrapped(&mut text, &name, benchmark.meaning);
+    }
+    text.trim_end().to_string()
+}

@@ -1,0 +1,353 @@
+//! fjall.
+//!
+//! Settings: `EngineOptions` map one to one; what is not asked for keeps fjall's default (filters of 10 bits a key
+//! and better on the upper levels, a cache of 32 MiB). Class `OperatingSystem` is fjall's own default: every write
+//! flushes its journal buffer to the system. `Device`: `SyncData` (fdatasync) after the write. `disable_wal` leaves
+//! the journal buffer to fill up (`manual_journal_persist`), the nearest that fjall has. The compression of LZ class
+//! is LZ4. Merge is get and insert under a lock striped by key.
+
+use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
+use super::settings::{Settings, make_directory, number, wait_until_quiet};
+use super::{
+    Capabilities, Compression, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
+    Result, Session, WriteMode,
+};
+use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{
+    CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey,
+    UserValue,
+};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const NAME: &str = "fjall";
+
+/// The registry row of fjall.
+pub fn kind() -> EngineKind {
+    EngineKind { name: NAME, open, probe }
+}
+
+fn probe(_library: Option<&Path>) -> Result<String> {
+    Ok(version())
+}
+
+fn version() -> String {
+    "3.1 (crate)".to_string()
+}
+
+fn failed(error: fjall::Error) -> EngineError {
+    EngineError(format!("{NAME}: {error}"))
+}
+
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+    let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
+    make_directory(NAME, directory)?;
+    let workers: Option<usize> = number(options, "max_background_jobs")?.filter(|jobs| *jobs > 0);
+    let mut builder = Database::builder(directory).manual_journal_persist(options.disable_wal);
+    if let Some(bytes) = options.cache_bytes {
+        builder = builder.cache_size(bytes);
+    }
+    if let Some(workers) = workers {
+        builder = builder.worker_threads(workers);
+    }
+    if options.open_files > 0 {
+        builder = builder.max_cached_files(Some(usize::try_from(options.open_files).unwrap_or(usize::MAX).max(10)));
+    }
+    let database = builder.open().map_err(failed)?;
+    let keyspace = database.keyspace("test", || keyspace_options(options)).map_err(failed)?;
+    let settings = settings(options, operator, &database, workers);
+    Ok(Box::new(Fjall {
+        database,
+        keyspace,
+        directory: directory.to_path_buf(),
+        operator,
+        locks: KeyLocks::default(),
+        manual_persist: options.disable_wal,
+        settings,
+    }))
+}
+
+fn keyspace_options(options: &EngineOptions) -> KeyspaceCreateOptions {
+    let compression = match options.compression {
+        Compression::None => CompressionPolicy::disabled(),
+        Compression::Lz => CompressionPolicy::all(CompressionType::Lz4),
+    };
+    let block = u32::try_from(options.block_bytes).unwrap_or(1 << 20).clamp(1024, 1 << 20);
+    let created = KeyspaceCreateOptions::default()
+        .manual_journal_persist(options.disable_wal)
+        .max_memtable_size(options.write_buffer_bytes)
+        .data_block_size_policy(BlockSizePolicy::all(block))
+        .data_block_compression_policy(compression);
+    match options.bloom_bits {
+        None => created,
+        Some(bits) if bits <= 0 => created.filter_policy(FilterPolicy::disabled()),
+        Some(bits) => {
+            let bloom = BloomConstructionPolicy::BitsPerKey(bits as f32);
+            created.filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bloom)))
+        }
+    }
+}
+
+fn settings(
+    options: &EngineOptions,
+    operator: Option<MergeOperator>,
+    database: &Database,
+    workers: Option<usize>,
+) -> Settings {
+    let (durability, how) = match (options.disable_wal, options.sync) {
+        (true, _) => (Durability::Process, "journal buffer flushed when full (manual_journal_persist)"),
+        (false, true) => (Durability::Device, "PersistMode::SyncData (fdatasync) after every write"),
+        (false, false) => (Durability::OperatingSystem, "PersistMode::Buffer: journal handed to write(2)"),
+    };
+    let compression = if options.compression == Compression::Lz { "lz4" } else { "none" };
+    let memory = format!("{} memtable + {} cache", options.write_buffer_bytes, database.cache_capacity());
+    let mut settings = Settings::new(durability, how, memory, compression);
+    settings.add("max_memtable_size", options.write_buffer_bytes);
+    settings.add("cache_size", database.cache_capacity());
+    settings.add("data_block_size", options.block_bytes.clamp(1024, 1 << 20));
+    settings.add("bloom_bits", options.bloom_bits.map_or("default".to_string(), |bits| bits.max(0).to_string()));
+    settings.add("worker_threads", workers.map_or("default".to_string(), |w| w.to_string()));
+    settings
+        .add("merge", operator.map_or("none".to_string(), |o| format!("{} by get + insert under a lock", o.name())));
+    settings
+}
+
+struct Fjall {
+    database: Database,
+    keyspace: Keyspace,
+    directory: PathBuf,
+    operator: Option<MergeOperator>,
+    locks: KeyLocks,
+    manual_persist: bool,
+    settings: Settings,
+}
+
+impl Fjall {
+    fn settle(&self, mode: WriteMode) -> Result<()> {
+        if mode.sync { self.database.persist(PersistMode::SyncData).map_err(failed) } else { Ok(()) }
+    }
+
+    fn lookup(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let Some(found) = self.keyspace.get(key).map_err(failed)? else { return Ok(false) };
+        value.clear();
+        value.extend_from_slice(&found);
+        Ok(true)
+    }
+}
+
+impl Engine for Fjall {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        version()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            merge: false,
+            batch: true,
+            reverse: true,
+            disable_wal: false,
+            compact: true,
+            compression: true,
+            concurrent_writers: true,
+        }
+    }
+
+    fn effective_settings(&self) -> Vec<(String, String)> {
+        self.settings.list()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(FjallSession { engine: self, scratch: Vec::new() }))
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
+        self.keyspace.major_compact().map_err(failed)
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        const LONGEST: Duration = Duration::from_secs(600);
+        let start = Instant::now();
+        loop {
+            while self.database.outstanding_flushes() > 0 || self.database.active_compactions() > 0 {
+                if start.elapsed() > LONGEST {
+                    return Err(EngineError(format!("{NAME}: background work did not end")));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            // Work that has not begun yet shows in neither figure.
+            wait_until_quiet(&self.directory);
+            if self.database.outstanding_flushes() == 0 && self.database.active_compactions() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        (name == "stats").then(|| {
+            format!(
+                "tables {} l0_tables {} journals {} disk_space {} compactions {}",
+                self.keyspace.table_count(),
+                self.keyspace.l0_table_count(),
+                self.database.journal_count(),
+                self.keyspace.disk_space(),
+                self.database.compactions_completed()
+            )
+        })
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        // Closing happens when the last handle goes, and reports nothing; this reports what would be lost.
+        self.database.persist(PersistMode::Buffer).map_err(failed)
+    }
+}
+
+struct FjallSession<'e> {
+    engine: &'e Fjall,
+    scratch: Vec<u8>,
+}
+
+impl Session for FjallSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
+        self.engine.keyspace.insert(key, value).map_err(failed)?;
+        self.engine.settle(mode)
+    }
+
+    fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
+        self.engine.keyspace.remove(key).map_err(failed)?;
+        self.engine.settle(mode)
+    }
+
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
+        let engine = self.engine;
+        let mut writes = fjall::OwnedWriteBatch::with_capacity(engine.database.clone(), batch.len());
+        if mode.sync {
+            writes = writes.durability(Some(PersistMode::SyncData));
+        } else if !engine.manual_persist {
+            writes = writes.durability(Some(PersistMode::Buffer));
+        }
+        if !has_merge(batch) {
+            for operation in batch {
+                match *operation {
+                    Operation::Put(key, value) => writes.insert(&engine.keyspace, key, value),
+                    Operation::Delete(key) => writes.remove(&engine.keyspace, key),
+                    Operation::Merge(..) => return Err(no_operator(NAME)),
+                }
+            }
+            return writes.commit().map_err(failed);
+        }
+        let _locks = engine.locks.lock_merges(batch);
+        for operation in resolve(engine.operator, NAME, batch, |key, value| engine.lookup(key, value))? {
+            match operation.value {
+                Some(value) => writes.insert(&engine.keyspace, operation.key, &value[..]),
+                None => writes.remove(&engine.keyspace, operation.key),
+            }
+        }
+        writes.commit().map_err(failed)
+    }
+
+    fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
+        let operator = self.engine.operator.ok_or_else(|| no_operator(NAME))?;
+        let _lock = self.engine.locks.lock(key);
+        let found = self.engine.lookup(key, &mut self.scratch)?;
+        operator.apply(&mut self.scratch, found, operand)?;
+        self.engine.keyspace.insert(key, self.scratch.as_slice()).map_err(failed)?;
+        self.engine.settle(mode)
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.engine.lookup(key, value)
+    }
+
+    fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
+        Ok(Box::new(FjallIteration {
+            snapshot: self.engine.database.snapshot(),
+            keyspace: &self.engine.keyspace,
+            range: None,
+            current: None,
+        }))
+    }
+}
+
+/// A range of a snapshot, the direction it is walked in, and the entry at the position: reference-counted, not copied.
+struct FjallIteration<'s> {
+    snapshot: Snapshot,
+    keyspace: &'s Keyspace,
+    range: Option<(Iter, Direction)>,
+    current: Option<(UserKey, UserValue)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+impl FjallIteration<'_> {
+    fn start(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Result<bool> {
+        self.range = Some((self.snapshot.range::<&[u8], _>(self.keyspace, bounds), direction));
+        self.step()
+    }
+
+    fn step(&mut self) -> Result<bool> {
+        let entry = match &mut self.range {
+            None => None,
+            Some((range, Direction::Forward)) => range.next(),
+            Some((range, Direction::Backward)) => range.next_back(),
+        };
+        self.current = entry.map(fjall::Guard::into_inner).transpose().map_err(failed)?;
+        if self.current.is_none() {
+            self.range = None;
+        }
+        Ok(self.current.is_some())
+    }
+
+    fn walk(&mut self, wanted: Direction) -> Result<bool> {
+        match &self.range {
+            Some((_, direction)) if *direction != wanted => {
+                let here = self.key().to_vec();
+                let bounds = match wanted {
+                    Direction::Forward => (Bound::Excluded(here.as_slice()), Bound::Unbounded),
+                    Direction::Backward => (Bound::Unbounded, Bound::Excluded(here.as_slice())),
+                };
+                self.start(bounds, wanted)
+            }
+            _ => self.step(),
+        }
+    }
+}
+
+impl Iteration for FjallIteration<'_> {
+    fn seek_to_first(&mut self) -> Result<bool> {
+        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Forward)
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Backward)
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.start((Bound::Included(key), Bound::Unbounded), Direction::Forward)
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.walk(Direction::Forward)
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        self.walk(Direction::Backward)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |(key, _)| key)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |(_, value)| value)
+    }
+}

@@ -1,0 +1,232 @@
+//! Merge for engines that have none of their own: the read-modify-write that their users would write, and the locks
+//! it needs.
+
+use super::{EngineError, Operation, Result};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The operators that every engine here offers, by the names RocksDB gave them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeOperator {
+    /// Adds 8-byte little-endian counters, wrapping.
+    UInt64Add,
+    /// The operand replaces the value.
+    Put,
+    /// The greater of the two, in byte order.
+    Max,
+    /// Appends the operand after a comma.
+    StringAppend,
+}
+
+impl MergeOperator {
+    /// The operator called `name`, if `name` is given.
+    pub fn from_option(name: Option<&str>) -> Result<Option<MergeOperator>> {
+        match name {
+            None | Some("") => Ok(None),
+            Some("uint64add") => Ok(Some(MergeOperator::UInt64Add)),
+            Some("put") => Ok(Some(MergeOperator::Put)),
+            Some("max") => Ok(Some(MergeOperator::Max)),
+            Some("stringappend") => Ok(Some(MergeOperator::StringAppend)),
+            Some(other) => Err(EngineError(format!(
+                "unknown merge operator `{other}`: known are uint64add, put, max and stringappend"
+            ))),
+        }
+    }
+
+    /// The operator's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            MergeOperator::UInt64Add => "uint64add",
+            MergeOperator::Put => "put",
+            MergeOperator::Max => "max",
+            MergeOperator::StringAppend => "stringappend",
+        }
+    }
+
+    /// Replaces `value` by the result of merging `operand` into it; `found` says whether `value` holds an existing
+    /// value.
+    pub fn apply(self, value: &mut Vec<u8>, found: bool, operand: &[u8]) -> Result<()> {
+        if !found {
+            value.clear();
+        }
+        match self {
+            MergeOperator::UInt64Add => {
+                let sum = counter(operand)?.wrapping_add(if found { counter(value)? } else { 0 });
+                value.clear();
+                value.extend_from_slice(&sum.to_le_bytes());
+            }
+            MergeOperator::Put => replace(value, operand),
+            MergeOperator::Max => {
+                if !found || value.as_slice() < operand {
+                    replace(value, operand);
+                }
+            }
+            MergeOperator::StringAppend => {
+                if found {
+                    value.push(b',');
+                }
+                value.extend_from_slice(operand);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error of a merge on a database that was opened without an operator.
+pub fn no_operator(engine: &str) -> EngineError {
+    EngineError(format!("{engine}: opened without a merge operator"))
+}
+
+fn counter(bytes: &[u8]) -> Result<u64> {
+    let bytes: [u8; 8] = bytes
+        .try_into()
+        .map_err(|_| EngineError(format!("uint64add: a counter has 8 bytes, this value has {}", bytes.len())))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn replace(value: &mut Vec<u8>, operand: &[u8]) {
+    value.clear();
+    value.extend_from_slice(operand);
+}
+
+/// A batch operation without merges: the new value of a key, or `None` for a removal.
+pub struct Resolved<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Its new value.
+    pub value: Option<Cow<'a, [u8]>>,
+}
+
+/// Whether a batch holds a merge.
+pub fn has_merge(batch: &[Operation<'_>]) -> bool {
+    batch.iter().any(|operation| matches!(operation, Operation::Merge(..)))
+}
+
+/// Turns every merge of a batch into a put. `get` reads the database; what an earlier operation of the batch did to a
+/// key is seen.
+pub fn resolve<'a>(
+    operator: Option<MergeOperator>,
+    engine: &str,
+    batch: &[Operation<'a>],
+    mut get: impl FnMut(&[u8], &mut Vec<u8>) -> Result<bool>,
+) -> Result<Vec<Resolved<'a>>> {
+    let mut latest: HashMap<&[u8], Option<Vec<u8>>> = HashMap::new();
+    let mut resolved = Vec::with_capacity(batch.len());
+    for operation in batch {
+        let (key, value) = match *operation {
+            Operation::Put(key, value) => {
+                latest.insert(key, Some(value.to_vec()));
+                (key, Some(Cow::Borrowed(value)))
+            }
+            Operation::Delete(key) => {
+                latest.insert(key, None);
+                (key, None)
+            }
+            Operation::Merge(key, operand) => {
+                let operator = operator.ok_or_else(|| no_operator(engine))?;
+                let mut value = Vec::new();
+                let found = match latest.get(key) {
+                    Some(Some(earlier)) => {
+                        value.extend_from_slice(earlier);
+                        true
+                    }
+                    Some(None) => false,
+                    None => get(key, &mut value)?,
+                };
+                operator.apply(&mut value, found, operand)?;
+                latest.insert(key, Some(value.clone()));
+                (key, Some(Cow::Owned(value)))
+            }
+        };
+        resolved.push(Resolved { key, value });
+    }
+    Ok(resolved)
+}
+
+/// Locks striped by key, for engines without transactions. They keep merges apart from each other, not from plain
+/// puts: that is what a program has that counts with such an engine.
+pub struct KeyLocks {
+    stripes: Vec<Mutex<()>>,
+    hasher: RandomState,
+}
+
+impl Default for KeyLocks {
+    fn default() -> KeyLocks {
+        KeyLocks { stripes: (0..256).map(|_| Mutex::new(())).collect(), hasher: RandomState::new() }
+    }
+}
+
+impl KeyLocks {
+    fn stripe(&self, key: &[u8]) -> usize {
+        (self.hasher.hash_one(key) % self.stripes.len() as u64) as usize
+    }
+
+    fn lock_stripe(&self, stripe: usize) -> MutexGuard<'_, ()> {
+        // The lock guards no data, so a holder that panicked left nothing half done.
+        self.stripes[stripe].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks one key.
+    pub fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        self.lock_stripe(self.stripe(key))
+    }
+
+    /// Locks the keys that a batch merges into, in stripe order so that two batches cannot wait for each other.
+    pub fn lock_merges(&self, batch: &[Operation<'_>]) -> Vec<MutexGuard<'_, ()>> {
+        let merged = batch.iter().filter_map(|operation| match operation {
+            Operation::Merge(key, _) => Some(self.stripe(key)),
+            _ => None,
+        });
+        let mut stripes: Vec<usize> = merged.collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        stripes.into_iter().map(|stripe| self.lock_stripe(stripe)).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn merged(operator: MergeOperator, existing: Option<&[u8]>, operand: &[u8]) -> Result<Vec<u8>> {
+        let mut value = existing.unwrap_or(b"stale").to_vec();
+        operator.apply(&mut value, existing.is_some(), operand)?;
+        Ok(value)
+    }
+
+    #[test]
+    fn operators_combine() {
+        let one = 1u64.to_le_bytes();
+        assert_eq!(merged(MergeOperator::UInt64Add, None, &one).unwrap(), one);
+        assert_eq!(merged(MergeOperator::UInt64Add, Some(&u64::MAX.to_le_bytes()), &one).unwrap(), [0; 8]);
+        assert!(merged(MergeOperator::UInt64Add, Some(b"abc"), &one).is_err());
+        assert!(merged(MergeOperator::UInt64Add, None, b"abc").is_err());
+        assert_eq!(merged(MergeOperator::Put, Some(b"a"), b"b").unwrap(), b"b");
+        assert_eq!(merged(MergeOperator::Max, Some(b"b"), b"a").unwrap(), b"b");
+        assert_eq!(merged(MergeOperator::Max, None, b"").unwrap(), b"");
+        assert_eq!(merged(MergeOperator::StringAppend, Some(b"a"), b"b").unwrap(), b"a,b");
+        assert_eq!(merged(MergeOperator::StringAppend, None, b"b").unwrap(), b"b");
+    }
+
+    #[test]
+    fn batches_see_their_own_earlier_operations() {
+        let two = 2u64.to_le_bytes();
+        let batch = [
+            Operation::Merge(b"k", &two),
+            Operation::Merge(b"k", &two),
+            Operation::Delete(b"k"),
+            Operation::Merge(b"k", &two),
+        ];
+        let get = |_: &[u8], value: &mut Vec<u8>| {
+            value.extend_from_slice(&5u64.to_le_bytes());
+            Ok(true)
+        };
+        let resolved = resolve(Some(MergeOperator::UInt64Add), "test", &batch, get).unwrap();
+        let values: Vec<Option<&[u8]>> = resolved.iter().map(|r| r.value.as_deref()).collect();
+        let expected = [7u64.to_le_bytes(), 9u64.to_le_bytes(), two];
+        assert_eq!(values, [Some(&expected[0][..]), Some(&expected[1][..]), None, Some(&expected[2][..])]);
+    }
+}

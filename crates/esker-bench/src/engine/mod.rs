@@ -1,0 +1,245 @@
+//! The interface between workloads and engines. One file per engine; a workload knows only these traits.
+//!
+//! Threads: an [`Engine`] is shared, every client thread asks it for a [`Session`] of its own and keeps it to itself. An
+//! engine with a single-threaded connection (SQLite) may serialise its sessions with a lock: that is what its users have.
+
+pub mod dynamic;
+pub mod esker;
+pub mod fjall;
+pub mod kyoto;
+pub mod leveldb;
+pub mod lmdb;
+pub mod merge;
+pub mod redb;
+pub mod registry;
+pub mod rocksdb;
+pub mod settings;
+pub mod sqlite;
+
+use std::fmt;
+use std::path::Path;
+
+/// What an adapter reports when its engine refuses something: one line, ready for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineError(pub String);
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+/// The result of every adapter call.
+pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// The names of all engines, in the order in which reports show them.
+pub const ENGINES: [&str; 8] = ["esker", "leveldb", "rocksdb", "sqlite", "kyoto", "lmdb", "redb", "fjall"];
+
+/// When an acknowledged write is safe, in the classes that reports compare within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// In the process only: lost if the process dies (write-ahead log off).
+    Process,
+    /// Handed to the operating system: survives the death of the process, not of the machine.
+    OperatingSystem,
+    /// On the device before the call returns.
+    Device,
+}
+
+/// Compression of stored data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// None.
+    None,
+    /// The engine's LZ-class codec (LZ4, Snappy, LZO), where it has one.
+    Lz,
+}
+
+/// What a run asks of an engine. Each adapter maps it to its engine's own settings in one place, `effective_settings`,
+/// which every report prints.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct EngineOptions {
+    /// Bytes of the write buffer (memtable).
+    pub write_buffer_bytes: u64,
+    /// Bytes of the block or page cache. `None`: the engine's default.
+    pub cache_bytes: Option<u64>,
+    /// Uncompressed bytes of a block.
+    pub block_bytes: u64,
+    /// Bytes of an output file of compaction. `None`: the engine's default.
+    pub max_file_bytes: Option<u64>,
+    /// Filter bits per key; 0 or negative: no filter. `None`: the engine's recommended setting.
+    pub bloom_bits: Option<i32>,
+    /// Compression of stored data.
+    pub compression: Compression,
+    /// Open files kept; 0 for the engine's default.
+    pub open_files: u32,
+    /// The merge operator: `uint64add`, `put`, `max`, `stringappend`.
+    pub merge_operator: Option<String>,
+    /// The largest batch or value to expect, a hint for engines that map a fixed size (LMDB).
+    pub expected_data_bytes: u64,
+    /// Whether the log is off for the whole run (Process durability), as far as the engine has that.
+    pub disable_wal: bool,
+    /// Whether this run uses synced writes; an engine that fixes durability at open (Kyoto, SQLite) follows it.
+    pub sync: bool,
+    /// Further flags as the user gave them, by db_bench name: `num_levels`, `level0_file_num_compaction_trigger`, `page_size`, `num_pages`,
+    /// `use_rowids`, `WAL_enabled`, `mmap_read`, `min_level_to_compress`, `max_background_jobs`, `compaction_style` ...; adapters pick what they know.
+    pub extra: std::collections::BTreeMap<String, String>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions {
+            write_buffer_bytes: 4 << 20,
+            cache_bytes: None,
+            block_bytes: 4096,
+            max_file_bytes: None,
+            bloom_bits: None,
+            compression: Compression::Lz,
+            open_files: 0,
+            merge_operator: None,
+            expected_data_bytes: 1 << 30,
+            disable_wal: false,
+            sync: false,
+            extra: Default::default(),
+        }
+    }
+}
+
+/// How one write is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteMode {
+    /// Wait for the device.
+    pub sync: bool,
+    /// Leave the log out, where the engine can.
+    pub disable_wal: bool,
+}
+
+/// One operation of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// Set a key.
+    Put(&'a [u8], &'a [u8]),
+    /// Remove a key.
+    Delete(&'a [u8]),
+    /// Merge an operand into a key.
+    Merge(&'a [u8], &'a [u8]),
+}
+
+/// What an engine can do beyond put, get, delete, batch and iterate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Capabilities {
+    /// A merge of its own. Without it `Session::merge` does the read-modify-write that the engine's users would write.
+    pub merge: bool,
+    /// Batches that are atomic.
+    pub batch: bool,
+    /// Iteration backwards.
+    pub reverse: bool,
+    /// Writes that leave the log out.
+    pub disable_wal: bool,
+    /// Manual compaction.
+    pub compact: bool,
+    /// LZ-class compression.
+    pub compression: bool,
+    /// More than one thread may write at once without an outer lock.
+    pub concurrent_writers: bool,
+}
+
+/// Work an engine reports of itself; zero where it does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Counters {
+    /// Key comparisons.
+    pub comparisons: u64,
+    /// Bytes written to the log.
+    pub wal_bytes: u64,
+    /// Bytes written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes written by compactions.
+    pub compaction_bytes: u64,
+    /// Bytes read from tables.
+    pub read_bytes: u64,
+    /// Block cache hits.
+    pub cache_hits: u64,
+    /// Block cache misses.
+    pub cache_misses: u64,
+    /// Microseconds that writers were held back.
+    pub stall_micros: u64,
+}
+
+/// An open database.
+pub trait Engine: Send + Sync {
+    /// The engine's name, one of [`ENGINES`].
+    fn name(&self) -> &'static str;
+    /// Its version and build, as it reports it: `1.23 (libleveldb.so.1d)`.
+    fn version(&self) -> String;
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+    /// Name and value of every setting in force, for the report; includes `durability`, `memory`, `compression`.
+    fn effective_settings(&self) -> Vec<(String, String)>;
+    /// A handle for one client thread.
+    fn session(&self) -> Result<Box<dyn Session + '_>>;
+    /// What the original benchmark does inside the timed part after a write benchmark (SQLite's checkpoint, Kyoto's synchronize); nothing elsewhere.
+    fn finish_writes(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Flushes and compacts everything.
+    fn compact_all(&self) -> Result<()>;
+    /// Waits until no background work is left, as far as the engine can tell.
+    fn wait_idle(&self) -> Result<()>;
+    /// A property such as `stats`, as text.
+    fn property(&self, name: &str) -> Option<String>;
+    /// Work done since open.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+    /// Closes the database and reports what closing reports.
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// One thread's handle on an [`Engine`].
+pub trait Session {
+    /// Sets a key.
+    fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()>;
+    /// Removes a key; no error if it is absent.
+    fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()>;
+    /// Applies a batch: atomically where the engine has that, else one transaction or one by one (see `Capabilities::batch`).
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()>;
+    /// Merges an operand: the engine's own merge, or get + combine + put inside one transaction where it has transactions.
+    fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()>;
+    /// Looks a key up; `value` is cleared and filled when it is there.
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+    /// An iterator over everything, not yet positioned, seeing the state at this moment where the engine has snapshots.
+    fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>>;
+}
+
+/// A position in a scan. Created unpositioned.
+pub trait Iteration {
+    /// Moves to the first entry; whether there is one.
+    fn seek_to_first(&mut self) -> Result<bool>;
+    /// Moves to the last entry; whether there is one.
+    fn seek_to_last(&mut self) -> Result<bool>;
+    /// Moves to the first entry at or after `key`; whether there is one.
+    fn seek(&mut self, key: &[u8]) -> Result<bool>;
+    /// Moves on; whether there is another entry. Only on a positioned iterator.
+    fn next(&mut self) -> Result<bool>;
+    /// Moves back; whether there is another entry. Only on a positioned iterator.
+    fn prev(&mut self) -> Result<bool>;
+    /// The key at the position. The bytes must really be produced, as for a user who reads them.
+    fn key(&self) -> &[u8];
+    /// The value at the position. The bytes must really be produced.
+    fn value(&self) -> &[u8];
+}
+
+/// How to open an engine, without opening it: the registry row.
+pub struct EngineKind {
+    /// One of [`ENGINES`].
+    pub name: &'static str,
+    /// Opens or creates a database in `directory` (created if missing). `library`: the path given with `--lib NAME=PATH`.
+    /// The error of a missing library is one line that says what to install.
+    pub open: fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>,
+    /// Whether the engine can be used here, without creating anything: its version, or the line that says what to install.
+    pub probe: fn(library: Option<&Path>) -> Result<String>,
+}

@@ -1,0 +1,371 @@
+//! redb.
+//!
+//! Settings: the cache that was asked for (redb's default is 1 GiB). redb knows two durabilities: `Immediate`, synced
+//! at every commit, and `None`, lost when the process dies. Neither is the class `OperatingSystem` of the other
+//! engines, so for that one the adapter commits with `Immediate` through a storage backend whose sync does nothing:
+//! all writes of a commit are then the kernel's, and redb's checksummed commit slots make a killed process recover to
+//! the last commit. Synced writes sync as usual. `disable_wal` maps to `Durability::None`.
+//!
+//! One transaction per write; a read transaction is kept per session and renewed when anything has been committed
+//! since. Merge is get and insert in one write transaction.
+
+use super::merge::{MergeOperator, no_operator};
+use super::settings::{Settings, make_directory};
+use super::{
+    Capabilities, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
+};
+use redb::backends::FileBackend;
+use redb::{
+    AccessGuard, Builder, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend, Table,
+    TableDefinition,
+};
+use std::io;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+const NAME: &str = "redb";
+const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("test");
+const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
+
+/// The registry row of redb.
+pub fn kind() -> EngineKind {
+    EngineKind { name: NAME, open, probe }
+}
+
+fn probe(_library: Option<&Path>) -> Result<String> {
+    Ok(version())
+}
+
+fn version() -> String {
+    "4.5 (crate)".to_string()
+}
+
+fn failed(error: impl std::fmt::Display) -> EngineError {
+    EngineError(format!("{NAME}: {error}"))
+}
+
+/// redb's own file backend, with syncing switched on only where a write asks for it.
+#[derive(Debug)]
+struct LazyBackend {
+    file: FileBackend,
+    /// Whether syncs are carried out. Changed by whoever holds redb's one write transaction, so a commit sees its own
+    /// wish.
+    sync: Arc<AtomicBool>,
+}
+
+impl StorageBackend for LazyBackend {
+    fn len(&self) -> std::result::Result<u64, io::Error> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::result::Result<(), io::Error> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> std::result::Result<(), io::Error> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> std::result::Result<(), io::Error> {
+        if self.sync.load(Ordering::SeqCst) { self.file.sync_data() } else { Ok(()) }
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::result::Result<(), io::Error> {
+        self.file.write(offset, data)
+    }
+
+    fn close(&self) -> std::result::Result<(), io::Error> {
+        self.file.close()
+    }
+}
+
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+    let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
+    make_directory(NAME, directory)?;
+    let cache = options.cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);
+    let path = directory.join("dbbench.redb");
+    let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|e| EngineError(format!("{NAME}: cannot open {}: {e}", path.display())))?;
+    let sync = Arc::new(AtomicBool::new(true));
+    let backend = LazyBackend { file: FileBackend::new(file).map_err(failed)?, sync: sync.clone() };
+    let mut builder = Builder::new();
+    builder.set_cache_size(usize::try_from(cache).unwrap_or(usize::MAX));
+    let database = builder.create_with_backend(backend).map_err(failed)?;
+    let txn = database.begin_write().map_err(failed)?;
+    txn.open_table(TABLE).map_err(failed)?;
+    txn.commit().map_err(failed)?;
+    Ok(Box::new(Redb {
+        database: RwLock::new(database),
+        sync,
+        commits: AtomicU64::new(0),
+        disable_wal: options.disable_wal,
+        operator,
+        settings: settings(options, operator, cache),
+    }))
+}
+
+fn settings(options: &EngineOptions, operator: Option<MergeOperator>, cache: u64) -> Settings {
+    use super::Durability;
+    let (durability, how) = match (options.disable_wal, options.sync) {
+        (true, _) => (Durability::Process, "Durability::None"),
+        (false, true) => (Durability::Device, "Durability::Immediate"),
+        (false, false) => (Durability::OperatingSystem, "Durability::Immediate on a backend whose sync does nothing"),
+    };
+    let mut settings = Settings::new(durability, how, format!("{cache} cache"), "none");
+    settings.add("cache_size", cache);
+    settings.add("page_size", "4096 (of the system)");
+    settings.add("two_phase_commit", 0);
+    settings.add(
+        "merge",
+        operator.map_or("none".to_string(), |o| format!("{} by get + insert in a transaction", o.name())),
+    );
+    settings
+}
+
+struct Redb {
+    /// Locked exclusively only for compaction, which redb wants to itself.
+    database: RwLock<Database>,
+    sync: Arc<AtomicBool>,
+    /// Counts commits; raised before a write is acknowledged, so a reader that sees no change has missed nothing.
+    commits: AtomicU64,
+    disable_wal: bool,
+    operator: Option<MergeOperator>,
+    settings: Settings,
+}
+
+impl Redb {
+    fn database(&self) -> std::sync::RwLockReadGuard<'_, Database> {
+        self.database.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on the table in a write transaction and commits.
+    fn transact(&self, mode: WriteMode, work: impl FnOnce(&mut TestTable<'_>) -> Result<()>) -> Result<()> {
+        let mut txn = self.database().begin_write().map_err(failed)?;
+        // From here to the commit no other write transaction runs.
+        self.sync.store(mode.sync, Ordering::SeqCst);
+        if (self.disable_wal || mode.disable_wal) && !mode.sync {
+            txn.set_durability(redb::Durability::None).map_err(failed)?;
+        }
+        work(&mut txn.open_table(TABLE).map_err(failed)?)?;
+        txn.commit().map_err(failed)?;
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn apply(&self, table: &mut TestTable<'_>, operation: &Operation<'_>) -> Result<()> {
+        match *operation {
+            Operation::Put(key, value) => table.insert(key, value).map(|_| ()).map_err(failed),
+            Operation::Delete(key) => table.remove(key).map(|_| ()).map_err(failed),
+            Operation::Merge(key, operand) => {
+                let operator = self.operator.ok_or_else(|| no_operator(NAME))?;
+                let existing = table.get(key).map_err(failed)?.map(|value| value.value().to_vec());
+                let found = existing.is_some();
+                let mut value = existing.unwrap_or_default();
+                operator.apply(&mut value, found, operand)?;
+                table.insert(key, value.as_slice()).map(|_| ()).map_err(failed)
+            }
+        }
+    }
+
+    fn read(&self) -> Result<ReadTable> {
+        let txn = self.database().begin_read().map_err(failed)?;
+        txn.open_table(TABLE).map_err(failed)
+    }
+}
+
+type TestTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
+type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+impl Engine for Redb {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        version()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            merge: false,
+            batch: true,
+            reverse: true,
+            disable_wal: true,
+            compact: true,
+            compression: false,
+            concurrent_writers: false,
+        }
+    }
+
+    fn effective_settings(&self) -> Vec<(String, String)> {
+        self.settings.list()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(RedbSession { engine: self, reader: None }))
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        match database.compact() {
+            Ok(_) => Ok(()),
+            // A session still holds a read transaction; compaction is then not possible, and not needed for an answer.
+            Err(redb::CompactionError::TransactionInProgress) => Ok(()),
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        // No background threads.
+        Ok(())
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        if name != "stats" {
+            return None;
+        }
+        let txn = self.database().begin_write().ok()?;
+        let stats = txn.stats().ok()?;
+        let text = format!(
+            "height {} pages {} stored_bytes {} metadata_bytes {} fragmented_bytes {}",
+            stats.tree_height(),
+            stats.allocated_pages(),
+            stats.stored_bytes(),
+            stats.metadata_bytes(),
+            stats.fragmented_bytes()
+        );
+        txn.abort().ok()?;
+        Some(text)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.sync.store(true, Ordering::SeqCst);
+        self.database.into_inner().unwrap_or_else(PoisonError::into_inner).close().map_err(failed)
+    }
+}
+
+struct RedbSession<'e> {
+    engine: &'e Redb,
+    /// An open table, and the number of commits it has seen.
+    reader: Option<(u64, ReadTable)>,
+}
+
+impl Session for RedbSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
+        self.write(&[Operation::Put(key, value)], mode)
+    }
+
+    fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
+        self.write(&[Operation::Delete(key)], mode)
+    }
+
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
+        // An old read transaction would keep freed pages from being used again.
+        self.reader = None;
+        let engine = self.engine;
+        engine.transact(mode, |table| batch.iter().try_for_each(|operation| engine.apply(table, operation)))
+    }
+
+    fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
+        self.write(&[Operation::Merge(key, operand)], mode)
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let commits = self.engine.commits.load(Ordering::SeqCst);
+        let (_, table) = match self.reader.take() {
+            Some(reader) if reader.0 == commits => self.reader.insert(reader),
+            _ => self.reader.insert((commits, self.engine.read()?)),
+        };
+        let Some(found) = table.get(key).map_err(failed)? else { return Ok(false) };
+        value.clear();
+        value.extend_from_slice(found.value());
+        Ok(true)
+    }
+
+    fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
+        let table = self.engine.read()?;
+        Ok(Box::new(RedbIteration { table, range: None, current: None }))
+    }
+}
+
+type Guard = AccessGuard<'static, &'static [u8]>;
+type TestRange = Range<'static, &'static [u8], &'static [u8]>;
+
+/// A range of a table, the direction it is walked in, and the entry at the position, pinned and not copied.
+struct RedbIteration {
+    table: ReadTable,
+    range: Option<(TestRange, Direction)>,
+    current: Option<(Guard, Guard)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+impl RedbIteration {
+    fn start(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Result<bool> {
+        self.range = Some((self.table.range::<&[u8]>(bounds).map_err(failed)?, direction));
+        self.step()
+    }
+
+    fn step(&mut self) -> Result<bool> {
+        let entry = match &mut self.range {
+            None => None,
+            Some((range, Direction::Forward)) => range.next(),
+            Some((range, Direction::Backward)) => range.next_back(),
+        };
+        self.current = entry.transpose().map_err(failed)?;
+        if self.current.is_none() {
+            self.range = None;
+        }
+        Ok(self.current.is_some())
+    }
+
+    fn walk(&mut self, wanted: Direction) -> Result<bool> {
+        match &self.range {
+            Some((_, direction)) if *direction != wanted => {
+                let here = self.key().to_vec();
+                let bounds = match wanted {
+                    Direction::Forward => (Bound::Excluded(here.as_slice()), Bound::Unbounded),
+                    Direction::Backward => (Bound::Unbounded, Bound::Excluded(here.as_slice())),
+                };
+                self.start(bounds, wanted)
+            }
+            _ => self.step(),
+        }
+    }
+}
+
+impl Iteration for RedbIteration {
+    fn seek_to_first(&mut self) -> Result<bool> {
+        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Forward)
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Backward)
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.start((Bound::Included(key), Bound::Unbounded), Direction::Forward)
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.walk(Direction::Forward)
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        self.walk(Direction::Backward)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |(key, _)| key.value())
+    }
+
+    fn value(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |(_, value)| value.value())
+    }
+}

@@ -1,0 +1,40 @@
+//! All engines that can be measured, in the order in which reports show them.
+
+use super::{ENGINES, EngineError, EngineKind, Result, fjall, kyoto, leveldb, lmdb, redb, rocksdb, sqlite};
+
+/// The rows of all engines.
+pub fn kinds() -> Vec<EngineKind> {
+    vec![
+        // ESKER GOES HERE: `esker::kind(),` (engine/esker.rs), first, as in `ENGINES`.
+        leveldb::kind(),
+        rocksdb::kind(),
+        sqlite::kind(),
+        kyoto::kind(),
+        lmdb::kind(),
+        redb::kind(),
+        fjall::kind(),
+    ]
+}
+
+/// The row of one engine; the error lists the names there are.
+pub fn find(name: &str) -> Result<EngineKind> {
+    kinds()
+        .into_iter()
+        .find(|kind| kind.name == name)
+        .ok_or_else(|| EngineError(format!("no engine `{name}`: there are {}", ENGINES.join(", "))))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_and_in_order() {
+        let places: Vec<usize> =
+            kinds().iter().map(|kind| ENGINES.iter().position(|name| *name == kind.name).unwrap()).collect();
+        assert!(places.is_sorted(), "{places:?}");
+        assert!(find("leveldb").is_ok());
+        assert!(find("oracle").err().unwrap().0.contains("leveldb"));
+    }
+}

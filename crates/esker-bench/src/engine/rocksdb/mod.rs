@@ -1,0 +1,291 @@
+//! RocksDB through its C interface.
+//!
+//! Settings: `EngineOptions` map one to one; RocksDB's own defaults stay for what is not asked for, except a 10-bit
+//! Bloom filter (its tuning guide's advice; the library's default is none) and the recommended cache (hyper clock
+//! where the library has it). LZ4, or Snappy in a build without LZ4. Counters need `statistics=1`, because RocksDB's
+//! statistics cost time.
+
+mod ffi;
+mod merge_callbacks;
+mod plan;
+mod session;
+
+use super::dynamic::{self, Loaded, c_path, take_string};
+use super::merge::MergeOperator;
+use super::settings::{Settings, make_directory, wait_until_quiet};
+use super::{Capabilities, Counters, Engine, EngineError, EngineKind, EngineOptions, Result, Session};
+use ffi::Api;
+use plan::Plan;
+use std::ffi::{CString, c_char};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+const NAME: &str = "rocksdb";
+
+/// Compression kinds of `rocksdb/c.h`, best first, for `Compression::Lz`.
+const LZ_KINDS: [(i32, &str); 2] = [(4, "lz4"), (1, "snappy")];
+
+/// The registry row of RocksDB.
+pub fn kind() -> EngineKind {
+    EngineKind { name: NAME, open, probe }
+}
+
+fn probe(library: Option<&Path>) -> Result<String> {
+    Ok(version(dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?))
+}
+
+/// The C interface has no version function, so this is what the file beside the library says, or only its name.
+fn version(library: &Loaded<Api>) -> String {
+    let beside = Path::new(&library.path).with_extension("so.version");
+    match std::fs::read_to_string(beside) {
+        Ok(version) => format!("{} ({})", version.trim(), library.path),
+        Err(_) => format!("version unknown ({})", library.path),
+    }
+}
+
+/// The version that RocksDB itself writes into the OPTIONS file of a database.
+fn recorded_version(directory: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(directory).ok()?.flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("OPTIONS-")));
+    let text = std::fs::read_to_string(files.iter().max()?).ok()?;
+    text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version=").map(str::to_string))
+}
+
+fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
+    let library = dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?;
+    let plan = Plan::new(options, &library.api)?;
+    make_directory(NAME, directory)?;
+    let kinds: &[(i32, &str)] = if plan.compress { &LZ_KINDS } else { &[(0, "none")] };
+    let mut failure = EngineError(format!("{NAME}: no compression to try"));
+    for (kind, compression) in kinds {
+        match open_with(directory, &plan, library, *kind, compression) {
+            Ok(database) => return Ok(Box::new(database)),
+            // A build without this codec says so at open; anything else is a real failure.
+            Err(e) if e.0.contains("not linked") => failure = e,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(failure)
+}
+
+fn open_with(
+    directory: &Path,
+    plan: &Plan,
+    library: &'static Loaded<Api>,
+    kind: i32,
+    compression: &str,
+) -> Result<RocksDb> {
+    let api = &library.api;
+    let path = c_path(NAME, directory)?;
+    let mut database = RocksDb {
+        library,
+        db: ptr::null_mut(),
+        // SAFETY: a plain constructor; `Drop` destroys the object.
+        options: unsafe { (api.rocksdb_options_create)() },
+        directory: directory.to_path_buf(),
+        operator: plan.operator,
+        disable_wal: plan.disable_wal,
+        statistics: plan.statistics,
+        settings: plan.settings(compression),
+    };
+    // SAFETY: the options are live; the path is zero-terminated and the error starts as null.
+    unsafe {
+        plan.apply(api, database.options);
+        plan.apply_compression(api, database.options, kind);
+        match plan.operator {
+            None => {}
+            Some(MergeOperator::UInt64Add) => (api.rocksdb_options_set_uint64add_merge_operator)(database.options),
+            Some(operator) => {
+                let operator = merge_callbacks::create(api, operator).ok_or_else(|| {
+                    EngineError(format!("{NAME}: this library allows no merge operator but uint64add"))
+                })?;
+                (api.rocksdb_options_set_merge_operator)(database.options, operator);
+            }
+        }
+        let mut error = ptr::null_mut();
+        database.db = (api.rocksdb_open)(database.options, path.as_ptr(), &mut error);
+        check(api, error)?;
+    }
+    Ok(database)
+}
+
+/// An open database. `db` is null or live, `options` live.
+struct RocksDb {
+    library: &'static Loaded<Api>,
+    db: *mut ffi::Db,
+    options: *mut ffi::DbOptions,
+    directory: PathBuf,
+    operator: Option<MergeOperator>,
+    disable_wal: bool,
+    statistics: bool,
+    settings: Settings,
+}
+
+// SAFETY: RocksDB's database object may be used from any thread; the options are only read after open (their
+// statistics are thread-safe).
+unsafe impl Send for RocksDb {}
+// SAFETY: as above: every call that the adapter makes on a database is thread-safe.
+unsafe impl Sync for RocksDb {}
+
+impl Drop for RocksDb {
+    fn drop(&mut self) {
+        let api = &self.library.api;
+        // SAFETY: both were made by the matching constructors, and nothing borrows the database any more (sessions
+        // borrow `self`).
+        unsafe {
+            if !self.db.is_null() {
+                (api.rocksdb_close)(self.db);
+            }
+            (api.rocksdb_options_destroy)(self.options);
+        }
+    }
+}
+
+/// Turns the error that a call left into a `Result`.
+fn check(api: &Api, error: *mut c_char) -> Result<()> {
+    // SAFETY: RocksDB leaves the pointer null or sets it to a string allocated with malloc.
+    match unsafe { take_string(error, api.rocksdb_free) } {
+        None => Ok(()),
+        Some(text) => Err(EngineError(format!("{NAME}: {text}"))),
+    }
+}
+
+impl RocksDb {
+    fn flush(&self) -> Result<()> {
+        let (api, mut error) = (&self.library.api, ptr::null_mut());
+        // SAFETY: the options live for the call, which waits for the flush by default.
+        unsafe {
+            let options = (api.rocksdb_flushoptions_create)();
+            (api.rocksdb_flush)(self.db, options, &mut error);
+            (api.rocksdb_flushoptions_destroy)(options);
+        }
+        check(api, error)
+    }
+
+    fn number_property(&self, name: &str) -> u64 {
+        self.property(name).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Engine for RocksDb {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        match recorded_version(&self.directory) {
+            Some(number) => format!("{number} ({})", self.library.path),
+            None => version(self.library),
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            merge: self.operator.is_some(),
+            batch: true,
+            reverse: true,
+            disable_wal: true,
+            compact: true,
+            compression: true,
+            concurrent_writers: true,
+        }
+    }
+
+    fn effective_settings(&self) -> Vec<(String, String)> {
+        self.settings.list()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(session::RocksDbSession::new(self)))
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        self.flush()?;
+        // SAFETY: null bounds mean the whole range; the call returns when the compaction is done.
+        unsafe { (self.library.api.rocksdb_compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        let api = &self.library.api;
+        let (Some(wait), Some(create), Some(destroy)) = (
+            api.rocksdb_wait_for_compact,
+            api.rocksdb_wait_for_compact_options_create,
+            api.rocksdb_wait_for_compact_options_destroy,
+        ) else {
+            while self.number_property("num-running-compactions") + self.number_property("num-running-flushes") > 0 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            wait_until_quiet(&self.directory);
+            return Ok(());
+        };
+        let mut error = ptr::null_mut();
+        // SAFETY: the options live for the call.
+        unsafe {
+            let options = create();
+            wait(self.db, options, &mut error);
+            destroy(options);
+        }
+        check(api, error)
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        let full = if name.contains('.') { name.to_string() } else { format!("{NAME}.{name}") };
+        let full = CString::new(full).ok()?;
+        // SAFETY: the name is zero-terminated; the answer is null or allocated with malloc.
+        unsafe {
+            let text = (self.library.api.rocksdb_property_value)(self.db, full.as_ptr());
+            take_string(text, self.library.api.rocksdb_free)
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        if !self.statistics {
+            return Counters::default();
+        }
+        // SAFETY: the options are live and their statistics thread-safe; the answer is allocated with malloc.
+        let text = unsafe {
+            let text = (self.library.api.rocksdb_options_statistics_get_string)(self.options);
+            take_string(text, self.library.api.rocksdb_free)
+        };
+        parse_counters(&text.unwrap_or_default())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        // rocksdb_close reports nothing; `Drop` calls it.
+        Ok(())
+    }
+}
+
+/// Reads the lines `rocksdb.wal.bytes COUNT : 123` of the statistics: their names are stable between versions, the
+/// numbers of the tickers are not.
+fn parse_counters(text: &str) -> Counters {
+    let ticker = |name: &str| -> u64 {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
+        line.and_then(|line| line.rsplit(':').next()).and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    Counters {
+        comparisons: 0,
+        wal_bytes: ticker("rocksdb.wal.bytes"),
+        flush_bytes: ticker("rocksdb.flush.write.bytes"),
+        compaction_bytes: ticker("rocksdb.compact.write.bytes"),
+        read_bytes: ticker("rocksdb.bytes.read"),
+        cache_hits: ticker("rocksdb.block.cache.hit"),
+        cache_misses: ticker("rocksdb.block.cache.miss"),
+        stall_micros: ticker("rocksdb.stall.micros"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_by_name() {
+        let text = "rocksdb.block.cache.miss COUNT : 7\nrocksdb.wal.bytes COUNT : 123\nrocksdb.db.get.micros P50 : 0.0 COUNT : 1\n";
+        let counters = parse_counters(text);
+        assert_eq!((counters.cache_misses, counters.wal_bytes, counters.cache_hits), (7, 123, 0));
+    }
+}

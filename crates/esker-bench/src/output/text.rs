@@ -1,0 +1,140 @@
+//! Rows as db_bench prints them, so that whatever parses its output parses this.
+//!
+//! ```text
+//! row = name padded to 12, " : ", micros/op in %11.3f, " micros/op;", [" ", MB/s in %6.1f, " MB/s"], [" ", message]
+//! ```
+
+use crate::engine::Counters;
+use crate::flags::config::Config;
+use crate::record::Record;
+
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// The lines above the first row of an engine.
+pub fn header(config: &Config) -> String {
+    let (key, value) = (config.key_bytes(), config.value_size);
+    let compressed = value as f64 * config.compression_ratio;
+    let raw = (key + value) as f64 * config.num as f64 / MEBIBYTE;
+    let stored = (key as f64 + compressed) * config.num as f64 / MEBIBYTE;
+    let mut text = format!(
+        "Keys:       {key} bytes each\n\
+         Values:     {value} bytes each ({} bytes after compression)\n\
+         Entries:    {}\n\
+         RawSize:    {raw:.1} MB (estimated)\n\
+         FileSize:   {stored:.1} MB (estimated)\n",
+        (compressed + 0.5) as u64,
+        config.num,
+    );
+    if cfg!(debug_assertions) {
+        text.push_str("WARNING: Assertions are enabled; benchmarks unnecessarily slow\n");
+    }
+    text.push_str(&"-".repeat(48));
+    text
+}
+
+/// The line of one row.
+pub fn row(record: &Record) -> String {
+    if let Some(reason) = &record.skipped {
+        return format!("{:<12} : skipped ({reason})", record.benchmark);
+    }
+    let mut line = format!("{:<12} : {:11.3} micros/op;", record.benchmark, record.micros_per_op);
+    if record.bytes > 0 {
+        line.push_str(&format!(" {:6.1} MB/s", record.mb_per_sec));
+    }
+    if !record.message.is_empty() {
+        line.push_str(&format!(" {}", record.message));
+    }
+    if record.threads > 1 {
+        let (threads, ops) = (record.threads, record.ops);
+        line.push_str(&format!(" ({threads} threads, {ops} ops, {:.0} ops/sec)", record.ops_per_sec));
+    }
+    line
+}
+
+/// The lines below a row that `--histogram`, `--comparisons` and `--statistics` ask for.
+pub fn details(record: &Record, config: &Config) -> String {
+    let mut lines = Vec::new();
+    if record.skipped.is_some() {
+        return String::new();
+    }
+    if config.comparisons {
+        lines.push(format!("Comparisons: {}", record.counters.comparisons));
+    }
+    if config.print_histogram {
+        lines.push(histogram(record));
+    }
+    if config.statistics {
+        lines.push(counters(&record.counters));
+    }
+    lines.join("\n")
+}
+
+fn histogram(record: &Record) -> String {
+    let count: u64 = record.histogram.iter().map(|(_, operations)| operations).sum();
+    let mut text = format!(
+        "Microseconds per op:\nCount: {count}  Median: {:.4}  Max: {:.4}\n\
+         Percentiles: P50: {:.3} P90: {:.3} P99: {:.3} P99.9: {:.3} P99.99: {:.3}",
+        record.p50_us, record.max_us, record.p50_us, record.p90_us, record.p99_us, record.p999_us, record.p9999_us
+    );
+    let mut cumulated = 0;
+    for (bound, operations) in &record.histogram {
+        cumulated += operations;
+        let share = *operations as f64 * 100.0 / count.max(1) as f64;
+        let marks = "#".repeat((share / 5.0).round() as usize);
+        let total = cumulated as f64 * 100.0 / count.max(1) as f64;
+        text.push_str(&format!("\n[..{bound:>14.3} ) {operations:>9} {share:7.3}% {total:7.3}% {marks}"));
+    }
+    text
+}
+
+fn counters(counters: &Counters) -> String {
+    let values = [
+        ("comparisons", counters.comparisons),
+        ("wal_bytes", counters.wal_bytes),
+        ("flush_bytes", counters.flush_bytes),
+        ("compaction_bytes", counters.compaction_bytes),
+        ("read_bytes", counters.read_bytes),
+        ("cache_hits", counters.cache_hits),
+        ("cache_misses", counters.cache_misses),
+        ("stall_micros", counters.stall_micros),
+    ];
+    let lines = values.iter().map(|(name, value)| format!("  {name} : {value}"));
+    std::iter::once("Counters:".to_string()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Given;
+
+    #[test]
+    fn lines_have_the_form_of_db_bench() {
+        let mut record = Record { benchmark: "fillseq".into(), micros_per_op: 1.2345, threads: 1, ..Record::default() };
+        assert_eq!(row(&record), "fillseq      :       1.234 micros/op;");
+        record.bytes = 1;
+        record.mb_per_sec = 89.6;
+        assert_eq!(row(&record), "fillseq      :       1.234 micros/op;   89.6 MB/s");
+        record.bytes = 0;
+        record.benchmark = "readwhilewriting".into();
+        record.message = "(5 of 10 found)".into();
+        assert_eq!(row(&record), "readwhilewriting :       1.234 micros/op; (5 of 10 found)");
+        record.skipped = Some("engine has no X".into());
+        assert_eq!(row(&record), "readwhilewriting : skipped (engine has no X)");
+    }
+
+    #[test]
+    fn the_header_is_that_of_db_bench() {
+        let config = Config::new(&Given::parse(&[]).unwrap()).unwrap();
+        let text = header(&config);
+        assert!(text.starts_with("Keys:       16 bytes each\nValues:     100 bytes each (50 bytes after compression)\nEntries:    1000000\nRawSize:    110.6 MB (estimated)\nFileSize:   62.9 MB (estimated)\n"));
+        assert!(text.ends_with(&"-".repeat(48)));
+    }
+
+    #[test]
+    fn details_follow_the_flags() {
+        let config = Config::new(&Given::parse(&["--histogram=1".into(), "--comparisons".into()]).unwrap()).unwrap();
+        let record = Record { histogram: vec![(1.0, 3), (2.0, 1)], ..Record::default() };
+        let text = details(&record, &config);
+        assert!(text.contains("Comparisons: 0") && text.contains("Count: 4") && text.contains("75.000%"));
+    }
+}

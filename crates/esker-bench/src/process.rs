@@ -1,0 +1,62 @@
+//! What the kernel says about this process: CPU time and peak memory.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use std::fs;
+
+/// CPU seconds of the whole process so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CpuTimes {
+    /// In user code.
+    pub user_s: f64,
+    /// In the kernel.
+    pub system_s: f64,
+}
+
+impl CpuTimes {
+    /// Those of now; zero if the kernel does not say.
+    pub fn now() -> CpuTimes {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return CpuTimes::default() };
+        let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        CpuTimes { user_s: seconds(usage.user_time()), system_s: seconds(usage.system_time()) }
+    }
+}
+
+/// Restarts the kernel's record of peak memory. Where it may not be reset, peaks are those since the process began.
+pub fn reset_peak_memory() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// Peak resident bytes since the last reset; 0 if the kernel does not say.
+pub fn peak_memory_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok())
+        .map_or(0, |kilobytes| kilobytes * 1024)
+}
+
+/// Writes dirty pages out and drops the system's file cache; needs root.
+pub fn drop_file_cache() -> Result<(), String> {
+    nix::unistd::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("cannot drop the file cache: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_passes_and_memory_is_used() {
+        let before = CpuTimes::now();
+        let begin = std::time::Instant::now();
+        let mut sum = 0u64;
+        while begin.elapsed().as_millis() < 60 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let after = CpuTimes::now();
+        assert!(after.user_s + after.system_s > before.user_s + before.system_s);
+        reset_peak_memory();
+        assert!(peak_memory_bytes() > 100_000);
+    }
+}

@@ -1,0 +1,142 @@
+//! Figures as text, the same way everywhere on the page.
+
+/// What stands where there is no figure: an en dash.
+pub const ABSENT: &str = "\u{2013}";
+
+/// A whole number with a comma after every third digit: `1,234,567`.
+pub fn whole(value: f64) -> String {
+    if !value.is_finite() {
+        return ABSENT.to_string();
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if value <= -0.5 {
+        text.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A figure with about four significant digits: `0.272`, `2.718`, `27.18`, `271.8`, `2,718`.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => ABSENT.to_string(),
+        size if size < 10.0 => format!("{value:.3}"),
+        size if size < 100.0 => format!("{value:.2}"),
+        size if size < 1000.0 => format!("{value:.1}"),
+        _ => whole(value),
+    }
+}
+
+/// A latency in microseconds with about three significant digits, since its buckets are no finer.
+pub fn latency(micros: f64) -> String {
+    match micros.abs() {
+        size if !size.is_finite() => ABSENT.to_string(),
+        size if size < 10.0 => format!("{micros:.2}"),
+        size if size < 100.0 => format!("{micros:.1}"),
+        _ => whole(micros),
+    }
+}
+
+/// A ratio: `2.31x` with a multiplication sign.
+pub fn ratio(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => ABSENT.to_string(),
+        size if size < 0.1 => format!("{value:.3}\u{d7}"),
+        size if size < 10.0 => format!("{value:.2}\u{d7}"),
+        size if size < 100.0 => format!("{value:.1}\u{d7}"),
+        _ => format!("{}\u{d7}", whole(value)),
+    }
+}
+
+/// A number of bytes in the largest binary unit that keeps it at 1 or more: `4 KiB`, `1.50 GiB`.
+pub fn bytes(value: f64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if !value.is_finite() {
+        return ABSENT.to_string();
+    }
+    let mut scaled = value;
+    let mut unit = "B";
+    for next in UNITS {
+        if scaled < 1024.0 {
+            break;
+        }
+        scaled /= 1024.0;
+        unit = next;
+    }
+    let decimals = if scaled.fract() == 0.0 || scaled >= 100.0 {
+        0
+    } else if scaled >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{scaled:.decimals$} {unit}")
+}
+
+/// A number with a metric suffix, short enough for an axis: `20 k`, `1.5 M`.
+pub fn metric(value: f64) -> String {
+    let (scaled, suffix) = match value.abs() {
+        size if size >= 1e9 => (value / 1e9, " G"),
+        size if size >= 1e6 => (value / 1e6, " M"),
+        size if size >= 1e3 => (value / 1e3, " k"),
+        _ => (value, ""),
+    };
+    format!("{}{suffix}", trimmed(scaled))
+}
+
+/// A duration given in microseconds, in the unit that suits an axis.
+pub fn duration(micros: f64) -> String {
+    match micros {
+        value if value >= 1e6 => format!("{} s", trimmed(value / 1e6)),
+        value if value >= 1e3 => format!("{} ms", trimmed(value / 1e3)),
+        value => format!("{} \u{b5}s", trimmed(value)),
+    }
+}
+
+/// A number with at most three decimals and no trailing zeros.
+pub fn trimmed(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_grouped_by_three() {
+        assert_eq!(whole(0.0), "0");
+        assert_eq!(whole(999.4), "999");
+        assert_eq!(whole(1_234_567.0), "1,234,567");
+        assert_eq!(whole(-1234.0), "-1,234");
+        assert_eq!(whole(f64::NAN), ABSENT);
+    }
+
+    #[test]
+    fn figures_keep_their_significant_digits() {
+        assert_eq!(figure(0.2718), "0.272");
+        assert_eq!(figure(27.182), "27.18");
+        assert_eq!(figure(271.82), "271.8");
+        assert_eq!(figure(27_182.0), "27,182");
+        assert_eq!(latency(3.4567), "3.46");
+        assert_eq!(latency(1234.5), "1,234");
+        assert_eq!(ratio(2.3049), "2.30\u{d7}");
+    }
+
+    #[test]
+    fn units_follow_the_size() {
+        assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(bytes(4096.0), "4 KiB");
+        assert_eq!(bytes(1.5 * 1024.0 * 1024.0 * 1024.0), "1.50 GiB");
+        assert_eq!(metric(20_000.0), "20 k");
+        assert_eq!(metric(1_500_000.0), "1.5 M");
+        assert_eq!(duration(1500.0), "1.5 ms");
+        assert_eq!(duration(20.0), "20 \u{b5}s");
+    }
+}

@@ -1,0 +1,260 @@
+//! The scoreboard's arithmetic: from records to one line per row and engine.
+
+use super::rows::GROUPS;
+use crate::record::Record;
+use crate::stats;
+use serde::Serialize;
+
+/// The engine that the board is about.
+pub const SUBJECT: &str = "esker";
+
+/// The engine that every ratio is also taken to.
+pub const REFERENCE_PEER: &str = "rocksdb";
+
+/// One row on one engine over all repetitions; a JSON line of `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// `row`, or `mean` for the geometric means over all rows.
+    pub kind: &'static str,
+    /// The row's name.
+    pub row: String,
+    /// The engine.
+    pub engine: String,
+    /// Its version.
+    pub engine_version: String,
+    /// Client threads.
+    pub threads: u32,
+    /// Median over the repetitions of wall microseconds per operation.
+    pub micros_per_op: f64,
+    /// The fastest repetition.
+    pub min: f64,
+    /// The slowest repetition.
+    pub max: f64,
+    /// Lower end of the 95 % bootstrap interval of the median.
+    pub interval_low: f64,
+    /// Its upper end.
+    pub interval_high: f64,
+    /// The best peer's median divided by this engine's: above 1, this engine is faster than every peer. A peer is any engine but Esker.
+    pub ratio_to_best_peer: Option<f64>,
+    /// The fastest peer.
+    pub best_peer: Option<String>,
+    /// RocksDB's median divided by this engine's.
+    pub ratio_to_rocksdb: Option<f64>,
+    /// Repetitions.
+    pub repetitions: usize,
+    /// Operations of the last repetition.
+    pub ops: u64,
+    /// Median over the repetitions of the 99th percentile of latency, in microseconds.
+    pub p99_us: f64,
+    /// Bytes on the device after the last repetition.
+    pub disk_bytes: u64,
+    /// Durability of the writes, where the row writes.
+    pub durability: Option<crate::engine::Durability>,
+    /// The message of the last repetition.
+    pub message: String,
+}
+
+/// The row a record belongs to, as tables name it.
+fn label_of(record: &Record) -> String {
+    let rows = GROUPS.iter().flat_map(|group| group.rows);
+    let matching = rows.filter(|row| row.name == Some(record.row.as_str()) && row.threads == record.threads);
+    matching.map(|row| row.label()).next().unwrap_or_else(|| record.row.clone())
+}
+
+/// Sums the records up, rows in the order of their first record, engines likewise within each.
+pub fn summarize(records: &[Record]) -> Vec<Line> {
+    let mut keys: Vec<(String, String)> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
+    for record in records.iter().filter(|record| counts(record)) {
+        let key = (label_of(record), record.engine.clone());
+        if !labels.contains(&key.0) {
+            labels.push(key.0.clone());
+        }
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let mut lines = Vec::new();
+    for label in &labels {
+        let of_row = keys.iter().filter(|(row, _)| row == label);
+        let mut row: Vec<Line> = of_row.filter_map(|(row, engine)| line(records, row, engine)).collect();
+        set_ratios(&mut row);
+        lines.append(&mut row);
+    }
+    lines
+}
+
+fn counts(record: &Record) -> bool {
+    record.skipped.is_none() && record.ops > 0
+}
+
+fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
+    let of_line = |record: &&Record| counts(record) && record.engine == engine && label_of(record) == label;
+    let records: Vec<&Record> = records.iter().filter(of_line).collect();
+    let micros: Vec<f64> = records.iter().map(|record| record.micros_per_op_wall).collect();
+    let p99: Vec<f64> = records.iter().map(|record| record.p99_us).collect();
+    let (min, max) = stats::extent(&micros)?;
+    let (interval_low, interval_high) = stats::bootstrap_interval(&micros, 1)?;
+    let last = records.last()?;
+    Some(Line {
+        kind: "row",
+        row: label.to_string(),
+        engine: engine.to_string(),
+        engine_version: last.engine_version.clone(),
+        threads: last.threads,
+        micros_per_op: stats::median(&micros)?,
+        min,
+        max,
+        interval_low,
+        interval_high,
+        ratio_to_best_peer: None,
+        best_peer: None,
+        ratio_to_rocksdb: None,
+        repetitions: micros.len(),
+        ops: last.ops,
+        p99_us: stats::median(&p99)?,
+        disk_bytes: last.disk_bytes,
+        durability: last.durability,
+        message: last.message.clone(),
+    })
+}
+
+/// Sets the ratios of the lines of one row.
+fn set_ratios(row: &mut [Line]) {
+    let peers = row.iter().filter(|line| line.engine != SUBJECT);
+    let best = peers.min_by(|a, b| a.micros_per_op.total_cmp(&b.micros_per_op));
+    let best = best.map(|line| (line.engine.clone(), line.micros_per_op));
+    let rocksdb = row.iter().find(|line| line.engine == REFERENCE_PEER).map(|line| line.micros_per_op);
+    for line in row {
+        let own = line.micros_per_op.max(f64::MIN_POSITIVE);
+        line.ratio_to_best_peer = best.as_ref().map(|(_, micros)| micros / own);
+        line.best_peer = best.as_ref().map(|(engine, _)| engine.clone());
+        line.ratio_to_rocksdb = rocksdb.map(|micros| micros / own);
+    }
+}
+
+/// The geometric means of an engine over the rows it has.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Means {
+    /// Always `mean`.
+    pub kind: &'static str,
+    /// Always `geometric mean`.
+    pub row: &'static str,
+    /// The engine.
+    pub engine: String,
+    /// Mean of the medians.
+    pub micros_per_op: f64,
+    /// Mean of the ratios to the best peer.
+    pub ratio_to_best_peer: Option<f64>,
+    /// Mean of the ratios to RocksDB.
+    pub ratio_to_rocksdb: Option<f64>,
+    /// Rows that the means are over.
+    pub rows: usize,
+}
+
+/// The means of every engine, in the order of the lines.
+pub fn means(lines: &[Line]) -> Vec<Means> {
+    let mut engines: Vec<&str> = Vec::new();
+    for line in lines {
+        if !engines.contains(&line.engine.as_str()) {
+            engines.push(&line.engine);
+        }
+    }
+    let of_engine = |engine: &str| {
+        let own: Vec<&Line> = lines.iter().filter(|line| line.engine == engine).collect();
+        let mean = |value: fn(&Line) -> Option<f64>| {
+            stats::geometric_mean(&own.iter().filter_map(|line| value(line)).collect::<Vec<_>>())
+        };
+        Some(Means {
+            kind: "mean",
+            row: "geometric mean",
+            engine: engine.to_string(),
+            micros_per_op: mean(|line| Some(line.micros_per_op))?,
+            ratio_to_best_peer: mean(|line| line.ratio_to_best_peer),
+            ratio_to_rocksdb: mean(|line| line.ratio_to_rocksdb),
+            rows: own.len(),
+        })
+    };
+    engines.into_iter().filter_map(of_engine).collect()
+}
+
+/// The rows in which Esker's ratio to the best peer is below `least`.
+pub fn behind(lines: &[Line], least: f64) -> Vec<&Line> {
+    let subject = lines.iter().filter(|line| line.engine == SUBJECT);
+    subject.filter(|line| line.ratio_to_best_peer.is_some_and(|ratio| ratio < least)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(engine: &str, row: &str, threads: u32, micros: f64) -> Record {
+        Record {
+            engine: engine.into(),
+            row: row.into(),
+            threads,
+            micros_per_op_wall: micros,
+            ops: 10,
+            ..Record::default()
+        }
+    }
+
+    fn records() -> Vec<Record> {
+        let mut records = Vec::new();
+        for (repetition, scale) in [1.0, 3.0, 2.0].into_iter().enumerate() {
+            for (engine, micros) in [("esker", 1.0), ("rocksdb", 4.0), ("lmdb", 2.0)] {
+                let mut one = record(engine, "fillseq", 1, micros * scale);
+                one.repetition = repetition as u32 + 1;
+                records.push(one);
+            }
+        }
+        records.push(record("esker", "mergerandom", 10, 1.0));
+        records.push(record("rocksdb", "mergerandom", 10, 16.0));
+        records.push(Record { skipped: Some("no".into()), ..record("lmdb", "mergerandom", 10, 0.1) });
+        records
+    }
+
+    #[test]
+    fn medians_spreads_and_ratios() {
+        let lines = summarize(&records());
+        assert_eq!(lines.len(), 5);
+        let esker = &lines[0];
+        assert_eq!((esker.row.as_str(), esker.engine.as_str()), ("fillseq", "esker"));
+        assert_eq!((esker.micros_per_op, esker.min, esker.max, esker.repetitions), (2.0, 1.0, 3.0, 3));
+        assert_eq!(esker.ratio_to_best_peer, Some(2.0));
+        assert_eq!(esker.best_peer.as_deref(), Some("lmdb"));
+        assert_eq!(esker.ratio_to_rocksdb, Some(4.0));
+        assert_eq!(lines[1].ratio_to_best_peer, Some(0.5));
+        assert_eq!(lines[2].ratio_to_best_peer, Some(1.0));
+        assert_eq!(lines[3].row, "mergerandom, 10 threads");
+        assert_eq!(lines[3].ratio_to_rocksdb, Some(16.0));
+    }
+
+    #[test]
+    fn means_are_geometric() {
+        let means = means(&summarize(&records()));
+        assert_eq!(means[0].engine, "esker");
+        assert!((means[0].ratio_to_rocksdb.unwrap() - 8.0).abs() < 1e-9);
+        assert!((means[0].ratio_to_best_peer.unwrap() - 32f64.sqrt()).abs() < 1e-9);
+        assert_eq!(means[0].rows, 2);
+    }
+
+    #[test]
+    fn rows_behind_are_named() {
+        let lines = summarize(&records());
+        assert!(behind(&lines, 2.0).is_empty());
+        assert_eq!(behind(&lines, 3.0).len(), 1);
+        let alone = summarize(&[record("esker", "fillseq", 1, 1.0)]);
+        assert_eq!(alone[0].ratio_to_best_peer, None);
+        assert!(behind(&alone, 3.0).is_empty());
+    }
+
+    #[test]
+    fn json_lines_have_the_promised_fields() {
+        let lines = summarize(&records());
+        let json = serde_json::to_value(&lines[0]).unwrap();
+        for field in ["row", "engine", "micros_per_op", "min", "max", "ratio_to_best_peer", "ratio_to_rocksdb"] {
+            assert!(!json[field].is_null(), "{field}");
+        }
+    }
+}

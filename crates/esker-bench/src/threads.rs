@@ -1,0 +1,231 @@
+//! Runs the client threads of one benchmark: they are made ready, start together, and are timed until the last has finished.
+
+use crate::engine::{Engine, EngineError, Result};
+use crate::flags::config::{Config, Latency};
+use crate::interrupt::Interrupt;
+use crate::keys::KeyBuffer;
+use crate::meter::{Control, Meter, SCAN_SAMPLING, ThreadTimes, Total};
+use crate::progress::{Display, Progress};
+use crate::random::{KeyGeneration, KeyRandom};
+use crate::values::ValuePool;
+use crate::worker::{Job, Worker};
+use crate::workload::{Access, Benchmark, Body, ThreadBody};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Holds the threads back until all are ready.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    ready: u32,
+    opened: bool,
+}
+
+impl Gate {
+    /// Called by a thread that is ready; returns when the gate opens.
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ready += 1;
+        self.changed.notify_all();
+        while !state.opened {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until `threads` are ready and lets them go.
+    fn open_for(&self, threads: u32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.ready < threads {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.opened = true;
+        self.changed.notify_all();
+    }
+}
+
+/// What threads of one benchmark are made from.
+pub struct Crew<'a> {
+    /// The flags.
+    pub config: &'a Config,
+    /// The benchmark.
+    pub benchmark: &'a Benchmark,
+    /// The open engine.
+    pub engine: &'a dyn Engine,
+    /// Where values come from.
+    pub pool: &'a ValuePool,
+    /// What each thread does.
+    pub job: &'a Job,
+    /// Threads created in this run before.
+    pub created: u64,
+    /// Ends the benchmark early.
+    pub interrupt: &'a Interrupt,
+    /// How progress is shown.
+    pub display: Display,
+}
+
+/// What the threads did.
+#[derive(Debug, Default)]
+pub struct CrewResult {
+    /// Their counts and times, without the extra writer's.
+    pub total: Total,
+    /// Keys found by the first thread that looked for any.
+    pub found: Option<u64>,
+    /// What the first thread with something to say said.
+    pub message: String,
+}
+
+type ThreadResult = Result<(ThreadTimes, Option<u64>, String)>;
+
+impl Crew<'_> {
+    /// How many threads this benchmark creates, an extra writer included.
+    pub fn size(config: &Config, benchmark: &Benchmark) -> u32 {
+        match benchmark.body {
+            Body::BesideWriter(..) => config.threads + 1,
+            Body::EveryKeyOnce(_) => 1,
+            _ => config.threads,
+        }
+    }
+
+    fn body(&self, index: u32) -> Option<ThreadBody> {
+        match self.benchmark.body {
+            Body::Threads(body) | Body::EveryKeyOnce(body) => Some(body),
+            Body::BesideWriter(_, writer) if index == 0 => Some(writer),
+            Body::BesideWriter(reader, _) => Some(reader),
+            _ => None,
+        }
+    }
+
+    fn is_extra_writer(&self, index: u32) -> bool {
+        index == 0 && matches!(self.benchmark.body, Body::BesideWriter(..))
+    }
+
+    fn latency(&self) -> Latency {
+        match (self.config.latency, self.benchmark.access) {
+            (Latency::Automatic, Access::Scan) => Latency::Sampled(SCAN_SAMPLING),
+            (Latency::Automatic, _) => Latency::Every,
+            (chosen, _) => chosen,
+        }
+    }
+
+    /// Runs the benchmark.
+    pub fn run(&self) -> Result<CrewResult> {
+        let threads = Crew::size(self.config, self.benchmark);
+        let counted = threads - u32::from(self.is_extra_writer(0));
+        self.job.readers_left.store(counted, Ordering::Relaxed);
+        let control = Control::new(self.interrupt, self.config.max_seconds.map(Duration::from_secs_f64));
+        let gate = Gate::default();
+        let working = AtomicU32::new(threads);
+        let (sender, finished) = mpsc::channel::<()>();
+        let label = format!("{} {}", self.engine.name(), self.benchmark.name);
+        let results: Vec<ThreadResult> = thread::scope(|scope| {
+            let mut handles = Vec::new();
+            let mut failure = None;
+            for index in 0..threads {
+                let (sender, gate, control, working) = (sender.clone(), &gate, &control, &working);
+                let work = move || {
+                    // Dropped when the thread ends, however it ends.
+                    let _sender = sender;
+                    self.thread(index, gate, control, working)
+                };
+                match thread::Builder::new().spawn_scoped(scope, work) {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => {
+                        control.fail();
+                        failure = Some(EngineError(format!("cannot start thread {index}: {error}")));
+                        break;
+                    }
+                }
+            }
+            drop(sender);
+            gate.open_for(handles.len() as u32);
+            self.watch(&control, &finished, label, u64::from(counted) * self.job.ops);
+            let joined = handles
+                .into_iter()
+                .map(|handle| handle.join().unwrap_or_else(|_| Err(EngineError("a client thread panicked".into()))));
+            let mut results: Vec<ThreadResult> = joined.collect();
+            results.extend(failure.map(Err));
+            results
+        });
+        self.add_up(results)
+    }
+
+    /// Shows progress until all threads have ended.
+    fn watch(&self, control: &Control, finished: &mpsc::Receiver<()>, label: String, total: u64) {
+        let mut progress = Progress::start(self.display, label, total);
+        let mut next_statistics = self.config.stats_interval;
+        while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(Duration::from_millis(100)) {
+            let done = control.done.load(Ordering::Relaxed);
+            progress.update(done);
+            let per_thread = done / u64::from(self.config.threads);
+            if self.config.stats_per_interval && next_statistics > 0 && per_thread >= next_statistics {
+                next_statistics = per_thread + self.config.stats_interval;
+                eprintln!("{}", self.engine.property("stats").unwrap_or_default());
+            }
+        }
+    }
+
+    fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
+        let seed = match self.config.key_generation {
+            KeyGeneration::LevelDb => self.config.seed + self.created + u64::from(index) + 1,
+            KeyGeneration::RocksDb => self.config.seed + u64::from(index),
+        };
+        let session = self.engine.session();
+        let extra_writer = self.is_extra_writer(index);
+        let latency = if extra_writer { Latency::Off } else { self.latency() };
+        let mut worker = Worker {
+            index,
+            job: self.job,
+            random: KeyRandom::new(self.config.key_generation, seed),
+            key: KeyBuffer::new(self.config.key_prefix, self.config.key_size),
+            values: self.pool.cursor(),
+            value: Vec::with_capacity(self.job.value_size),
+            meter: Meter::new(control, latency, self.config.stats_interval),
+            found: None,
+            message: String::new(),
+        };
+        gate.pass();
+        worker.meter.restart();
+        let mut result = session.and_then(|mut session| match self.body(index) {
+            Some(body) => body(&mut worker, session.as_mut()),
+            None => Ok(()),
+        });
+        if !extra_writer {
+            self.job.readers_left.fetch_sub(1, Ordering::Relaxed);
+        }
+        // The thread that is done last finishes the writes for all, inside its own time.
+        if working.fetch_sub(1, Ordering::AcqRel) == 1 && self.benchmark.writes() && result.is_ok() {
+            result = self.engine.finish_writes();
+        }
+        if result.is_err() {
+            control.fail();
+        }
+        let times = worker.meter.finish();
+        result.map(|()| (times, worker.found, worker.message))
+    }
+
+    fn add_up(&self, results: Vec<ThreadResult>) -> Result<CrewResult> {
+        let mut sum = CrewResult::default();
+        let mut times = Vec::new();
+        for (index, result) in results.into_iter().enumerate() {
+            let (time, found, message) = result?;
+            if self.is_extra_writer(index as u32) {
+                continue;
+            }
+            times.push(time);
+            sum.found = sum.found.or(found);
+            if sum.message.is_empty() {
+                sum.message = message;
+            }
+        }
+        sum.total = Total::of(times);
+        Ok(sum)
+    }
+}

@@ -1,0 +1,125 @@
+//! One client thread of a benchmark: its part of the work, its random numbers, its buffers.
+
+use crate::engine::WriteMode;
+use crate::flags::config::{Config, MergeOperand};
+use crate::keys::KeyBuffer;
+use crate::meter::Meter;
+use crate::random::KeyRandom;
+use crate::values::ValueCursor;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What every thread of a benchmark is to do; made from the flags by the benchmark's row in the table.
+#[derive(Debug)]
+pub struct Job {
+    /// Operations of each thread.
+    pub ops: u64,
+    /// `--num`, the second number of found messages.
+    pub num: u64,
+    /// Random keys are below this.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_size: usize,
+    /// Entries of a batch; 1: no batches.
+    pub batch: u64,
+    /// How writes are done.
+    pub mode: WriteMode,
+    /// The operand of merges.
+    pub merge_operand: MergeOperand,
+    /// Merges per hundred operations where they are mixed with gets.
+    pub merge_percent: u64,
+    /// Keys in the order in which they are written, where each is written once in random order.
+    pub permutation: Vec<u64>,
+    /// Reading threads that still work, for the thread that writes beside them.
+    pub readers_left: AtomicU32,
+}
+
+impl Job {
+    /// `ops` operations per thread on `--num` keys with values of `--value_size`.
+    pub fn new(config: &Config, ops: u64) -> Job {
+        Job {
+            ops,
+            num: config.num,
+            keys: config.num,
+            value_size: config.value_size,
+            batch: 1,
+            mode: WriteMode { sync: config.options.sync, disable_wal: config.options.disable_wal },
+            merge_operand: config.merge_operand,
+            merge_percent: config.merge_read_percent,
+            permutation: Vec::new(),
+            readers_left: AtomicU32::new(0),
+        }
+    }
+
+    /// With another number of keys.
+    pub fn keys(mut self, keys: u64) -> Job {
+        self.keys = keys;
+        self
+    }
+
+    /// With batches.
+    pub fn batch(mut self, entries: u64) -> Job {
+        self.batch = entries;
+        self
+    }
+
+    /// With another size of values.
+    pub fn value_size(mut self, bytes: usize) -> Job {
+        self.value_size = bytes;
+        self
+    }
+
+    /// With every write waiting for the device. The log stays on: a synced write means nothing without it.
+    pub fn synced(mut self) -> Job {
+        self.mode = WriteMode { sync: true, disable_wal: false };
+        self
+    }
+}
+
+/// A thread at work.
+pub struct Worker<'a> {
+    /// Its number within the benchmark.
+    pub index: u32,
+    /// What to do.
+    pub job: &'a Job,
+    /// Its random numbers.
+    pub random: KeyRandom,
+    /// Its key.
+    pub key: KeyBuffer,
+    /// Its values.
+    pub values: ValueCursor<'a>,
+    /// Where gets put what they find.
+    pub value: Vec<u8>,
+    /// Its counts and times.
+    pub meter: Meter<'a>,
+    /// Keys found, where the benchmark looks keys up.
+    pub found: Option<u64>,
+    /// What it has to say.
+    pub message: String,
+}
+
+impl Worker<'_> {
+    /// Whether operation number `done` (from 0) is still to be done.
+    #[inline]
+    pub fn goes_on(&self, done: u64) -> bool {
+        done < self.job.ops && !self.meter.should_stop()
+    }
+
+    /// Draws a random key below the job's number of keys and puts it into the key buffer.
+    #[inline]
+    pub fn draw_key(&mut self) {
+        let number = self.random.uniform(self.job.keys);
+        self.key.set(number);
+    }
+
+    /// Says and records how many keys were found, as db_bench does: out of `--num`, whatever the number of reads.
+    pub fn report_found(&mut self, found: u64) {
+        self.found = Some(found);
+        self.message = format!("({found} of {} found)", self.job.num);
+    }
+
+    /// Whether any reader still works.
+    #[inline]
+    pub fn readers_work(&self) -> bool {
+        self.job.readers_left.load(Ordering::Relaxed) > 0
+    }
+}

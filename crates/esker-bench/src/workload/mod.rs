@@ -1,0 +1,253 @@
+//! The benchmarks: one table of all of them, and one file per family with what their operations do.
+
+mod delete;
+mod fill;
+mod mixed;
+mod read;
+mod scan;
+mod update_merge;
+
+use crate::engine::{Result, Session};
+use crate::flags::config::Config;
+use crate::worker::{Job, Worker};
+
+/// What a client thread does from its start to its finish.
+pub type ThreadBody = fn(&mut Worker<'_>, &mut dyn Session) -> Result<()>;
+
+/// How a benchmark touches the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It writes.
+    Write,
+    /// It merges, and needs a merge operator.
+    Merge,
+    /// It looks single keys up.
+    Read,
+    /// It steps through the keys; latencies are sampled.
+    Scan,
+    /// Neither.
+    Neither,
+}
+
+/// What a benchmark consists of.
+#[derive(Debug, Clone, Copy)]
+pub enum Body {
+    /// All client threads do the same.
+    Threads(ThreadBody),
+    /// Client threads, and one more, the first, that writes until they are done and is not counted.
+    BesideWriter(ThreadBody, ThreadBody),
+    /// One thread writes every key once, in random order.
+    EveryKeyOnce(ThreadBody),
+    /// Compacts everything: one operation.
+    Compact,
+    /// Closes and opens the database.
+    Open,
+    /// Prints a property of the engine; takes no time and makes no row.
+    Property(&'static str),
+    /// Waits until background work is done: one operation. Not a thread of db_bench, so thread seeds do not move.
+    WaitIdle,
+    /// Known, but not for this program.
+    Refused(&'static str),
+}
+
+/// One benchmark.
+#[derive(Clone, Copy)]
+pub struct Benchmark {
+    /// Its name.
+    pub name: &'static str,
+    /// What one operation is.
+    pub meaning: &'static str,
+    /// Whether it starts with an empty database.
+    pub fresh: bool,
+    /// How it touches the database.
+    pub access: Access,
+    /// What it consists of.
+    pub body: Body,
+    /// What each thread is to do.
+    pub job: fn(&Config) -> Job,
+}
+
+const LARGE_VALUE: usize = 100_000;
+const BATCH: u64 = 1000;
+
+const fn fill(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: true, access: Access::Write, body: Body::Threads(body), job }
+}
+
+const fn write(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: false, access: Access::Write, body: Body::Threads(body), job }
+}
+
+const fn read(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: false, access: Access::Read, body: Body::Threads(body), job }
+}
+
+const fn scan(name: &'static str, body: ThreadBody, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: false, access: Access::Scan, body: Body::Threads(body), job: reads }
+}
+
+const fn merge(name: &'static str, body: ThreadBody, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: false, access: Access::Merge, body: Body::Threads(body), job: merges }
+}
+
+const fn single(name: &'static str, body: Body, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: false, access: Access::Neither, body, job }
+}
+
+fn writes(config: &Config) -> Job {
+    Job::new(config, config.writes.unwrap_or(config.num))
+}
+
+fn thousandth_of_writes(config: &Config) -> Job {
+    Job::new(config, config.writes.unwrap_or((config.num / 1000).max(1)))
+}
+
+fn hundredth_synced(config: &Config) -> Job {
+    let few = (config.num / 100).max(1);
+    Job::new(config, config.writes.unwrap_or(few)).keys(few).synced()
+}
+
+fn large_of_few(config: &Config) -> Job {
+    let few = (config.num / 1000).max(1);
+    thousandth_of_writes(config).keys(few).value_size(LARGE_VALUE)
+}
+
+fn reads(config: &Config) -> Job {
+    Job::new(config, config.reads)
+}
+
+fn updates(config: &Config) -> Job {
+    Job::new(config, config.writes.map_or(config.reads.max(config.num), |w| w.max(config.reads)))
+}
+
+fn merges(config: &Config) -> Job {
+    // `--writes` alone sets the operations; db_bench takes the larger of reads and writes, which then is num.
+    Job::new(config, config.writes.unwrap_or(config.reads.max(config.num))).keys(config.merge_keys)
+}
+
+fn deletes(config: &Config) -> Job {
+    Job::new(config, config.deletes)
+}
+
+fn one(config: &Config) -> Job {
+    Job::new(config, 1)
+}
+
+/// Every benchmark, in the order of `--list`.
+pub const BENCHMARKS: &[Benchmark] = &[
+    fill("fillseq", fill::sequential, writes, "put key i, i = 0, 1, ..."),
+    fill("fillrandom", fill::random, writes, "put a random key; 63 % of the keys come up"),
+    Benchmark {
+        name: "filluniquerandom",
+        meaning: "put every key once, in random order (one thread)",
+        fresh: true,
+        access: Access::Write,
+        body: Body::EveryKeyOnce(fill::permuted),
+        job: |config| Job::new(config, config.num),
+    },
+    write("overwrite", fill::random, writes, "put a random key into the existing database"),
+    fill(
+        "fillsync",
+        fill::random,
+        |c| thousandth_of_writes(c).synced(),
+        "num/1000 puts of random keys, each waiting for the device",
+    ),
+    fill("fillseqsync", fill::sequential, hundredth_synced, "num/100 puts in key order, each waiting for the device"),
+    fill(
+        "fillrandsync",
+        fill::random,
+        hundredth_synced,
+        "num/100 puts of random keys of num/100, each waiting for the device",
+    ),
+    fill("fillbatch", fill::sequential, |c| writes(c).batch(BATCH), "put in key order, 1000 entries per batch"),
+    fill("fillseqbatch", fill::sequential, |c| writes(c).batch(BATCH), "the same as fillbatch"),
+    fill("fillrandbatch", fill::random, |c| writes(c).batch(BATCH), "put random keys, 1000 entries per batch"),
+    write(
+        "overwritebatch",
+        fill::random,
+        |c| writes(c).batch(BATCH),
+        "put random keys into the existing database, 1000 per batch",
+    ),
+    fill(
+        "fill100K",
+        fill::random,
+        |c| thousandth_of_writes(c).value_size(LARGE_VALUE),
+        "num/1000 puts of 100,000 bytes at random keys",
+    ),
+    fill("fillseq100K", fill::sequential, large_of_few, "num/1000 puts of 100,000 bytes in key order"),
+    fill("fillrand100K", fill::random, large_of_few, "num/1000 puts of 100,000 bytes at random keys of num/1000"),
+    scan("readseq", scan::forward, "one step of an iterator from the first key"),
+    scan("readreverse", scan::backward, "one step back of an iterator from the last key"),
+    read("readrandom", read::random, reads, "get a random key"),
+    read("readrandomsmall", read::random, |c| Job::new(c, c.reads / 1000), "the same, a thousandth as often"),
+    read("readmissing", read::missing, reads, "get a key that is never there but lies between those that are"),
+    read(
+        "readhot",
+        read::unreported,
+        |c| reads(c).keys(c.num.div_ceil(100)),
+        "get a random one of the lowest hundredth of the keys",
+    ),
+    read("seekrandom", scan::seek_random, reads, "make an iterator, seek a random key"),
+    read("seekordered", scan::seek_ordered, reads, "seek the next of ascending keys with one iterator"),
+    write("deleteseq", delete::sequential, deletes, "delete key i, i = 0, 1, ..."),
+    write("deleterandom", delete::random, deletes, "delete a random key"),
+    Benchmark {
+        name: "readwhilewriting",
+        meaning: "get a random key while one more thread puts random keys",
+        fresh: false,
+        access: Access::Read,
+        body: Body::BesideWriter(read::random, mixed::write_until_readers_end),
+        job: reads,
+    },
+    write("updaterandom", update_merge::update, updates, "get a random key, then put it"),
+    merge("mergerandom", update_merge::merge, "merge an operand into a random key"),
+    merge("readrandommergerandom", mixed::read_or_merge, "merge into a random key, or get it (--mergereadpercent)"),
+    single("compact", Body::Compact, one, "flush and compact everything; the figure is the whole duration"),
+    single("waitidle", Body::WaitIdle, one, "wait until no background work is left"),
+    single(
+        "open",
+        Body::Open,
+        |c| Job::new(c, (c.num / 10_000).max(1)),
+        "close and open the database, num/10000 times",
+    ),
+    single("stats", Body::Property("stats"), one, "print the engine's statistics"),
+    single("sstables", Body::Property("sstables"), one, "print the engine's table files"),
+    single("levelstats", Body::Property("levelstats"), one, "print the engine's levels"),
+    single("crc32c", Body::Threads(mixed::checksum), |c| Job::new(c, 128_000), "checksum 4096 bytes, 500 MiB in all"),
+    single("snappycomp", Body::Refused(CODEC), one, ""),
+    single("snappyuncomp", Body::Refused(CODEC), one, ""),
+    single("zstdcomp", Body::Refused(CODEC), one, ""),
+    single("zstduncomp", Body::Refused(CODEC), one, ""),
+    single("heapprofile", Body::Refused("heap profiling not supported"), one, ""),
+    single("acquireload", Body::Refused("it measures the processor, not an engine"), one, ""),
+];
+
+const CODEC: &str = "it measures a codec, not an engine";
+
+/// The benchmark with this name.
+pub fn find(name: &str) -> Option<&'static Benchmark> {
+    BENCHMARKS.iter().find(|benchmark| benchmark.name == name)
+}
+
+/// The benchmark whose name is nearest to one that does not exist.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let best = BENCHMARKS.iter().map(|b| (strsim::damerau_levenshtein(b.name, name), b.name)).min();
+    best.filter(|(distance, _)| *distance <= 3).map(|(_, name)| name)
+}
+
+impl Benchmark {
+    /// Whether its writes wait for the device whatever `--sync` says.
+    pub fn is_synced(&self, config: &Config) -> bool {
+        self.writes() && (self.job)(config).mode.sync
+    }
+
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        matches!(self.access, Access::Write | Access::Merge) || matches!(self.body, Body::BesideWriter(..))
+    }
+
+    /// Whether it only reads.
+    pub fn only_reads(&self) -> bool {
+        matches!(self.access, Access::Read | Access::Scan) && !self.writes()
+    }
+}

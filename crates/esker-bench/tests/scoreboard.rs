@@ -1,0 +1,87 @@
+//! The scoreboard end to end, on reference engines under the names of real ones.
+
+#![allow(clippy::unwrap_used)]
+
+use clap::Parser;
+use esker_bench::engine::{EngineError, EngineKind};
+use esker_bench::interrupt::Interrupt;
+use esker_bench::progress::Display;
+use esker_bench::reference;
+use esker_bench::study::scoreboard::{Arguments, main_with};
+use std::path::Path;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+fn kind(name: &'static str) -> EngineKind {
+    EngineKind { name, ..reference::kind() }
+}
+
+fn run(base: &Path, text: &str, interrupt: Interrupt) -> (i32, String) {
+    let db = base.join("db");
+    let words = ["x", "--num=2000", "--db", db.to_str().unwrap()].into_iter().chain(text.split_whitespace());
+    let arguments = Command::parse_from(words).arguments;
+    let missing = EngineKind {
+        name: "kyoto",
+        open: |_, _, _| Err(EngineError("not here".into())),
+        probe: |_| Err(EngineError("install it".into())),
+    };
+    let kinds = [kind("esker"), kind("rocksdb"), kind("lmdb"), missing];
+    let mut out = Vec::new();
+    let code = main_with(&arguments, &kinds, &mut out, Display::Hidden, || interrupt);
+    (code, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn a_quick_board_has_every_row_of_every_engine() {
+    let base = tempfile::tempdir().unwrap();
+    let (json, html, records) = (base.path().join("b.jsonl"), base.path().join("b.html"), base.path().join("r.jsonl"));
+    let files = format!("--json {} --html {} --records {}", json.display(), html.display(), records.display());
+    let (code, out) = run(base.path(), &format!("--quick {files}"), Interrupt::new());
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("geometric mean") && out.contains("vs best peer"));
+    let lines = std::fs::read_to_string(&json).unwrap();
+    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows: Vec<_> = lines.iter().filter(|line| line["kind"] == "row").collect();
+    for name in
+        ["fillseq", "fillsync", "readrandom settled", "updaterandom, 10 threads", "mergerandom with log, 1 thread"]
+    {
+        assert_eq!(rows.iter().filter(|line| line["row"] == name).count(), 3, "{name}");
+    }
+    for line in &rows {
+        for field in ["micros_per_op", "min", "max", "ratio_to_best_peer", "ratio_to_rocksdb"] {
+            assert!(line[field].as_f64().unwrap() > 0.0, "{field} of {line}");
+        }
+    }
+    assert_eq!(lines.len() - rows.len(), 3);
+    assert_eq!(std::fs::read_to_string(&records).unwrap().lines().count(), rows.len());
+    assert!(html.exists());
+}
+
+#[test]
+fn repetitions_and_chosen_rows() {
+    let base = tempfile::tempdir().unwrap();
+    let (code, out) = run(base.path(), "--repeat=3 --engines=rocksdb,esker --rows=readhot --csv", Interrupt::new());
+    assert_eq!(code, 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 3, "{out}");
+    assert!(lines[1].starts_with("readhot,rocksdb,") && lines[1].contains(",1,3,2000,"), "{out}");
+}
+
+#[test]
+fn exit_codes() {
+    let base = tempfile::tempdir().unwrap();
+    assert_eq!(run(base.path(), "--quick --rows=fillseq --require-ratio=1e9", Interrupt::new()).0, 1);
+    assert_eq!(run(base.path(), "--quick --rows=fillseq --engines=esker,kyoto", Interrupt::new()).0, 1);
+    assert_eq!(run(base.path(), "--engines=nosuch", Interrupt::new()).0, 2);
+    assert_eq!(run(base.path(), "--lib=x", Interrupt::new()).0, 2);
+    assert_eq!(run(base.path(), "--json=/no/such/place", Interrupt::new()).0, 1);
+    let interrupt = Interrupt::new();
+    interrupt.request();
+    assert_eq!(run(base.path(), "--quick", interrupt).0, 130);
+    assert_eq!(esker_bench::study_main(&["nosuch".into()]), 2);
+    assert_eq!(esker_bench::study_main(&["--help".into()]), 0);
+}

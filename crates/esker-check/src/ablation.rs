@@ -1,0 +1,109 @@
+//! Leaves out one sync at a time and looks whether the power-loss check notices.
+//!
+//! A sync whose absence nothing notices is either superfluous, or the scripts never need it: both are worth knowing. This is
+//! also the proof that the power-loss check can see.
+
+use crate::Checked;
+use crate::powerloss::option_variants;
+use crate::powerloss::script::{NAMES, Progress, Session, Step, run, scripts};
+use crate::settings::Settings;
+use crate::simulated::MEMORY_PATH;
+use crate::state::database_state;
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Error, Options};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Syncs left out, and those of them whose absence was noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many were left out.
+    pub left_out: u64,
+    /// How many of these mattered.
+    pub noticed: u64,
+}
+
+/// Counts by what was synced: a file name without its digits, or the word directory.
+pub type Report = BTreeMap<String, Count>;
+
+/// Leaves out every sync of every script whose name contains `only`, as far as the time allows.
+pub fn run_all(settings: Settings, only: &str) -> Checked<Report> {
+    let mut report = Report::new();
+    for script in scripts().iter().filter(|script| script.name.contains(only)) {
+        // The first two variants differ in how the log is written; the third in sizes only.
+        for (_, options) in option_variants().iter().take(2) {
+            let baseline = FaultEnv::new(Arc::new(MemEnv::new()));
+            attempt(&script.steps, options, &baseline, &mut Progress::default())
+                .map_err(|error| format!("script {} fails by itself: {error}", script.name))?;
+            for class in [Class::Sync, Class::SyncDir] {
+                for nth in 0..baseline.calls(class) {
+                    if settings.over() {
+                        return Ok(report);
+                    }
+                    let count = report.entry(target(&script.steps, options, class, nth)).or_default();
+                    count.left_out += 1;
+                    count.noticed += u64::from(is_noticed(&script.steps, options, class, nth));
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn attempt(steps: &[Step], options: &Options, env: &FaultEnv, progress: &mut Progress) -> esker::Result<()> {
+    let on_env = options.clone().env(Arc::new(env.clone()));
+    run(steps, Path::new(MEMORY_PATH), &on_env, progress, &mut |_| {})
+}
+
+/// What the n-th sync syncs: learned by making it fail, because the error names it.
+fn target(steps: &[Step], options: &Options, class: Class, nth: u64) -> String {
+    let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    env.add(Rule::new(class, nth, Action::Fail(ErrorKind::Other)));
+    let outcome = attempt(steps, options, &env, &mut Progress::default());
+    match outcome {
+        _ if class == Class::SyncDir => "directory".to_string(),
+        Err(Error::Io { path, .. }) => {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.chars().filter(|character| !character.is_ascii_digit()).collect()
+        }
+        Err(_) | Ok(()) => "not named by an error".to_string(),
+    }
+}
+
+fn is_noticed(steps: &[Step], options: &Options, class: Class, nth: u64) -> bool {
+    let mut calls = 0;
+    loop {
+        let memory = MemEnv::new();
+        memory.crash_after(calls);
+        let faulty = FaultEnv::new(Arc::new(memory.clone()));
+        faulty.add(Rule::new(class, nth, Action::Ignore));
+        let mut progress = Progress::default();
+        let outcome = attempt(steps, options, &faulty, &mut progress);
+        if faulty.fired() > 0 {
+            let losses = [(CrashMode::LoseAll, 0), (CrashMode::OnlyMetadata, 0), (CrashMode::Random, calls)];
+            let wrong = |&(mode, seed): &(CrashMode, u64)| {
+                let check = AssertUnwindSafe(|| check(&memory.crash(&mode, seed), options, &progress));
+                !matches!(catch_unwind(check), Ok(Ok(())))
+            };
+            if losses.iter().any(wrong) {
+                return true;
+            }
+        }
+        if outcome.is_ok() {
+            return false;
+        }
+        calls += 1;
+    }
+}
+
+fn check(image: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
+    let on_env = options.clone().env(Arc::new(image.clone()));
+    let session = Session::open(Path::new(MEMORY_PATH), &on_env).map_err(|error| error.to_string())?;
+    let state = database_state(session.db(), &NAMES)?;
+    progress.find(&state, progress.synced)?;
+    crate::powerloss::check_checkpoints(image, options, progress)
+}

@@ -1,0 +1,247 @@
+//! A process that writes to a real directory, killed again and again.
+//!
+//! Commit number i is a function of the seed and i alone, so the parent can tell the contents after any number of commits
+//! without having heard more from the child than numbers. The child reports each acknowledged commit by one write to a
+//! pipe, which outlives it.
+
+use crate::Checked;
+use crate::model::{Change, Model, Operator, Write};
+use crate::random::Random;
+use crate::simulated::ScratchDirectory;
+use crate::state::{Durability, check_gets, database_state, difference, keyspace_options, model_state, write_batch};
+use esker::{Db, Keyspace, Options, WalMode};
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const KEYSPACES: [(&str, Operator); 2] = [("values", Operator::None), ("counters", Operator::UInt64Add)];
+const NAMES: [&str; 2] = [KEYSPACES[0].0, KEYSPACES[1].0];
+const COUNTER: &[u8] = b"~commits";
+
+/// Kills after which a fresh database is begun.
+const KILLS_PER_DATABASE: u64 = 100;
+
+/// How the parent runs children and what it counts.
+#[derive(Clone, Debug)]
+pub struct KillLoop {
+    /// The program to run as child: `esker-check` itself.
+    pub program: PathBuf,
+    /// Where the databases go.
+    pub directory: PathBuf,
+    /// How many kills.
+    pub rounds: u64,
+    /// Where all randomness comes from, but for the moment at which a signal meets the child.
+    pub seed: u64,
+    /// The longest time a child lives, in milliseconds.
+    pub longest_life: usize,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Kills.
+    pub kills: u64,
+    /// Kills before the child had acknowledged anything: while starting or recovering.
+    pub early_kills: u64,
+    /// Acknowledged commits, all found again.
+    pub acknowledged: u64,
+    /// Commits found that had not been acknowledged yet.
+    pub unacknowledged: u64,
+    /// Databases.
+    pub databases: u64,
+}
+
+/// The options of both sides: small, so that everything happens often.
+fn options(seed: u64) -> Options {
+    let options = Options::default()
+        .write_buffer_bytes(48 << 10)
+        .target_file_bytes(64 << 10)
+        .block_bytes(1 << 10)
+        .wal_segment_bytes(64 << 10)
+        .background_threads(1);
+    if seed % 2 == 1 { options.wal_mode(WalMode::Plain) } else { options }
+}
+
+/// The writes of commit `number`, counting from 1.
+fn commit_of(seed: u64, number: u64) -> (Vec<Write>, Durability) {
+    let mut random = Random::derived(seed, &[number]);
+    let mut writes = Vec::new();
+    for _ in 0..random.between(1, 6) {
+        let keyspace = random.below(KEYSPACES.len());
+        let key = format!("key{:04}", random.below(1500)).into_bytes();
+        let change = match (keyspace, random.below(10)) {
+            (_, 0..=1) => Change::Delete,
+            (0, _) => {
+                let length = if random.percent(2) { random.between(1000, 12_000) } else { random.between(0, 120) };
+                Change::Put(random.bytes(length))
+            }
+            (_, 2..=3) => Change::Put(random.next().to_le_bytes().to_vec()),
+            _ => Change::Merge((random.below(1000) as u64).to_le_bytes().to_vec()),
+        };
+        writes.push(Write { keyspace, key, change });
+    }
+    let number = Change::Put(number.to_le_bytes().to_vec());
+    writes.push(Write { keyspace: 0, key: COUNTER.to_vec(), change: number });
+    (writes, if random.percent(3) { Durability::Sync } else { Durability::Async })
+}
+
+fn counter(db: &Db) -> Checked<u64> {
+    let Ok(keyspace) = db.existing_keyspace(NAMES[0]) else { return Ok(0) };
+    match keyspace.get(COUNTER).map_err(|error| format!("the counter cannot be read: {error}"))? {
+        None => Ok(0),
+        Some(bytes) => bytes[..].try_into().map(u64::from_le_bytes).map_err(|_| "the counter is damaged".to_string()),
+    }
+}
+
+fn open(path: &Path, seed: u64) -> esker::Result<(Db, Vec<Keyspace>)> {
+    let db = Db::open(path, options(seed))?;
+    let keyspaces = KEYSPACES.iter().map(|(name, operator)| db.keyspace(name, keyspace_options(*operator)));
+    let keyspaces = keyspaces.collect::<esker::Result<Vec<_>>>()?;
+    Ok((db, keyspaces))
+}
+
+/// The child: writes until killed, and reports on standard output. `salt` varies what is not a commit.
+pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
+    let failed = |error: esker::Error| format!("the child failed: {error}");
+    // Not through `Stdout`, which buffers: every report must be with the system before the next commit begins.
+    let output = std::io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+    let mut output = File::from(output);
+    let mut report =
+        |number: u64| output.write_all(&number.to_le_bytes()).map_err(|error| format!("no reader: {error}"));
+    let mut random = Random::derived(seed, &[u64::MAX, salt]);
+    let (mut db, mut keyspaces) = open(path, seed).map_err(failed)?;
+    let mut number = counter(&db)?;
+    loop {
+        number += 1;
+        let (writes, durability) = commit_of(seed, number);
+        write_batch(&db, &keyspaces, &writes, durability).map_err(failed)?;
+        report(number)?;
+        match random.below(400) {
+            0 => db.flush().map_err(failed)?,
+            1 if random.percent(30) => db.compact().map_err(failed)?,
+            2 => {
+                drop(keyspaces);
+                if random.percent(70) {
+                    db.close().map_err(failed)?;
+                } else {
+                    drop(db);
+                }
+                (db, keyspaces) = open(path, seed).map_err(failed)?;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the parent knows of the database.
+struct Expected {
+    model: Model,
+    commits: u64,
+    path: PathBuf,
+    seed: u64,
+}
+
+impl KillLoop {
+    /// Kills until the rounds are done or the time is up.
+    pub fn run(&self, budget: Duration) -> Checked<Totals> {
+        let started = Instant::now();
+        let mut scratch = ScratchDirectory::new(&self.directory, &format!("kill9-{}", self.seed))
+            .map_err(|error| format!("no scratch directory: {error}"))?;
+        let mut totals = Totals::default();
+        let mut expected = None;
+        while totals.kills < self.rounds && started.elapsed() < budget {
+            let database = totals.kills / KILLS_PER_DATABASE;
+            if totals.kills.is_multiple_of(KILLS_PER_DATABASE) {
+                expected = Some(Expected {
+                    model: Model::new(&KEYSPACES.map(|(_, operator)| operator)),
+                    commits: 0,
+                    path: scratch.path().join(format!("db{database}")),
+                    seed: self.seed.wrapping_add(database),
+                });
+                totals.databases += 1;
+            }
+            let Some(expected) = &mut expected else { break };
+            if let Err(what) = self.round(expected, &mut totals) {
+                scratch.keep();
+                return Err(format!(
+                    "kill {}: {what}\nthe database is left in {}\nrepeat with: cargo run -p esker-check -- kill9 --seed {} \
+                     --rounds {}",
+                    totals.kills,
+                    expected.path.display(),
+                    self.seed,
+                    self.rounds
+                ));
+            }
+        }
+        Ok(totals)
+    }
+
+    fn round(&self, expected: &mut Expected, totals: &mut Totals) -> Checked<()> {
+        let mut random = Random::derived(self.seed, &[0, totals.kills]);
+        // Now and then so early that the child is still opening.
+        let life = if random.percent(15) {
+            Duration::from_micros(random.below(8000) as u64)
+        } else {
+            Duration::from_millis(random.between(1, self.longest_life) as u64)
+        };
+        let acknowledged = self.one_life(expected, totals.kills, life)?;
+        totals.kills += 1;
+        totals.early_kills += u64::from(acknowledged.is_none());
+        let least = acknowledged.unwrap_or(expected.commits);
+
+        let db = Db::open(&expected.path, options(expected.seed)).map_err(|error| format!("open failed: {error}"))?;
+        let count = counter(&db)?;
+        if count < least || count > least + 1 {
+            return Err(format!("{count} commits are there, {least} were acknowledged"));
+        }
+        for number in expected.commits + 1..=count {
+            expected.model.commit(&commit_of(expected.seed, number).0);
+        }
+        totals.acknowledged += least - expected.commits.min(least);
+        totals.unacknowledged += count - least;
+        expected.commits = count;
+        let state = database_state(&db, &NAMES)?;
+        if let Some(what) = difference(&model_state(&expected.model, expected.model.sequence()), &state) {
+            return Err(format!("after {count} commits: {what}"));
+        }
+        if random.percent(25) {
+            check_gets(&db, &NAMES, &state)?;
+        }
+        db.verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
+        if random.percent(50) {
+            db.close().map_err(|error| format!("close failed: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a child for that long; the number of the last commit it reported.
+    fn one_life(&self, expected: &Expected, salt: u64, life: Duration) -> Checked<Option<u64>> {
+        let mut child = Command::new(&self.program)
+            .arg("kill9-child")
+            .arg(&expected.path)
+            .args([expected.seed.to_string(), salt.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+        let mut pipe = child.stdout.take().ok_or("the child has no pipe")?;
+        // The pipe must be emptied while the child lives, or it would soon wait for us.
+        let reader = std::thread::spawn(move || {
+            let mut reports = Vec::new();
+            pipe.read_to_end(&mut reports).map(|_| reports)
+        });
+        std::thread::sleep(life);
+        let ended = child.try_wait().map_err(|error| error.to_string())?;
+        child.kill().map_err(|error| format!("cannot kill: {error}"))?;
+        child.wait().map_err(|error| error.to_string())?;
+        let reports = reader.join().map_err(|_| "the reader panicked")?.map_err(|error| error.to_string())?;
+        if let Some(status) = ended {
+            return Err(format!("the child ended by itself: {status}"));
+        }
+        let last = reports.chunks_exact(8).last();
+        Ok(last.and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes))
+    }
+}

@@ -1,0 +1,30 @@
+//! Checks Esker against its documentation rather than against its code.
+//!
+//! * [`model`]: what every operation means, as a multi-version map.
+//! * [`generator`], [`driver`], [`shrink`], [`campaign`]: random operations on engine and model, every answer compared.
+//! * [`powerloss`]: every mutating call of small scripts, with power lost there, reopened and compared.
+//! * [`faults`]: every call of small scripts failing once, or from then on.
+//! * [`ablation`]: the same power losses with one sync left out, which must be noticed.
+//! * [`threads`]: writers, readers, maintenance and losses at the same time.
+//! * [`kill9`]: a real process on a real directory, killed and reopened.
+//!
+//! One 64-bit seed reproduces every single-threaded run; it is printed with the command that replays it.
+
+pub mod ablation;
+pub mod campaign;
+pub mod driver;
+pub mod faults;
+pub mod generator;
+pub mod kill9;
+pub mod model;
+pub mod option_sets;
+pub mod powerloss;
+pub mod random;
+pub mod settings;
+pub mod shrink;
+pub mod simulated;
+pub mod state;
+pub mod threads;
+
+/// The outcome of a check: the text says what was expected and what was found.
+pub type Checked<T> = Result<T, String>;

@@ -1,0 +1,80 @@
+//! The option sets that the same operations must give the same answers under, sensible ones and absurd ones.
+
+use esker::{Compression, Options, ReadMode, WalMode};
+
+/// Options under a name, and whether to run them on a real directory.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSet {
+    /// The name for messages and commands.
+    pub name: &'static str,
+    /// On a real directory instead of the simulated environment.
+    pub on_disk: bool,
+    /// How many operations a run has relative to the usual, in percent: less where each one is expensive.
+    pub length_percent: usize,
+    build: fn(Options) -> Options,
+}
+
+impl OptionSet {
+    /// The options.
+    pub fn options(&self) -> Options {
+        (self.build)(Options::default())
+    }
+}
+
+fn small(options: Options) -> Options {
+    options
+        .write_buffer_bytes(4 << 10)
+        .block_bytes(256)
+        .target_file_bytes(2 << 10)
+        .wal_segment_bytes(32 << 10)
+        .block_cache_bytes(16 << 10)
+}
+
+const fn memory(name: &'static str, length_percent: usize, build: fn(Options) -> Options) -> OptionSet {
+    OptionSet { name, on_disk: false, length_percent, build }
+}
+
+const fn disk(name: &'static str, length_percent: usize, build: fn(Options) -> Options) -> OptionSet {
+    OptionSet { name, on_disk: true, length_percent, build }
+}
+
+/// All of them.
+pub const OPTION_SETS: &[OptionSet] = &[
+    memory("default-inline", 100, |o| o.background_threads(0).wal_segment_bytes(1 << 20)),
+    memory("small-inline", 100, |o| small(o).background_threads(0)),
+    memory("small-background", 100, |o| small(o).background_threads(1)),
+    memory("tiny-everything", 50, |o| {
+        o.write_buffer_bytes(1)
+            .block_bytes(1)
+            .target_file_bytes(1)
+            .wal_segment_bytes(1)
+            .block_cache_bytes(0)
+            .background_threads(0)
+    }),
+    memory("tiny-buffer-background", 50, |o| {
+        o.write_buffer_bytes(1).wal_segment_bytes(4 << 10).target_file_bytes(4 << 10).background_threads(1)
+    }),
+    memory("tiny-blocks", 100, |o| small(o).block_bytes(1).background_threads(0)),
+    memory("tiny-files", 100, |o| small(o).target_file_bytes(1).background_threads(0)),
+    memory("tiny-segments", 100, |o| small(o).wal_segment_bytes(1).background_threads(0)),
+    memory("no-filter-no-compression", 100, |o| {
+        small(o).filter_bits_per_key(0).compression(Compression::None).background_threads(0)
+    }),
+    memory("plain-log", 100, |o| small(o).wal_mode(WalMode::Plain).background_threads(0)),
+    memory("pread-no-cache", 100, |o| {
+        small(o).read_mode(ReadMode::Pread).block_cache_bytes(0).filter_bits_per_key(1).background_threads(0)
+    }),
+    memory("buffer-never-full", 100, |o| {
+        small(o).write_buffer_bytes(64 << 20).wal_segment_bytes(1 << 20).background_threads(1)
+    }),
+    disk("disk-mmap-background", 50, |o| small(o).read_mode(ReadMode::Mmap).background_threads(1)),
+    disk("disk-pread-inline", 50, |o| small(o).read_mode(ReadMode::Pread).background_threads(0)),
+    disk("disk-plain-log-uncompressed", 50, |o| {
+        small(o)
+            .wal_mode(WalMode::Plain)
+            .compression(Compression::None)
+            .read_mode(ReadMode::Auto)
+            .filter_bits_per_key(0)
+            .background_threads(1)
+    }),
+];

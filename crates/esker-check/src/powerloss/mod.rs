@@ -1,0 +1,356 @@
+//! Power loss, or the death of the process, at every mutating call of short scripts; recovery interrupted in turn.
+//!
+//! The engine runs without threads on the simulated environment, so the n-th mutating call is the same one in every run.
+//! For every n a run is made whose environment dies there. From what is left, images are taken of what the next process
+//! may find. Each image must open, hold exactly the commits up to some number that is not below the promised one,
+//! pass the engine's own verification, take further writes, and survive the same treatment again.
+
+pub mod script;
+
+use crate::Checked;
+use crate::campaign::panic_text;
+use crate::random::Random;
+use crate::settings::Settings;
+use crate::simulated::MEMORY_PATH;
+use crate::state::{check_gets, database_state};
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Compression, Db, Options, WalMode};
+use script::{NAMES, Progress, Script, Session, Step, aftermath, checkpoint_path, run, scripts, sequences};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    Machine(CrashMode, u64),
+    Process,
+    /// The process, with everything that files may buffer until they are synced.
+    ProcessAndBuffers,
+}
+
+impl Loss {
+    fn image(self, env: &MemEnv) -> MemEnv {
+        match self {
+            Loss::Machine(mode, seed) => env.crash(&mode, seed),
+            Loss::Process => env.kill(),
+            Loss::ProcessAndBuffers => env.kill_losing_buffers(),
+        }
+    }
+
+    fn is_machine(self) -> bool {
+        matches!(self, Loss::Machine(..))
+    }
+
+    /// The least number of commits that must be there.
+    fn least(self, progress: &Progress) -> usize {
+        if self.is_machine() { progress.synced } else { progress.acknowledged }
+    }
+
+    fn random(random: &mut Random) -> Loss {
+        match random.below(8) {
+            0 => Loss::Process,
+            1 => Loss::ProcessAndBuffers,
+            2..=3 => Loss::Machine(CrashMode::FIXED[random.below(4)], 0),
+            _ => Loss::Machine(CrashMode::Random, random.next()),
+        }
+    }
+}
+
+/// The options that every script is run under.
+pub fn option_variants() -> Vec<(&'static str, Options)> {
+    let base = || {
+        Options::default()
+            .background_threads(0)
+            .write_buffer_bytes(64 << 10)
+            .block_bytes(256)
+            .target_file_bytes(2 << 10)
+            .wal_segment_bytes(8 << 10)
+    };
+    vec![
+        ("mapped", base()),
+        ("plain", base().wal_mode(WalMode::Plain).compression(Compression::None)),
+        ("tiny", base().write_buffer_bytes(1).wal_segment_bytes(1).target_file_bytes(1)),
+    ]
+}
+
+/// What was checked.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Moments at which something died.
+    pub points: AtomicU64,
+    /// Moments that were due.
+    pub points_due: AtomicU64,
+    /// Images of the disk after a power loss, opened and compared.
+    pub power_images: AtomicU64,
+    /// Images after the death of the process only.
+    pub process_images: AtomicU64,
+    /// Those of both kinds that were taken while recovering, or after recovering, from another image.
+    pub nested_images: AtomicU64,
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        write!(
+            f,
+            "{} of {} points, {} power-loss images and {} process-death images (of these {} nested)",
+            count(&self.points),
+            count(&self.points_due),
+            count(&self.power_images),
+            count(&self.process_images),
+            count(&self.nested_images)
+        )
+    }
+}
+
+/// A moment of a script: after that many mutating calls, or, without number, after every step.
+#[derive(Clone, Debug)]
+struct Point {
+    script: usize,
+    variant: usize,
+    calls: Option<u64>,
+}
+
+/// A campaign of power losses.
+#[derive(Clone, Debug)]
+pub struct PowerLoss {
+    /// Seed and time.
+    pub settings: Settings,
+    /// Random images per point, beside the four fixed ones and those of a killed process.
+    pub seeds: usize,
+    /// How often recovery is interrupted in turn.
+    pub depth: usize,
+    /// Interrupted recoveries per image and depth, in percent of one.
+    pub nested_percent: usize,
+    /// Only scripts whose name contains this.
+    pub only: String,
+    /// Points worked on at the same time.
+    pub threads: usize,
+}
+
+impl PowerLoss {
+    /// The usual figures.
+    pub fn new(settings: Settings) -> PowerLoss {
+        PowerLoss { settings, seeds: 8, depth: 2, nested_percent: 30, only: String::new(), threads: 2 }
+    }
+
+    /// Every mutating call of every written script.
+    pub fn every_call(&self) -> Checked<Totals> {
+        let scripts = self.chosen(scripts());
+        let variants = option_variants();
+        let mut points = Vec::new();
+        for (script, Script { name, steps }) in scripts.iter().enumerate() {
+            for (variant, (variant_name, options)) in variants.iter().enumerate() {
+                let env = MemEnv::new();
+                let options = options.clone().env(Arc::new(env.clone()));
+                let mut progress = Progress::default();
+                run(steps, Path::new(MEMORY_PATH), &options, &mut progress, &mut |_| {})
+                    .map_err(|error| format!("script {name} fails by itself under {variant_name}: {error}"))?;
+                points.extend((0..=env.mutations()).map(|calls| Point { script, variant, calls: Some(calls) }));
+            }
+        }
+        self.work(&scripts, &variants, points)
+    }
+
+    /// All sequences of that many steps: after every step, and at as many random calls.
+    pub fn every_sequence(&self, length: u32) -> Checked<Totals> {
+        let scripts = self.chosen(sequences(length).collect());
+        let variants: Vec<_> = option_variants().into_iter().take(2).collect();
+        let mut random = Random::derived(self.settings.seed, &[u64::from(length)]);
+        let mut points = Vec::new();
+        for script in 0..scripts.len() {
+            let variant = random.below(variants.len());
+            points.push(Point { script, variant, calls: None });
+            // A few dozen calls are the usual length of such a script; beyond the end nothing dies, which is cheap.
+            points.extend((0..2).map(|_| Point { script, variant, calls: Some(random.below(60) as u64) }));
+        }
+        self.work(&scripts, &variants, points)
+    }
+
+    fn chosen(&self, scripts: Vec<Script>) -> Vec<Script> {
+        scripts.into_iter().filter(|script| script.name.contains(&self.only)).collect()
+    }
+
+    fn work(&self, scripts: &[Script], variants: &[(&str, Options)], mut points: Vec<Point>) -> Checked<Totals> {
+        // Shuffled, so that a run that ends early has still seen a bit of everything.
+        Random::derived(self.settings.seed, &[0]).shuffle(&mut points);
+        let totals = Totals::default();
+        totals.points_due.store(points.len() as u64, Ordering::Relaxed);
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let worker = || {
+            while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if self.settings.over() || failure.lock().is_ok_and(|failure| failure.is_some()) {
+                    return;
+                }
+                let (name, variant) = (&scripts[point.script].name, variants[point.variant].0);
+                let checked = catch_unwind(AssertUnwindSafe(|| {
+                    self.check_point(&scripts[point.script].steps, &variants[point.variant].1, point, &totals)
+                }));
+                let checked = checked.unwrap_or_else(|payload| Err(format!("panic: {}", panic_text(payload))));
+                if let (Err(what), Ok(mut failure)) = (checked, failure.lock()) {
+                    let moment = point.calls.map_or("every step".to_string(), |calls| format!("{calls} calls"));
+                    let steps = &scripts[point.script].steps;
+                    failure.get_or_insert(format!(
+                        "script {name}, options {variant}, after {moment}: {what}\nsteps: {steps:?}\nrepeat with: cargo \
+                         run -p esker-check -- powerloss --seed {} --only {name} --seeds {}",
+                        self.settings.seed, self.seeds
+                    ));
+                }
+                totals.points.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(worker);
+            }
+        });
+        match failure.into_inner() {
+            Ok(None) => Ok(totals),
+            Ok(Some(what)) => Err(format!("{what}\nchecked before: {totals}")),
+            Err(_) => Err("a worker panicked".to_string()),
+        }
+    }
+
+    fn check_point(&self, steps: &[Step], options: &Options, point: &Point, totals: &Totals) -> Checked<()> {
+        let mut random = Random::derived(
+            self.settings.seed,
+            &[point.script as u64, point.variant as u64, point.calls.map_or(u64::MAX, |calls| calls)],
+        );
+        let env = MemEnv::new();
+        let on_env = options.clone().env(Arc::new(env.clone()));
+        let mut progress = Progress::default();
+        let path = Path::new(MEMORY_PATH);
+        let losses = self.losses(&mut random);
+        let check = Examination { options, totals, nested_percent: self.nested_percent };
+        let Some(calls) = point.calls else {
+            // Images are taken while the session is open, as they would be found after a death between two calls.
+            let mut images = Vec::new();
+            run(steps, path, &on_env, &mut progress, &mut |progress| {
+                images.extend(losses.iter().map(|&loss| (loss, loss.image(&env), progress.clone())));
+            })
+            .map_err(|error| format!("the script fails by itself: {error}"))?;
+            for (loss, image, progress) in images {
+                check.examine(&image, loss, &progress, &mut random, self.depth)?;
+            }
+            return Ok(());
+        };
+        env.crash_after(calls);
+        if let Err(error) = run(steps, path, &on_env, &mut progress, &mut |_| {})
+            && !env.is_dead()
+        {
+            return Err(format!("the script fails by itself: {error}"));
+        }
+        for loss in losses {
+            check.examine(&loss.image(&env), loss, &progress, &mut random, self.depth)?;
+        }
+        Ok(())
+    }
+
+    fn losses(&self, random: &mut Random) -> Vec<Loss> {
+        let fixed = CrashMode::FIXED.iter().map(|&mode| Loss::Machine(mode, 0));
+        let seeded = (0..self.seeds).map(|_| Loss::Machine(CrashMode::Random, random.next()));
+        fixed.chain(seeded).chain([Loss::Process, Loss::ProcessAndBuffers]).collect()
+    }
+}
+
+/// How images are examined.
+struct Examination<'a> {
+    options: &'a Options,
+    totals: &'a Totals,
+    nested_percent: usize,
+}
+
+impl Examination<'_> {
+    fn examine(
+        &self,
+        image: &MemEnv,
+        loss: Loss,
+        progress: &Progress,
+        random: &mut Random,
+        depth: usize,
+    ) -> Checked<()> {
+        let counter = if loss.is_machine() { &self.totals.power_images } else { &self.totals.process_images };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.examine_one(image, loss, progress, random, depth).map_err(|what| format!("{loss:?}: {what}"))
+    }
+
+    fn examine_one(
+        &self,
+        image: &MemEnv,
+        loss: Loss,
+        progress: &Progress,
+        random: &mut Random,
+        depth: usize,
+    ) -> Checked<()> {
+        let env = image.kill();
+        let on_env = self.options.clone().env(Arc::new(env.clone()));
+        let path = Path::new(MEMORY_PATH);
+        let session = Session::open(path, &on_env).map_err(|error| format!("the image does not open: {error}"))?;
+        let state = database_state(session.db(), &NAMES)?;
+        let count = progress.find(&state, loss.least(progress))?;
+        check_gets(session.db(), &NAMES, &state)?;
+        session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
+        drop(session);
+        check_checkpoints(&env, self.options, progress)?;
+
+        // Life goes on, and one more opening finds all of it.
+        let steps = aftermath(random);
+        let recovered = progress.recovered(count, loss.is_machine());
+        let mut after = recovered.clone();
+        run(&steps, path, &on_env, &mut after, &mut |_| {}).map_err(|error| format!("afterwards: {error}"))?;
+        let session = Session::open(path, &on_env).map_err(|error| format!("the second opening: {error}"))?;
+        let state = database_state(session.db(), &NAMES)?;
+        after.find(&state, after.attempted()).map_err(|what| format!("after writing more: {what}"))?;
+        drop(session);
+
+        if depth == 0 || !random.percent(self.nested_percent) {
+            return Ok(());
+        }
+        self.interrupt(image, &recovered, &steps, env.mutations(), random, depth)
+    }
+
+    /// Recovers and goes on again, but dies on the way.
+    fn interrupt(
+        &self,
+        image: &MemEnv,
+        recovered: &Progress,
+        steps: &[Step],
+        calls: u64,
+        random: &mut Random,
+        depth: usize,
+    ) -> Checked<()> {
+        let env = image.kill();
+        // The squared choice prefers the calls of the recovery itself.
+        let limit = random.below(calls as usize + 1);
+        let after = env.mutations() + random.below(limit + 1) as u64;
+        env.crash_after(after);
+        let on_env = self.options.clone().env(Arc::new(env.clone()));
+        let mut progress = recovered.clone();
+        if let Err(error) = run(steps, Path::new(MEMORY_PATH), &on_env, &mut progress, &mut |_| {})
+            && !env.is_dead()
+        {
+            return Err(format!("the second recovery fails by itself: {error}"));
+        }
+        let loss = Loss::random(random);
+        self.totals.nested_images.fetch_add(1, Ordering::Relaxed);
+        self.examine(&loss.image(&env), loss, &progress, random, depth - 1)
+            .map_err(|what| format!("then recovered, dead after {after} calls: {what}"))
+    }
+}
+
+/// A checkpoint that was reported as made opens and holds what the database held then.
+pub(crate) fn check_checkpoints(env: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
+    for &(number, count) in &progress.checkpoints {
+        let on_env = options.clone().env(Arc::new(env.clone()));
+        let db = Db::open(checkpoint_path(number), on_env).map_err(|error| format!("checkpoint {number}: {error}"))?;
+        let state = database_state(&db, &NAMES)?;
+        if let Some(what) = crate::state::difference(&progress.states[count], &state) {
+            return Err(format!("checkpoint {number}: {what}"));
+        }
+    }
+    Ok(())
+}

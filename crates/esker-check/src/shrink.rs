@@ -1,0 +1,77 @@
+//! Makes a failing list of operations short enough to read.
+
+use std::time::{Duration, Instant};
+
+/// The shortest failing sub-list that dropping ever smaller pieces finds within the time.
+///
+/// `fails` must say whether a list still fails. If failures depend on thread timing the result may be longer, never wrong.
+pub fn shrink<T: Clone>(operations: &[T], budget: Duration, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
+    let started = Instant::now();
+    let mut current = operations.to_vec();
+    let mut piece = current.len() / 2;
+    while piece > 0 {
+        let mut start = 0;
+        let mut shorter = false;
+        while start < current.len() {
+            if started.elapsed() > budget {
+                return current;
+            }
+            let end = (start + piece).min(current.len());
+            let candidate = [&current[..start], &current[end..]].concat();
+            if fails(&candidate) {
+                current = candidate;
+                shorter = true;
+            } else {
+                start = end;
+            }
+        }
+        if !(shorter && piece == 1) {
+            piece /= 2;
+        }
+    }
+    current
+}
+
+/// Replaces single operations by simpler ones as long as the list still fails, within the time.
+pub fn simplify<T: Clone>(
+    operations: &[T],
+    budget: Duration,
+    simpler: impl Fn(&T) -> Vec<T>,
+    mut fails: impl FnMut(&[T]) -> bool,
+) -> Vec<T> {
+    let started = Instant::now();
+    let mut current = operations.to_vec();
+    let mut index = 0;
+    while index < current.len() {
+        let found = simpler(&current[index]).into_iter().find_map(|replacement| {
+            let mut candidate = current.clone();
+            candidate[index] = replacement;
+            (started.elapsed() <= budget && fails(&candidate)).then_some(candidate)
+        });
+        match found {
+            // The simpler one may have simpler ones in turn.
+            Some(candidate) => current = candidate,
+            None => index += 1,
+        }
+    }
+    current
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_only_what_is_needed() {
+        let all: Vec<u32> = (0..500).collect();
+        let fails = |list: &[u32]| list.contains(&17) && list.contains(&401);
+        assert_eq!(shrink(&all, Duration::from_secs(5), fails), vec![17, 401]);
+    }
+
+    #[test]
+    fn simplifies_what_is_left() {
+        let simpler = |number: &u32| if *number > 0 { vec![number / 2, number - 1] } else { Vec::new() };
+        let fails = |list: &[u32]| list.iter().sum::<u32>() >= 10;
+        assert_eq!(simplify(&[100, 40], Duration::from_secs(5), simpler, fails), vec![0, 10]);
+    }
+}

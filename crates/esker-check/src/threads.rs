@@ -1,0 +1,246 @@
+//! Writers, readers, maintenance and losses at the same time, on the simulated environment.
+//!
+//! Every commit of a writer raises its own number in two keyspaces and adds one to a common sum. So in every snapshot, and
+//! after every loss, the two numbers of each writer are equal and their total is the sum: any torn, reordered or missing
+//! batch shows. Which interleavings happen is up to the machine; the seed fixes the rest.
+
+use crate::Checked;
+use crate::random::Random;
+use crate::settings::Settings;
+use crate::simulated::MEMORY_PATH;
+use crate::state::shown;
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::merge::UInt64Add;
+use esker::{Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, WriteOptions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
+
+const WRITERS: usize = 4;
+const READERS: usize = 2;
+const SUM: &[u8] = b"sum";
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Commits acknowledged.
+    pub commits: AtomicU64,
+    /// Snapshots checked.
+    pub snapshots: AtomicU64,
+    /// Images after a loss, opened and checked.
+    pub images: AtomicU64,
+}
+
+/// Numbers below which no writer's number may fall.
+type Floor = [u64; WRITERS];
+
+#[derive(Default)]
+struct Shared {
+    acknowledged: [AtomicU64; WRITERS],
+    synced: [AtomicU64; WRITERS],
+    stop: AtomicBool,
+    totals: Totals,
+}
+
+fn floor(numbers: &[AtomicU64; WRITERS]) -> Floor {
+    std::array::from_fn(|writer| numbers[writer].load(Ordering::Acquire))
+}
+
+struct Opened {
+    db: Db,
+    numbers: Keyspace,
+    copies: Keyspace,
+    sums: Keyspace,
+}
+
+fn options(env: &MemEnv) -> Options {
+    Options::default()
+        .env(Arc::new(env.clone()))
+        .write_buffer_bytes(16 << 10)
+        .block_bytes(512)
+        .target_file_bytes(8 << 10)
+        .wal_segment_bytes(16 << 10)
+        .background_threads(1)
+}
+
+fn open(env: &MemEnv) -> esker::Result<Opened> {
+    let db = Db::open(MEMORY_PATH, options(env))?;
+    let numbers = db.keyspace("numbers", KeyspaceOptions::default())?;
+    let copies = db.keyspace("copies", KeyspaceOptions::default())?;
+    let sums = db.keyspace("sums", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+    Ok(Opened { db, numbers, copies, sums })
+}
+
+fn name(writer: usize) -> Vec<u8> {
+    format!("writer{writer}").into_bytes()
+}
+
+fn number(found: esker::Result<Option<Slice>>) -> Checked<u64> {
+    match found.map_err(|error| format!("a read failed: {error}"))? {
+        None => Ok(0),
+        Some(bytes) => {
+            bytes[..].try_into().map(u64::from_le_bytes).map_err(|_| format!("a number is {}", shown(&bytes)))
+        }
+    }
+}
+
+impl Opened {
+    fn check(&self, snapshot: &Snapshot, floor: &Floor) -> Checked<()> {
+        let mut total = 0u64;
+        for (writer, least) in floor.iter().enumerate() {
+            let count = number(snapshot.get(&self.numbers, name(writer)))?;
+            let copy = number(snapshot.get(&self.copies, name(writer)))?;
+            if count != copy {
+                return Err(format!("half a batch is visible: writer {writer} is at {count} and at {copy}"));
+            }
+            if count < *least {
+                return Err(format!("writer {writer} is at {count}, {least} was acknowledged"));
+            }
+            total += count;
+        }
+        let sum = number(snapshot.get(&self.sums, SUM))?;
+        if sum != total {
+            return Err(format!("the sum is {sum}, the writers' numbers add up to {total}"));
+        }
+        Ok(())
+    }
+
+    /// Both directions yield the same entries, in order.
+    fn check_scan(&self, snapshot: &Snapshot) -> Checked<()> {
+        let keys = |entries: &mut dyn Iterator<Item = esker::Result<(Slice, Slice)>>| {
+            let keys = entries.map(|entry| entry.map(|(key, _)| key.to_vec())).collect::<esker::Result<Vec<_>>>();
+            keys.map_err(|error| format!("a scan failed: {error}"))
+        };
+        let forward = keys(&mut snapshot.iter(&self.numbers))?;
+        let mut backward = keys(&mut snapshot.iter(&self.numbers).rev())?;
+        backward.reverse();
+        if forward != backward {
+            return Err(format!("{} keys forward, {} backward", forward.len(), backward.len()));
+        }
+        if !forward.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err("a scan is out of order".to_string());
+        }
+        Ok(())
+    }
+
+    fn write(&self, shared: &Shared, writer: usize, mut random: Random) -> Checked<()> {
+        let mut count = number(self.numbers.get(name(writer)))?;
+        while !shared.stop.load(Ordering::Acquire) {
+            count += 1;
+            let sync = random.percent(5);
+            let mut batch = self.db.batch();
+            let filler = format!("filler{writer}-{}", random.below(60));
+            let length = random.below(200);
+            let outcome = batch
+                .put(&self.numbers, name(writer), count.to_le_bytes())
+                .and_then(|()| batch.put(&self.numbers, &filler, random.bytes(length)))
+                .and_then(|()| batch.merge(&self.sums, SUM, 1u64.to_le_bytes()))
+                .and_then(|()| batch.delete(&self.numbers, format!("filler{writer}-{}", random.below(60))))
+                .and_then(|()| batch.put(&self.copies, name(writer), count.to_le_bytes()))
+                .and_then(|()| batch.commit_with(&WriteOptions::new().sync(sync)));
+            outcome.map_err(|error| format!("a commit failed: {error}"))?;
+            shared.acknowledged[writer].store(count, Ordering::Release);
+            if sync {
+                shared.synced[writer].store(count, Ordering::Release);
+            }
+            shared.totals.commits.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn read(&self, shared: &Shared, mut random: Random) -> Checked<()> {
+        while !shared.stop.load(Ordering::Acquire) {
+            let before = floor(&shared.acknowledged);
+            let writer = random.below(WRITERS);
+            if number(self.numbers.get(name(writer)))? < before[writer] {
+                return Err(format!("a get does not see what writer {writer} was told is written"));
+            }
+            let snapshot = self.db.snapshot();
+            self.check(&snapshot, &before)?;
+            if random.percent(20) {
+                self.check_scan(&snapshot)?;
+            }
+            shared.totals.snapshots.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Flushes, compacts, and takes images of what would be found if something died now.
+    fn disturb(&self, env: &MemEnv, shared: &Shared, mut random: Random, settings: &Settings) -> Checked<()> {
+        let failed = |error: esker::Error| format!("maintenance failed: {error}");
+        while !settings.over() && !shared.stop.load(Ordering::Acquire) {
+            std::thread::sleep(std::time::Duration::from_millis(random.below(20) as u64));
+            let (acknowledged, synced) = (floor(&shared.acknowledged), floor(&shared.synced));
+            match random.below(8) {
+                0 => self.db.flush().map_err(failed)?,
+                1 => self.db.compact().map_err(failed)?,
+                2 => _ = self.db.verify(&mut |_, _| {}).map_err(failed)?,
+                3..=4 => check_image(&env.kill(), &acknowledged, shared).map_err(|what| format!("killed: {what}"))?,
+                _ => {
+                    let (mode, seed) = (CrashMode::Random, random.next());
+                    let image = env.crash(&mode, seed);
+                    check_image(&image, &synced, shared).map_err(|what| format!("power lost ({seed}): {what}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_image(image: &MemEnv, floor: &Floor, shared: &Shared) -> Checked<()> {
+    let opened = open(image).map_err(|error| format!("the image does not open: {error}"))?;
+    let snapshot = opened.db.snapshot();
+    opened.check(&snapshot, floor)?;
+    opened.check_scan(&snapshot)?;
+    shared.totals.images.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Stops everybody when a thread ends, for whatever reason: a failure must not leave the others running.
+struct StopAll<'a>(&'a Shared);
+
+impl Drop for StopAll<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Release);
+    }
+}
+
+fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    shared: &'scope Shared,
+    work: impl FnOnce() -> Checked<()> + Send + 'scope,
+) -> ScopedJoinHandle<'scope, Checked<()>> {
+    scope.spawn(move || {
+        let _stop = StopAll(shared);
+        work()
+    })
+}
+
+/// Runs until the time is up, then opens once more.
+pub fn run(settings: Settings) -> Checked<Totals> {
+    let env = MemEnv::new();
+    let shared = Shared::default();
+    let opened = open(&env).map_err(|error| format!("open failed: {error}"))?;
+    let random = |thread: usize| Random::derived(settings.seed, &[thread as u64]);
+    let (opened_here, shared_here, env_here) = (&opened, &shared, &env);
+    let outcomes: Vec<Checked<()>> = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for writer in 0..WRITERS {
+            let random = random(writer);
+            threads.push(start(scope, shared_here, move || opened_here.write(shared_here, writer, random)));
+        }
+        for reader in 0..READERS {
+            let random = random(WRITERS + reader);
+            threads.push(start(scope, shared_here, move || opened_here.read(shared_here, random)));
+        }
+        let random = random(WRITERS + READERS);
+        threads.push(start(scope, shared_here, move || opened_here.disturb(env_here, shared_here, random, &settings)));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+    });
+    outcomes.into_iter().collect::<Checked<()>>()?;
+    let everything = floor(&shared.acknowledged);
+    opened.check(&opened.db.snapshot(), &everything)?;
+    drop(opened);
+    check_image(&env, &everything, &shared).map_err(|what| format!("opened again: {what}"))?;
+    Ok(shared.totals)
+}

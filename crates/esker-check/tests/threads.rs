@@ -1,0 +1,16 @@
+//! Writers, readers, maintenance and losses at the same time.
+//!
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different; the interleaving is up to the machine.
+
+use esker_check::settings::Settings;
+use esker_check::threads;
+
+#[test]
+fn every_snapshot_and_every_image_is_whole() {
+    let settings = Settings::from_environment(5, 10);
+    println!("seed {}", settings.seed);
+    match threads::run(settings) {
+        Ok(totals) => println!("{totals:?}"),
+        Err(what) => panic!("seed {}: {what}", settings.seed),
+    }
+}

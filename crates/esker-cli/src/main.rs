@@ -1,0 +1,133 @@
+//! The `esker` command: one binary with one file per subcommand.
+//!
+//! Output goes to standard output, messages and progress to standard error. A failure is one line,
+//! `esker: <what>; <what to do>`, and an exit code: 0 success, 1 the key is absent, the operation failed or damage was
+//! found, 2 the command line cannot be understood.
+
+mod arguments;
+mod checkpoint;
+mod compact;
+mod delete;
+mod dump;
+mod failure;
+mod get;
+mod keyspaces;
+mod load;
+mod merge;
+mod open;
+mod output;
+mod progress;
+mod put;
+mod record;
+mod scan;
+mod stats;
+mod text;
+mod usage;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  esker put   --db data user:1 Ada
+  esker get   --db data user:1
+  esker merge --db data --keyspace hits --merge-operator uint64add page:/ 1
+  esker scan  --db data --prefix user: --limit 10
+  esker dump  --db data --output data.tsv
+
+Keys and values are text: a byte that is not printable ASCII is written \\xNN, a backslash \\\\.
+With --hex they are hexadecimal. `esker help COMMAND` shows more about one command.
+Exit codes: 0 success; 1 key absent, operation failed or damage found; 2 wrong usage.";
+
+/// Reads, writes, checks and measures Esker databases.
+#[derive(Parser)]
+#[command(name = "esker", version, after_help = EXAMPLES, disable_help_subcommand = false, max_term_width = 120)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Put(put::Put),
+    Get(get::Get),
+    Delete(delete::Delete),
+    Merge(merge::Merge),
+    Scan(scan::Scan),
+    Load(load::Load),
+    Dump(dump::Dump),
+    Stats(stats::StatsCommand),
+    Compact(compact::Compact),
+    Verify(verify::Verify),
+    Checkpoint(checkpoint::Checkpoint),
+    Keyspaces(keyspaces::Keyspaces),
+    /// Measure Esker beside other engines (see `esker bench --help`)
+    #[command(disable_help_flag = true)]
+    Bench(Passed),
+    /// Run a whole study: sweeps, scoreboards and reports (see `esker study --help`)
+    #[command(disable_help_flag = true)]
+    Study(Passed),
+}
+
+/// Only for the list of commands in the help: `bench` and `study` get their arguments raw, before clap sees them.
+#[derive(clap::Args)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let outcome = match arguments.get(1).and_then(|name| name.to_str()) {
+        Some("bench") => return measure(&arguments, esker_bench::bench_main),
+        Some("study") => return measure(&arguments, esker_bench::study_main),
+        _ => match CommandLine::try_parse_from(&arguments) {
+            Ok(line) => run(line.command),
+            Err(error) => return usage::report(&error, &arguments),
+        },
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Put(command) => command.run(),
+        Command::Get(command) => command.run(),
+        Command::Delete(command) => command.run(),
+        Command::Merge(command) => command.run(),
+        Command::Scan(command) => command.run(),
+        Command::Load(command) => command.run(),
+        Command::Dump(command) => command.run(),
+        Command::Stats(command) => command.run(),
+        Command::Compact(command) => command.run(),
+        Command::Verify(command) => command.run(),
+        Command::Checkpoint(command) => command.run(),
+        Command::Keyspaces(command) => command.run(),
+        // Reached only if clap accepts them behind something that is not the first argument.
+        Command::Bench(passed) | Command::Study(passed) => Err(Failure::Usage(format!(
+            "`bench` and `study` must be the first argument ({} follow); see `esker --help`",
+            passed.arguments.len()
+        ))),
+    }
+}
+
+/// Hands everything after the command's name to the benchmark program, untouched.
+fn measure(arguments: &[OsString], program: fn(&[String]) -> i32) -> ExitCode {
+    let mut rest = Vec::new();
+    for argument in arguments.iter().skip(2) {
+        match argument.to_str() {
+            Some(text) => rest.push(text.to_owned()),
+            None => {
+                let shown = argument.to_string_lossy();
+                return Failure::Usage(format!("argument {shown:?} is not UTF-8; benchmarks take text only")).report();
+            }
+        }
+    }
+    ExitCode::from(u8::try_from(program(&rest)).unwrap_or(1))
+}

@@ -1,0 +1,118 @@
+//! Entries and THE order: user key ascending, then sequence number descending, so that of several versions of
+//! one key the newest comes first.
+
+use std::cmp::Ordering;
+
+/// The position of a write in the one total order of all writes of a database. Starts at 1; 0 means "older than
+/// anything a reader can ask for" and is what compaction gives to entries that no snapshot needs to tell apart.
+pub type Sequence = u64;
+
+/// The largest sequence number: 56 bits, so that it shares a word with the kind.
+pub const MAX_SEQUENCE: Sequence = (1 << 56) - 1;
+
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 64 * 1024;
+
+/// The longest value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 1 << 30;
+
+/// An expiry that never comes.
+pub const NEVER: u64 = 0;
+
+/// What an entry does to its key.
+///
+/// The numbers are part of the log and table formats and must never change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// The key has no value from here on.
+    Delete = 0,
+    /// The key has this value from here on.
+    Put = 1,
+    /// The operand is combined with whatever is older.
+    Merge = 2,
+}
+
+impl Kind {
+    /// The kind with this number in a file, if there is one.
+    pub fn from_byte(byte: u8) -> Option<Kind> {
+        match byte {
+            0 => Some(Kind::Delete),
+            1 => Some(Kind::Put),
+            2 => Some(Kind::Merge),
+            _ => None,
+        }
+    }
+}
+
+/// One version of one key, borrowed from wherever it is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry<'a> {
+    /// The user's key.
+    pub key: &'a [u8],
+    /// The write that made this version.
+    pub sequence: Sequence,
+    /// What the version does.
+    pub kind: Kind,
+    /// When the version expires, in milliseconds since the Unix epoch; [`NEVER`] if it does not.
+    pub expiry_ms: u64,
+    /// The value, or the operand of a merge; empty for a delete.
+    pub value: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// THE order, on entries.
+    #[inline]
+    pub fn order(&self, other: &Entry<'_>) -> Ordering {
+        compare(self.key, self.sequence, other.key, other.sequence)
+    }
+}
+
+/// THE order: user key ascending, sequence descending.
+#[inline]
+pub fn compare(a_key: &[u8], a_sequence: Sequence, b_key: &[u8], b_sequence: Sequence) -> Ordering {
+    a_key.cmp(b_key).then_with(|| b_sequence.cmp(&a_sequence))
+}
+
+/// The eight bytes of `key` that follow its first `skip` bytes, as a big-endian number, padded with zeroes. For keys
+/// that share their first `skip` bytes, `head(a) < head(b)` implies `a < b`; equal heads decide nothing.
+#[inline]
+pub fn head(key: &[u8], skip: usize) -> u64 {
+    let rest = key.get(skip..).unwrap_or_default();
+    match rest.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0u8; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// How many leading bytes `a` and `b` share.
+#[inline]
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// The hash of a user key, as the memtable index and the table filters use it. Part of the table format.
+#[inline]
+pub fn hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_versions_come_first_and_heads_agree_with_the_order() {
+        assert_eq!(compare(b"a", 2, b"a", 1), Ordering::Less);
+        assert_eq!(compare(b"a", 1, b"b", 9), Ordering::Less);
+        assert!(head(b"xxab", 2) < head(b"xxac", 2));
+        assert_eq!(head(b"xx", 2), 0);
+        assert_eq!(head(b"xx\0", 2), 0);
+        assert_eq!(head(b"", 5), 0);
+        assert_eq!(common_prefix(b"abc", b"abd"), 2);
+    }
+}

@@ -1,0 +1,8 @@
+//! What every other room builds on: keys and their order, byte coding, checksums, values handed out, time.
+
+pub mod batch;
+pub mod checksum;
+pub mod clock;
+pub mod coding;
+pub mod key;
+pub mod slice;

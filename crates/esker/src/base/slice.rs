@@ -1,0 +1,134 @@
+//! The bytes that reads hand out: short ones inside the handle, longer ones pinned in the block they were found in.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Whatever keeps shared bytes alive: a decoded block, a mapped file, a memtable.
+pub trait Pin: Send + Sync {
+    /// The bytes kept alive. Must return the same bytes on every call.
+    fn bytes(&self) -> &[u8];
+}
+
+impl Pin for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+const INLINE_BYTES: usize = 30;
+
+/// Immutable bytes returned by a read. Cheap to clone; dereferences to `[u8]`.
+///
+/// A long value pins the block it lies in until the slice is dropped: copy it with `to_vec` to keep it for long.
+#[derive(Clone)]
+pub struct Slice(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { length: u8, bytes: [u8; INLINE_BYTES] },
+    Shared { pin: Arc<dyn Pin>, start: usize, length: usize },
+}
+
+impl Slice {
+    /// A copy of `bytes`.
+    #[inline]
+    pub fn copy(bytes: &[u8]) -> Slice {
+        if bytes.len() <= INLINE_BYTES { Slice::inline(bytes) } else { Slice::from(bytes.to_vec()) }
+    }
+
+    #[inline]
+    fn inline(bytes: &[u8]) -> Slice {
+        let mut array = [0u8; INLINE_BYTES];
+        array[..bytes.len()].copy_from_slice(bytes);
+        Slice(Repr::Inline { length: bytes.len() as u8, bytes: array })
+    }
+
+    /// The `length` bytes from `start` of what `pin` keeps alive; copied instead when they are few.
+    ///
+    /// # Panics
+    /// If the range is outside the pinned bytes.
+    #[inline]
+    pub fn pinned(pin: &Arc<impl Pin + 'static>, start: usize, length: usize) -> Slice {
+        let bytes = &pin.bytes()[start..start + length];
+        if length <= INLINE_BYTES {
+            return Slice::inline(bytes);
+        }
+        Slice(Repr::Shared { pin: Arc::<_>::clone(pin) as Arc<dyn Pin>, start, length })
+    }
+}
+
+impl From<Vec<u8>> for Slice {
+    fn from(bytes: Vec<u8>) -> Slice {
+        if bytes.len() <= INLINE_BYTES {
+            return Slice::inline(&bytes);
+        }
+        let length = bytes.len();
+        Slice(Repr::Shared { pin: Arc::new(bytes), start: 0, length })
+    }
+}
+
+impl Deref for Slice {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { length, bytes } => &bytes[..usize::from(*length)],
+            Repr::Shared { pin, start, length } => &pin.bytes()[*start..*start + *length],
+        }
+    }
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.escape_ascii())
+    }
+}
+
+impl PartialEq for Slice {
+    fn eq(&self, other: &Slice) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Slice {}
+
+impl PartialEq<[u8]> for Slice {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq<&[u8]> for Slice {
+    fn eq(&self, other: &&[u8]) -> bool {
+        **self == **other
+    }
+}
+
+impl<const N: usize> PartialEq<&[u8; N]> for Slice {
+    fn eq(&self, other: &&[u8; N]) -> bool {
+        **self == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_slices_read_the_same() {
+        for length in [0, 1, 30, 31, 1000] {
+            let bytes: Vec<u8> = (0..length).map(|i| i as u8).collect();
+            assert_eq!(Slice::copy(&bytes), bytes.as_slice());
+            let pin = Arc::new(bytes.clone());
+            assert_eq!(Slice::pinned(&pin, 0, length), bytes.as_slice());
+        }
+    }
+}

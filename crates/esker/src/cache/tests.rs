@@ -1,0 +1,106 @@
+use super::*;
+
+struct Thing(usize);
+
+impl Weigh for Thing {
+    fn weight(&self) -> usize {
+        self.0
+    }
+}
+
+fn thing(weight: usize) -> Arc<Thing> {
+    Arc::new(Thing(weight))
+}
+
+#[test]
+fn the_budget_holds_and_usage_is_exact() {
+    let cache = Cache::new(1000);
+    let slots = cache.slots(500);
+    for index in 0..500 {
+        cache.insert(&slots, index, thing(1 + index % 97));
+        assert!(cache.usage_bytes() <= 1000);
+        let held: usize = (0..500).filter_map(|i| slots.lookup(i)).map(|hit| hit.as_ref().map_or(0, |t| t.0)).sum();
+        assert_eq!(held, cache.usage_bytes());
+    }
+    assert!(cache.usage_bytes() > 900);
+}
+
+#[test]
+fn a_budget_of_zero_keeps_nothing() {
+    let cache = Cache::new(0);
+    let slots = cache.slots(4);
+    cache.insert(&slots, 1, thing(1));
+    assert!(slots.lookup(1).is_none());
+    assert!(slots.slots.get().is_none());
+    assert_eq!((cache.hits(), cache.misses(), cache.usage_bytes()), (0, 1, 0));
+}
+
+#[test]
+fn too_heavy_and_out_of_range_are_not_kept() {
+    let cache = Cache::new(10);
+    let slots = cache.slots(4);
+    cache.insert(&slots, 1, thing(11));
+    cache.insert(&slots, 4, thing(1));
+    assert_eq!(cache.usage_bytes(), 0);
+}
+
+#[test]
+fn the_first_value_of_a_slot_stays() {
+    let cache = Cache::new(10);
+    let slots = cache.slots(4);
+    let first = cache.insert(&slots, 1, thing(2));
+    let second = cache.insert(&slots, 1, thing(3));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(cache.usage_bytes(), 2);
+}
+
+#[test]
+fn a_scan_does_not_push_out_what_is_in_use() {
+    let cache = Cache::new(100);
+    let (hot, cold) = (cache.slots(10), cache.slots(10_000));
+    for index in 0..10 {
+        cache.insert(&hot, index, thing(5));
+    }
+    for index in 0..10_000 {
+        cache.insert(&cold, index, thing(5));
+        assert!(hot.lookup(index % 10).is_some(), "hot block lost at step {index}");
+    }
+}
+
+#[test]
+fn dropped_tables_free_their_blocks_and_leave_the_ring() {
+    let cache = Cache::new(1 << 20);
+    for _ in 0..100 {
+        let slots = cache.slots(50);
+        for index in 0..50 {
+            cache.insert(&slots, index, thing(7));
+        }
+        assert_eq!(cache.usage_bytes(), 350);
+        drop(slots);
+        assert_eq!(cache.usage_bytes(), 0);
+    }
+    assert!(cache.ring.lock().len() <= 200);
+}
+
+#[test]
+fn many_threads_agree_on_the_usage() {
+    let cache = Cache::new(5_000);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let cache = &cache;
+            scope.spawn(move || {
+                for round in 0..50 {
+                    let slots = cache.slots(100);
+                    for step in 0..400 {
+                        let index = (step * 31 + round * 7 + thread) % 100;
+                        if slots.lookup(index).is_none() {
+                            cache.insert(&slots, index, thing(20 + index));
+                        }
+                        assert!(cache.usage_bytes() <= 5_000);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(cache.usage_bytes(), 0);
+}

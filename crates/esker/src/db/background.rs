@@ -1,0 +1,364 @@
+//! Flush and compaction: what is next, doing it, and installing the result.
+//!
+//! One thread does all of it, so that on two cores the other belongs to the caller: flushes first, then the next log segment, then
+//! merging. A flush that becomes due during a merge is done inside the merge. With no background thread the same steps run inside the calls that add
+//! work, in the same order every time.
+
+use super::files;
+use super::inner::{Inner, KeyspaceInner, Signals, View};
+use super::write::freeze;
+use crate::base::key::Sequence;
+use crate::error::Result;
+use crate::job::output::OutputOptions;
+use crate::job::pick::{Plan, RunShape, pick};
+use crate::job::retain::Rules;
+use crate::job::{compact, flush};
+use crate::memtable::Memtable;
+use crate::table::Table;
+use crate::version::edit::Change;
+use crate::version::tree::{Run, Tree};
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Without a write for this long the database counts as idle.
+const IDLE_AFTER: Duration = Duration::from_millis(50);
+/// How long after a failure background work is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// Retired log segments that make a keyspace flush a memtable that is not full.
+const MAX_LOG_BUFFERS: u64 = 4;
+
+/// The body of the background thread.
+pub fn run(inner: &Inner) {
+    loop {
+        let idle = {
+            let mut signals = inner.signals.lock();
+            if signals.shutting_down {
+                return;
+            }
+            signals.work = false;
+            signals.busy = true;
+            signals.hurry || is_idle(inner)
+        };
+        let result = run_all_holding(inner, &inner.jobs.lock(), idle);
+        match &result {
+            Ok(()) => inner.condition.recovered(),
+            Err(error) => inner.condition.delay(error),
+        }
+        let mut signals = inner.signals.lock();
+        signals.busy = false;
+        if idle {
+            signals.hurry = false;
+        }
+        inner.work_done.notify_all();
+        if signals.shutting_down {
+            return;
+        }
+        let patience = match (result.is_err(), idle) {
+            (true, _) => Some(RETRY_AFTER),
+            (false, false) => Some(IDLE_AFTER),
+            // Nothing to do until somebody writes.
+            (false, true) => None,
+        };
+        if result.is_err() || !(signals.work || signals.hurry) {
+            wait(inner, &mut signals, patience);
+        }
+    }
+}
+
+fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<Duration>) {
+    match patience {
+        Some(patience) => drop(inner.work_arrived.wait_for(signals, patience)),
+        None => inner.work_arrived.wait(signals),
+    }
+}
+
+/// Whether no write came since the last look, which was long enough ago.
+fn is_idle(inner: &Inner) -> bool {
+    let now = inner.last_sequence.load(Relaxed);
+    let mut last = inner.last_write.lock();
+    if last.0 != now {
+        *last = (now, Instant::now());
+        return false;
+    }
+    last.1.elapsed() >= IDLE_AFTER
+}
+
+/// Does everything that is due, in the calling thread.
+pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
+    let guard = inner.jobs.lock();
+    run_all_holding(inner, &guard, idle)
+}
+
+fn run_all_holding(inner: &Inner, _jobs: &MutexGuard<'_, ()>, idle: bool) -> Result<()> {
+    loop {
+        flush_all(inner)?;
+        freeze_log_holders(inner);
+        let next = inner.all_keyspaces().into_iter().find_map(|keyspace| {
+            let tree = Arc::clone(&keyspace.view.load().tree);
+            let shapes: Vec<RunShape> = tree.runs.iter().map(|run| RunShape { bytes: run.bytes() }).collect();
+            pick(&shapes, idle).map(|plan| (keyspace, tree, plan))
+        });
+        match next {
+            Some((keyspace, tree, plan)) => merge(inner, &keyspace, &tree, plan)?,
+            None if inner.all_keyspaces().iter().all(|keyspace| keyspace.view.load().frozen.is_empty()) => break,
+            None => {}
+        }
+        if inner.signals.lock().shutting_down {
+            break;
+        }
+    }
+    files::sweep(inner);
+    Ok(())
+}
+
+/// Prepares the next log segment and flushes every memtable that waits for it, oldest first.
+fn flush_all(inner: &Inner) -> Result<()> {
+    loop {
+        if let Some(log) = &inner.log
+            && !inner.inline_jobs()
+            && log.wants_preparation()
+        {
+            log.prepare_next()?;
+        }
+        let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
+            let oldest = keyspace.view.load().frozen.last().cloned();
+            oldest.map(|memtable| (keyspace, memtable))
+        });
+        let Some((keyspace, memtable)) = waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) else {
+            return Ok(());
+        };
+        flush_one(inner, &keyspace, &memtable)?;
+    }
+}
+
+/// A memtable that is seldom written holds back the log: put it aside when that has become long.
+fn freeze_log_holders(inner: &Inner) {
+    let Some(log) = &inner.log else { return };
+    let limit = (inner.options.write_buffer_bytes as u64).max(inner.options.wal_segment_bytes) * MAX_LOG_BUFFERS;
+    if log.retired_bytes() <= limit {
+        return;
+    }
+    let oldest = inner.oldest_unflushed(&[]);
+    let mut writer = inner.writer.lock();
+    for keyspace in inner.all_keyspaces() {
+        let active = Arc::clone(&keyspace.view.load().active);
+        if !active.is_empty() && active.first_sequence() == oldest {
+            freeze(inner, &mut writer, keyspace.id, 0);
+        }
+    }
+}
+
+/// A memtable that waits for its flush, and whose it is.
+type Waiting = (Arc<KeyspaceInner>, Arc<Memtable>);
+
+/// Puts aside every memtable that is not empty, all at one point of the order of writes. Returns all that wait then, oldest first.
+fn freeze_all(inner: &Inner) -> Vec<Waiting> {
+    let mut writer = inner.writer.lock();
+    let mut waiting: Vec<Waiting> = Vec::new();
+    for keyspace in inner.all_keyspaces() {
+        if !keyspace.view.load().active.is_empty() {
+            freeze(inner, &mut writer, keyspace.id, 0);
+        }
+        waiting
+            .extend(keyspace.view.load().frozen.iter().map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))));
+    }
+    waiting.sort_by_key(|(_, memtable)| memtable.first_sequence());
+    waiting
+}
+
+fn still_waits((keyspace, memtable): &Waiting) -> bool {
+    keyspace.view.load().frozen.iter().any(|frozen| Arc::ptr_eq(frozen, memtable))
+}
+
+/// Flushes everything written before the call and nothing else, then calls `then` with the job lock still held: the tables are
+/// then the state at one point of the order of writes.
+pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
+    inner.condition.check()?;
+    let _jobs = inner.jobs.lock();
+    let waiting = freeze_all(inner);
+    for (keyspace, memtable) in waiting.iter().filter(|waiting| still_waits(waiting)) {
+        flush_one(inner, keyspace, memtable)?;
+    }
+    then()
+}
+
+/// What a job writes with.
+fn with_output<T>(inner: &Inner, job: impl FnOnce(&OutputOptions<'_>) -> Result<T>) -> Result<T> {
+    let next_file = || inner.next_file_number();
+    job(&OutputOptions {
+        env: &*inner.options.env,
+        directory: inner.directory.clone(),
+        table: inner.table_options(),
+        target_file_bytes: inner.options.target_file_bytes,
+        cache: Arc::clone(&inner.cache),
+        use_mapping: inner.use_mapping(),
+        next_file: &next_file,
+    })
+}
+
+fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
+    let tree = Arc::clone(&keyspace.view.load().tree);
+    // Taken before the entries are read: whoever registers later reads at or above all of them.
+    let snapshots = inner.snapshots.all();
+    let operator = keyspace.operator();
+    let rules = Rules { snapshots: &snapshots, bottom: tree.runs.is_empty(), operator: operator.as_deref() };
+    let tables = with_output(inner, |output| flush::flush(memtable, rules, output)).inspect_err(|_| clean_up(inner))?;
+    let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
+    let run = deepest_run(&tree, &tables).unwrap_or_else(|| inner.next_file_number());
+
+    let sequence = memtable.last_sequence();
+    let oldest = inner.oldest_unflushed(std::slice::from_ref(memtable));
+    // Other keyspaces may have older writes that are only in the log: without them this flush would leave a hole after a power loss.
+    if oldest <= sequence {
+        inner.sync_log()?;
+    }
+    let mut changes = vec![Change::Flushed { keyspace: keyspace.id, sequence }, Change::LastSequence(sequence)];
+    let floor = match &inner.log {
+        None => None,
+        Some(log) => {
+            let floor = log.floor(oldest);
+            log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
+            changes.push(Change::LogFloor(floor));
+            Some(floor)
+        }
+    };
+    commit(inner, keyspace, changes, run, &tables, &[])?;
+    keyspace.change_view(|view| View {
+        active: Arc::clone(&view.active),
+        frozen: view.frozen.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
+        tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
+    });
+    if let Some(floor) = floor {
+        files::release_segments(inner, floor, true);
+    }
+    inner.counters.flushes.fetch_add(1, Relaxed);
+    inner.counters.flush_bytes.fetch_add(bytes, Relaxed);
+    inner.work_done.notify_all();
+    Ok(())
+}
+
+/// The oldest run that can take the tables: neither it nor any newer run has a key between theirs. Sequential loads are written once this way.
+fn deepest_run(tree: &Tree, tables: &[Arc<Table>]) -> Option<u64> {
+    let smallest = &tables.first()?.summary().smallest_key;
+    let largest = &tables.last()?.summary().largest_key;
+    let free = tree.runs.iter().take_while(|run| !run.overlaps(smallest, largest)).last()?;
+    Some(free.id)
+}
+
+/// Makes a job's result durable.
+fn commit(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    mut changes: Vec<Change>,
+    run: u64,
+    added: &[Arc<Table>],
+    removed: &[u64],
+) -> Result<()> {
+    let id = keyspace.id;
+    changes.extend(removed.iter().map(|&number| Change::RemoveTable { keyspace: id, number }));
+    changes.extend(added.iter().map(|table| {
+        let summary = table.summary();
+        Change::AddTable { keyspace: id, run, number: summary.file_number, bytes: summary.file_bytes }
+    }));
+    changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
+    inner.condition.check()?;
+    match &mut *inner.manifest.lock() {
+        Some(manifest) => manifest.commit(&changes).map_err(|error| inner.condition.poison(error)),
+        None => Ok(()),
+    }
+}
+
+fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, tree: &Tree, plan: Plan) -> Result<()> {
+    let inputs: Vec<Arc<Run>> = tree.runs[plan.first..=plan.last].to_vec();
+    let Some(newest) = inputs.first() else { return Ok(()) };
+    let snapshots = inner.snapshots.all();
+    let operator = keyspace.operator();
+    let bottom = plan.last + 1 == tree.runs.len();
+    let rules = Rules { snapshots: &snapshots, bottom, operator: operator.as_deref() };
+    let mut pause = || flush_all(inner);
+    let result = with_output(inner, |output| compact::compact(&inputs, rules, output, &mut pause));
+    let tables = result.inspect_err(|_| clean_up(inner))?;
+    let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
+    let removed: Vec<Arc<Table>> = inputs.iter().flat_map(|run| run.tables.iter().cloned()).collect();
+    let numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
+    // The result takes the place of its newest input: newer runs have greater ids, older ones smaller.
+    commit(inner, keyspace, Vec::new(), newest.id, &tables, &numbers)?;
+    keyspace.change_view(|view| View {
+        active: Arc::clone(&view.active),
+        frozen: view.frozen.clone(),
+        tree: Arc::new(view.tree.edited(&numbers, tables.iter().map(|table| (newest.id, Arc::clone(table))))),
+    });
+    inner.counters.compactions.fetch_add(1, Relaxed);
+    inner.counters.compaction_bytes.fetch_add(bytes, Relaxed);
+    let read = removed.iter().map(|table| table.summary().file_bytes).sum();
+    inner.counters.compaction_read_bytes.fetch_add(read, Relaxed);
+    drop(inputs);
+    files::retire_tables(inner, removed);
+    inner.work_done.notify_all();
+    Ok(())
+}
+
+/// Removes what a failed job left. If that fails too, the next open does it.
+fn clean_up(inner: &Inner) {
+    if let Some(manifest) = &*inner.manifest.lock() {
+        let _ = files::remove_orphans(&*inner.options.env, &inner.directory, manifest.number(), manifest.state());
+    }
+}
+
+/// Flushes everything written before the call.
+pub fn flush_now(inner: &Inner) -> Result<()> {
+    inner.condition.check()?;
+    let waiting = freeze_all(inner);
+    while waiting.iter().any(still_waits) {
+        // Whoever has the job lock flushes too, even in the middle of a merge.
+        match inner.jobs.try_lock_for(Duration::from_millis(5)) {
+            Some(_jobs) => flush_all(inner)?,
+            None => {
+                inner.condition.check()?;
+                inner.condition.check_background()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Flushes, then merges the keyspace, or all of them, into one run each.
+pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
+    inner.condition.check()?;
+    freeze_all(inner);
+    let _jobs = inner.jobs.lock();
+    flush_all(inner)?;
+    for keyspace in inner.all_keyspaces() {
+        let tree = Arc::clone(&keyspace.view.load().tree);
+        let needed = tree.runs.len() > 1 || tree.runs.first().is_some_and(|run| needs_rewrite(run));
+        if only.is_none_or(|id| id == keyspace.id) && needed {
+            let plan = Plan { first: 0, last: tree.runs.len() - 1 };
+            merge(inner, &keyspace, &tree, plan)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a single run holds anything that rewriting it would drop or combine.
+fn needs_rewrite(run: &Run) -> bool {
+    let newest: Sequence = run.tables.iter().map(|table| table.summary().largest_sequence).max().unwrap_or(0);
+    newest > 0
+}
+
+/// Waits until nothing is left to do in the background, as after a long pause.
+pub fn wait_idle(inner: &Inner) -> Result<()> {
+    if inner.inline_jobs() {
+        return run_all(inner, true);
+    }
+    let mut signals = inner.signals.lock();
+    signals.hurry = true;
+    inner.work_arrived.notify_one();
+    while (signals.hurry || signals.busy || signals.work) && !signals.shutting_down {
+        inner.condition.check()?;
+        inner.condition.check_background()?;
+        inner.work_done.wait_for(&mut signals, Duration::from_millis(100));
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! The only remover of files. A file goes when no durable manifest names it and nobody can be reading it.
+
+use super::inner::Inner;
+use crate::env::Env;
+use crate::error::Result;
+use crate::table::Table;
+use crate::version::edit::ManifestState;
+use crate::version::file_name::{CURRENT_TEMPORARY, manifest_number, table_number};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Log segment files kept for reuse: what two full write buffers need.
+fn segments_to_keep(inner: &Inner) -> usize {
+    let needed = 2 * inner.options.write_buffer_bytes as u64 / inner.options.wal_segment_bytes;
+    usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, 16)
+}
+
+/// Takes tables that a durable edit has just removed, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
+/// tries again.
+pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
+    inner.obsolete.lock().extend(removed);
+    sweep(inner);
+}
+
+/// Removes the files of retired tables that nobody reads any more.
+pub fn sweep(inner: &Inner) {
+    let mut unread = Vec::new();
+    inner.obsolete.lock().retain(|table| {
+        // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
+        let pinned = Arc::strong_count(table) > 1;
+        if !pinned {
+            unread.push(table.path().to_path_buf());
+        }
+        pinned
+    });
+    for path in unread {
+        let _ = inner.options.env.remove(&path);
+    }
+}
+
+/// Lets go of the log segments before `floor`, which a durable manifest names. `keep`: some stay for reuse.
+pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
+    if let Some(log) = &inner.log {
+        let keep = if keep { segments_to_keep(inner) } else { 0 };
+        for path in log.release(floor, keep) {
+            let _ = inner.options.env.remove(&path);
+        }
+    }
+}
+
+/// Removes tables and manifests that `state` does not name: what a crash or a failed job left behind.
+pub fn remove_orphans(env: &dyn Env, directory: &Path, manifest: u64, state: &ManifestState) -> Result<()> {
+    let live: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
+    for name in env.list(directory)? {
+        let orphan = match (table_number(&name), manifest_number(&name)) {
+            (Some(number), _) => !live.contains(&number),
+            (_, Some(number)) => number != manifest,
+            _ => name == CURRENT_TEMPORARY,
+        };
+        if orphan {
+            env.remove(&directory.join(name))?;
+        }
+    }
+    Ok(())
+}

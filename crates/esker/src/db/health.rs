@@ -1,0 +1,110 @@
+//! Whether the database can be written, and what is wrong if not.
+
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The state of a database, for people and monitors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Writes are accepted.
+    pub writable: bool,
+    /// What went wrong last in the log, the manifest, or in background work, if it still matters.
+    pub problem: Option<String>,
+    /// Why writes are held back at the moment, if they are.
+    pub stall_reason: Option<String>,
+    /// Reads that failed because a merge operator did.
+    pub failed_merges: u64,
+}
+
+/// A failure of background work that is tried again.
+#[derive(Debug, Clone)]
+struct Delayed {
+    text: String,
+    path: PathBuf,
+    disk_full: bool,
+}
+
+/// What the handle knows about its own health.
+#[derive(Debug, Default)]
+pub struct Condition {
+    /// Set once, never cleared: only opening again helps.
+    poisoned: AtomicBool,
+    why: Mutex<Option<String>>,
+    delayed: Mutex<Option<Delayed>>,
+    failed_merges: AtomicU64,
+}
+
+impl Condition {
+    /// The error for a write, if there must not be any more.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.poisoned.load(Ordering::Acquire) { Err(self.read_only()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn read_only(&self) -> Error {
+        Error::ReadOnly { why: self.why.lock().clone().unwrap_or_default() }
+    }
+
+    /// Refuses all later writes: the log or the manifest failed, and what is on the device is unknown. Returns the error.
+    pub fn poison(&self, error: Error) -> Error {
+        let mut why = self.why.lock();
+        if why.is_none() {
+            *why = Some(format!("an earlier write failed ({error})"));
+        }
+        drop(why);
+        self.poisoned.store(true, Ordering::Release);
+        error
+    }
+
+    /// Refuses all writes for a reason that is no failure.
+    pub fn refuse_writes(&self, why: &str) {
+        *self.why.lock() = Some(why.to_owned());
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    /// Notes a failure of background work, which is tried again.
+    pub fn delay(&self, error: &Error) {
+        let path = match error {
+            Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
+            _ => PathBuf::new(),
+        };
+        *self.delayed.lock() = Some(Delayed { text: error.to_string(), path, disk_full: error.is_disk_full() });
+    }
+
+    /// Notes that background work succeeded.
+    pub fn recovered(&self) {
+        *self.delayed.lock() = None;
+    }
+
+    /// The error for a writer that would have to wait for background work which keeps failing.
+    pub fn check_background(&self) -> Result<()> {
+        match &*self.delayed.lock() {
+            None => Ok(()),
+            Some(delayed) => {
+                let kind = if delayed.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+                Err(Error::io("flush to", &delayed.path, io::Error::new(kind, delayed.text.clone())))
+            }
+        }
+    }
+
+    /// Counts a read that failed in a merge operator.
+    pub fn merge_failed(&self) {
+        self.failed_merges.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For people.
+    pub fn report(&self, stall_reason: Option<String>) -> Health {
+        let why = self.why.lock().clone();
+        let delayed = self.delayed.lock().as_ref().map(|delayed| delayed.text.clone());
+        Health {
+            writable: !self.poisoned.load(Ordering::Acquire),
+            problem: why.or(delayed),
+            stall_reason,
+            failed_merges: self.failed_merges.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The state of an open database.
+//!
+//! Locks, in the order in which a thread may take them:
+//! 1. `jobs`: whoever flushes or compacts holds it; there is one such thread at a time.
+//! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one write, never over a wait or a sync.
+//! 3. `manifest`: held while an edit is made durable.
+//! 4. a keyspace's `view_change`: held while a view is replaced, never over I/O.
+//! 5. `signals`, and the locks inside the log, the snapshot list and the caches: leaves.
+//!
+//! Readers take none of them: they load a keyspace's view and search it.
+
+use super::health::Condition;
+use super::snapshot::{Registration, SnapshotList};
+use super::stats::Counters;
+use crate::base::key::Sequence;
+use crate::env::Lock;
+use crate::error::Result;
+use crate::memtable::{Memtable, MemtableWriter};
+use crate::merge_operator::MergeOperator;
+use crate::options::{Options, ReadMode};
+use crate::table::{BlockCache, TableOptions};
+use crate::version::manifest::Manifest;
+use crate::version::tree::Tree;
+use crate::wal::writer::{LogSync, LogWriter};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Everything a read of a keyspace searches, newest first: immutable, replaced as a whole.
+#[derive(Debug)]
+pub struct View {
+    pub active: Arc<Memtable>,
+    /// Full memtables not in tables yet, newest first.
+    pub frozen: Vec<Arc<Memtable>>,
+    pub tree: Arc<Tree>,
+}
+
+/// One keyspace.
+pub struct KeyspaceInner {
+    pub id: u64,
+    pub name: String,
+    pub operator_name: Option<String>,
+    operator: ArcSwapOption<Arc<dyn MergeOperator>>,
+    pub view: ArcSwap<View>,
+    /// Held while `view` is replaced.
+    pub view_change: Mutex<()>,
+}
+
+impl KeyspaceInner {
+    pub fn new(
+        id: u64,
+        name: String,
+        operator_name: Option<String>,
+        operator: Option<Arc<dyn MergeOperator>>,
+        view: View,
+    ) -> KeyspaceInner {
+        KeyspaceInner {
+            id,
+            name,
+            operator_name,
+            operator: ArcSwapOption::new(operator.map(Arc::new)),
+            view: ArcSwap::from_pointee(view),
+            view_change: Mutex::new(()),
+        }
+    }
+
+    /// The merge operator, if the keyspace has one and it is known.
+    #[inline]
+    pub fn operator(&self) -> Option<Arc<dyn MergeOperator>> {
+        self.operator.load().as_deref().cloned()
+    }
+
+    /// Supplies the operator of a keyspace that was opened without it.
+    pub fn attach(&self, operator: Arc<dyn MergeOperator>) {
+        self.operator.store(Some(Arc::new(operator)));
+    }
+
+    /// Replaces the view by what `change` makes of it.
+    pub fn change_view(&self, change: impl FnOnce(&View) -> View) {
+        let _guard = self.view_change.lock();
+        let next = change(&self.view.load());
+        self.view.store(Arc::new(next));
+    }
+}
+
+impl std::fmt::Debug for KeyspaceInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyspace").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What the writer keeps of a keyspace.
+#[derive(Debug)]
+pub struct KeyspaceWriter {
+    pub keyspace: Arc<KeyspaceInner>,
+    pub memtable: MemtableWriter,
+    pub operator: Option<Arc<dyn MergeOperator>>,
+}
+
+impl std::fmt::Debug for dyn MergeOperator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is under the writer lock.
+#[derive(Debug)]
+pub struct Writer {
+    /// None in a database opened read-only.
+    pub log: Option<LogWriter>,
+    /// By keyspace id: ids are small and dense.
+    pub keyspaces: Vec<Option<KeyspaceWriter>>,
+    pub last_sequence: Sequence,
+}
+
+/// What threads tell each other.
+#[derive(Debug, Default)]
+pub struct Signals {
+    pub shutting_down: bool,
+    /// There may be work for the background thread.
+    pub work: bool,
+    /// The background thread is at work.
+    pub busy: bool,
+    /// Somebody asked for idle work to be done now.
+    pub hurry: bool,
+}
+
+/// See the module's comment.
+pub struct Inner {
+    pub directory: PathBuf,
+    pub options: Options,
+    pub jobs: Mutex<()>,
+    pub writer: Mutex<Writer>,
+    pub manifest: Mutex<Option<Manifest>>,
+    pub signals: Mutex<Signals>,
+    /// Signalled when there is work.
+    pub work_arrived: Condvar,
+    /// Signalled when work is done.
+    pub work_done: Condvar,
+    pub keyspaces: RwLock<BTreeMap<String, Arc<KeyspaceInner>>>,
+    pub log: Option<Arc<LogSync>>,
+    pub last_sequence: AtomicU64,
+    pub next_file: AtomicU64,
+    pub snapshots: Arc<SnapshotList>,
+    pub cache: Arc<BlockCache>,
+    pub condition: Condition,
+    pub counters: Counters,
+    /// When the last write was seen by the background thread.
+    pub last_write: Mutex<(Sequence, Instant)>,
+    /// Tables out of every tree, still pinned by readers.
+    pub obsolete: Mutex<Vec<Arc<crate::table::Table>>>,
+    /// Held from open to drop; none in a database opened read-only.
+    pub lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Db").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// A reader's registration at the last write acknowledged.
+    pub fn register_snapshot(&self) -> Registration {
+        let writer = self.writer.lock();
+        self.snapshots.register(writer.last_sequence)
+    }
+
+    /// All keyspaces, in the order of their names.
+    pub fn all_keyspaces(&self) -> Vec<Arc<KeyspaceInner>> {
+        self.keyspaces.read().values().cloned().collect()
+    }
+
+    /// A number for a new file.
+    pub fn next_file_number(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An empty memtable with room for at least `bytes`, and its writer.
+    pub fn new_memtable(&self, bytes: usize, expected_keys: usize) -> (Arc<Memtable>, MemtableWriter) {
+        Memtable::create(self.options.write_buffer_bytes.max(bytes), expected_keys)
+    }
+
+    pub fn table_options(&self) -> TableOptions {
+        TableOptions {
+            block_bytes: self.options.block_bytes,
+            compression: self.options.compression,
+            filter_bits_per_key: self.options.filter_bits_per_key,
+        }
+    }
+
+    pub fn use_mapping(&self) -> bool {
+        self.options.read_mode != ReadMode::Pread
+    }
+
+    /// Whether flush and compaction run inside the calls that need them.
+    pub fn inline_jobs(&self) -> bool {
+        self.options.background_threads == 0
+    }
+
+    /// Tells the background thread that there may be work.
+    pub fn wake(&self) {
+        let mut signals = self.signals.lock();
+        signals.work = true;
+        drop(signals);
+        self.work_arrived.notify_one();
+    }
+
+    /// The oldest write that is in no table yet, or the next one to come: what the log must still hold. Memtables in `except` count as
+    /// flushed.
+    pub fn oldest_unflushed(&self, except: &[Arc<Memtable>]) -> Sequence {
+        // Read first: a write that begins after this has a greater number.
+        let next = self.last_sequence.load(Ordering::Acquire) + 1;
+        let mut oldest = next;
+        for keyspace in self.all_keyspaces() {
+            let view = keyspace.view.load();
+            for memtable in view.frozen.iter().chain([&view.active]) {
+                if !memtable.is_empty() && !except.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)) {
+                    oldest = oldest.min(memtable.first_sequence());
+                }
+            }
+        }
+        oldest
+    }
+
+    /// Makes the log durable as far as it goes, poisoning the handle if that fails.
+    pub fn sync_log(&self) -> Result<()> {
+        match &self.log {
+            Some(log) => log.sync_all().map_err(|error| self.condition.poison(error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Creating and opening keyspaces.
+
+use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
+use crate::error::{Error, Result};
+use crate::merge_operator::{MergeOperator, built_in};
+use crate::options::KeyspaceOptions;
+use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord};
+use crate::version::file_name;
+use crate::version::manifest::Manifest;
+use crate::version::tree::Tree;
+use std::sync::Arc;
+
+/// The longest name, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+/// Ids index a table in the writer.
+const MAX_KEYSPACES: u64 = 1 << 16;
+
+/// Opens the keyspace, creating it if it is missing.
+pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    if let Some(found) = find(inner, name) {
+        return check_operator(inner, found, options.merge_operator);
+    }
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        return Err(Error::invalid(what));
+    }
+    inner.condition.check()?;
+    // No flush or compaction may commit to the old manifest while the new one is made.
+    let _jobs = inner.jobs.lock();
+    if let Some(found) = find(inner, name) {
+        return check_operator(inner, found, options.merge_operator);
+    }
+    create(inner, name, options.merge_operator)
+}
+
+fn create(inner: &Inner, name: &str, operator: Option<Arc<dyn MergeOperator>>) -> Result<Arc<KeyspaceInner>> {
+    let mut manifest = inner.manifest.lock();
+    let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
+    let mut state = current.state().clone();
+    let id = state.keyspaces.last_key_value().map_or(1, |(last, _)| last + 1);
+    if id >= MAX_KEYSPACES {
+        return Err(Error::invalid(format!("a database has at most {} keyspaces", MAX_KEYSPACES - 1)));
+    }
+    let operator_name = operator.as_ref().map(|operator| operator.name().to_owned());
+    let change = Change::Keyspace {
+        id,
+        name: name.to_owned(),
+        comparator: BYTEWISE.to_owned(),
+        operator: operator_name.clone(),
+        ttl: 0,
+    };
+    // As a new manifest, not as an edit: its first record is the one whose damage is always noticed.
+    let number = inner.next_file_number();
+    state.apply(&change).map_err(|what| Error::corruption(inner.directory.join(file_name::CURRENT), 0, what))?;
+    state.next_file = inner.next_file.load(std::sync::atomic::Ordering::Relaxed);
+    let old = current.number();
+    let env = &*inner.options.env;
+    let next = Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.condition.poison(error))?;
+    *manifest = Some(next);
+    drop(manifest);
+    let _ = env.remove(&inner.directory.join(file_name::manifest(old)));
+
+    let (active, memtable) = inner.new_memtable(0, 0);
+    let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
+    let keyspace = Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, operator.clone(), view));
+    add(inner, &keyspace, memtable, operator);
+    Ok(keyspace)
+}
+
+/// Makes a keyspace known to readers and to the writer.
+pub fn add(
+    inner: &Inner,
+    keyspace: &Arc<KeyspaceInner>,
+    memtable: crate::memtable::MemtableWriter,
+    operator: Option<Arc<dyn MergeOperator>>,
+) {
+    let mut writer = inner.writer.lock();
+    let at = keyspace.id as usize;
+    if writer.keyspaces.len() <= at {
+        writer.keyspaces.resize_with(at + 1, || None);
+    }
+    writer.keyspaces[at] = Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator });
+    drop(writer);
+    inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
+}
+
+/// The keyspace of that name.
+pub fn find(inner: &Inner, name: &str) -> Option<Arc<KeyspaceInner>> {
+    inner.keyspaces.read().get(name).cloned()
+}
+
+/// The operator of a stored keyspace, if it is built in.
+pub fn stored_operator(record: &KeyspaceRecord) -> Option<Arc<dyn MergeOperator>> {
+    built_in(record.operator.as_deref()?)
+}
+
+/// Whether a keyspace that exists may be opened with this operator; supplies it if it was missing.
+fn check_operator(
+    inner: &Inner,
+    keyspace: Arc<KeyspaceInner>,
+    operator: Option<Arc<dyn MergeOperator>>,
+) -> Result<Arc<KeyspaceInner>> {
+    let Some(operator) = operator else { return Ok(keyspace) };
+    if keyspace.operator_name.as_deref() != Some(operator.name()) {
+        let stored = keyspace.operator_name.as_deref().unwrap_or("none");
+        return Err(Error::invalid(format!(
+            "keyspace {:?} was created with merge operator {stored:?}, it was opened with {:?}; open it with the first",
+            keyspace.name,
+            operator.name()
+        )));
+    }
+    if keyspace.operator().is_none() {
+        keyspace.attach(Arc::clone(&operator));
+        if let Some(Some(writer)) = inner.writer.lock().keyspaces.get_mut(keyspace.id as usize) {
+            writer.operator = Some(operator);
+        }
+    }
+    Ok(keyspace)
+}

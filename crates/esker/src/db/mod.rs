@@ -1,0 +1,29 @@
+//! The database: what the public handles delegate to.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `open` | recovery, and creating what is missing |
+//! | `write` | the write path: one lock around log and memtable |
+//! | `read`, `scan` | the read path: a key, and a range |
+//! | `snapshot` | which sequence numbers somebody still reads at |
+//! | `background` | flush and compaction: what is next, and installing the result |
+//! | `stall` | when writers wait, and why |
+//! | `files` | the only remover of files |
+//! | `keyspaces` | creating and opening keyspaces |
+//! | `checkpoint`, `verify`, `stats`, `health` | what their names say |
+//! | `inner` | the state all of them share, and its locks |
+
+pub mod background;
+pub mod checkpoint;
+pub mod files;
+pub mod health;
+pub mod inner;
+pub mod keyspaces;
+pub mod open;
+pub mod read;
+pub mod scan;
+pub mod snapshot;
+pub mod stall;
+pub mod stats;
+pub mod verify;
+pub mod write;

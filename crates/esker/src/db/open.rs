@@ -1,0 +1,390 @@
+//! Opening a database: creating what is missing, recovering what is there.
+//!
+//! 1. Take the lock. 2. Read the manifest in force. 3. Open its tables. 4. Replay the log into memtables: of each keyspace what is not in tables. 5. Start
+//! a new log segment; what was replayed is on the device from here on. 6. Write a new manifest and point `CURRENT` at it. 7. Remove what no manifest
+//! names.
+//!
+//! Steps 1 to 6 change nothing that a later attempt would need: recovery can be interrupted any number of times.
+
+use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
+use super::snapshot::SnapshotList;
+use super::stats::Counters;
+use super::{files, keyspaces};
+use crate::base::batch::Operations;
+use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
+use crate::env::Lock;
+use crate::error::{Error, Result};
+use crate::memtable::{Memtable, MemtableWriter, WriteContext};
+use crate::options::{Options, WalMode};
+use crate::table::{BlockCache, Table};
+use crate::version::edit::{KeyspaceRecord, ManifestState};
+use crate::version::file_name::{self, CURRENT, CURRENT_TEMPORARY, LOCK, manifest_number, table_number};
+use crate::version::manifest::{Manifest, read_current};
+use crate::version::tree::Tree;
+use crate::wal::reader::{Record, replay};
+use crate::wal::segment::{SegmentMaker, is_segment_name};
+use crate::wal::writer::{Inherited, LogWriter};
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+/// The first log segment of a database: small, so that opening an empty one is quick.
+const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
+
+/// A keyspace while the log is replayed into it.
+struct Recovering {
+    record: KeyspaceRecord,
+    tree: Arc<Tree>,
+    memtable: Arc<Memtable>,
+    writer: MemtableWriter,
+    /// Newest first.
+    frozen: Vec<Arc<Memtable>>,
+}
+
+/// Opens for reading and writing.
+pub fn open(directory: &Path, options: Options) -> Result<Inner> {
+    options.validate()?;
+    let env = Arc::clone(&options.env);
+    if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
+        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+    }
+    refuse_foreign_directory(&options, directory)?;
+    env.create_dir_all(directory)?;
+    sync_parent(&options, directory)?;
+    let lock = env.lock(&directory.join(LOCK))?;
+    let found = read_current(&*env, directory)?;
+    if found.is_none() {
+        refuse_missing_current(&options, directory)?;
+    }
+    let (old_manifest, mut state) =
+        found.unwrap_or((0, ManifestState { next_file: 1, log_floor: 1, ..Default::default() }));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let maker = segment_maker(directory, &options);
+    let mut recovering = open_trees(directory, &options, &state, &cache)?;
+    let inherited = if old_manifest == 0 {
+        Inherited { highest_number: highest_segment(&maker)?, ..Inherited::default() }
+    } else {
+        replay_log(&maker, &options, &mut state, &mut recovering)?
+    };
+    let log = LogWriter::start(maker, inherited)?;
+    state.next_file = first_free_number(&*env, directory, state.next_file)?;
+    let number = state.next_file;
+    state.next_file += 1;
+    // What the log must still hold: everything replayed into memtables.
+    let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
+    let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
+    state.log_floor = log.shared().floor(oldest);
+    let manifest = Manifest::create(&*env, directory, number, state)?;
+    files::remove_orphans(&*env, directory, number, manifest.state())?;
+    let inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, Some(lock));
+    let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
+    files::release_segments(&inner, floor, true);
+    Ok(inner)
+}
+
+/// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.
+pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
+    options.validate()?;
+    let env = Arc::clone(&options.env);
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    // A writer may switch manifests or remove merged tables under our hands: then the newer state is there to read.
+    const ATTEMPTS: usize = 5;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let Some((number, mut state)) = read_current(&*env, directory)? else {
+            return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+        };
+        let result = (|| {
+            let mut recovering = open_trees(directory, &options, &state, &cache)?;
+            // Without a mapping: nothing may be pre-faulted, and so written, here.
+            let maker = SegmentMaker { mapped: false, ..segment_maker(directory, &options) };
+            replay_log(&maker, &options, &mut state, &mut recovering)?;
+            Ok(recovering)
+        })();
+        let moved_on = || !matches!(read_current(&*env, directory), Ok(Some((now, _))) if now == number);
+        match result {
+            Ok(recovering) => {
+                let inner = assemble(directory, options, recovering, None, None, cache, None);
+                inner.condition.refuse_writes("it was opened read-only");
+                return Ok(inner);
+            }
+            Err(_) if attempt < ATTEMPTS && (moved_on() || files_in_motion(&*env, directory)) => continue,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether somebody has the database open for writing right now, so that what looked damaged may just have been in motion.
+fn files_in_motion(env: &dyn crate::env::Env, directory: &Path) -> bool {
+    matches!(env.lock(&directory.join(LOCK)), Err(Error::Locked { .. }))
+}
+
+fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
+    // Room for the header, the link and a small record, whatever was asked for.
+    let largest_bytes = options.wal_segment_bytes.max(256);
+    SegmentMaker {
+        env: Arc::clone(&options.env),
+        directory: directory.to_path_buf(),
+        mapped: options.wal_mode == WalMode::Mapped,
+        smallest_bytes: FIRST_SEGMENT_BYTES.min(largest_bytes),
+        largest_bytes,
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK)
+        || is_segment_name(name)
+        || table_number(name).is_some()
+        || manifest_number(name).is_some()
+}
+
+/// A directory that holds something else is not made a database.
+fn refuse_foreign_directory(options: &Options, directory: &Path) -> Result<()> {
+    if !options.env.exists(directory)? || options.env.exists(&directory.join(CURRENT))? {
+        return Ok(());
+    }
+    match options.env.list(directory)?.into_iter().find(|name| !is_ours(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!(
+            "{} holds files of something else ({name}); choose an empty directory",
+            directory.display()
+        ))),
+    }
+}
+
+/// Without `CURRENT`, only what creating a database leaves when it is interrupted may be there.
+fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()> {
+    let missing =
+        |what: String| Err(Error::corruption(directory.join(CURRENT), 0, format!("the file is missing, but {what}")));
+    for name in options.env.list(directory)? {
+        if table_number(&name).is_some() {
+            return missing(format!("there is a table, {name}"));
+        }
+    }
+    // A log that was written to belongs to a database whose `CURRENT` got lost.
+    let maker = SegmentMaker { mapped: false, ..segment_maker(directory, options) };
+    if highest_segment(&maker)? > 0 {
+        let mut batches = 0;
+        let _ = replay(&maker, 1, &mut |record| {
+            batches += 1;
+            Ok(record.sequence + Operations::new(record.payload).count() as Sequence - 1)
+        });
+        if batches > 0 {
+            return missing("the log holds writes".into());
+        }
+    }
+    Ok(())
+}
+
+fn highest_segment(maker: &SegmentMaker) -> Result<u64> {
+    let names = maker.env.list(&maker.directory)?;
+    Ok(names
+        .iter()
+        .filter(|name| is_segment_name(name))
+        .filter_map(|name| name[..name.len() - 4].parse().ok())
+        .max()
+        .unwrap_or(0))
+}
+
+fn sync_parent(options: &Options, directory: &Path) -> Result<()> {
+    let parent = directory.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    let parent = if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent };
+    options.env.sync_dir(&parent)
+}
+
+/// A number above that of every file there is, named by the manifest or not.
+fn first_free_number(env: &dyn crate::env::Env, directory: &Path, at_least: u64) -> Result<u64> {
+    let names = env.list(directory)?;
+    let numbers = names.iter().filter_map(|name| table_number(name).or_else(|| manifest_number(name)));
+    Ok(numbers.map(|number| number + 1).chain([at_least]).max().unwrap_or(at_least))
+}
+
+fn open_trees(
+    directory: &Path,
+    options: &Options,
+    state: &ManifestState,
+    cache: &Arc<BlockCache>,
+) -> Result<BTreeMap<u64, Recovering>> {
+    let use_mapping = options.read_mode != crate::options::ReadMode::Pread;
+    let mut recovering = BTreeMap::new();
+    for (&id, record) in &state.keyspaces {
+        let mut tables = Vec::with_capacity(record.tables.len());
+        for (&number, place) in &record.tables {
+            let path = directory.join(file_name::table(number));
+            if !options.env.exists(&path)? {
+                return Err(Error::corruption(path, 0, "the table is missing"));
+            }
+            let file = options.env.open(&path)?;
+            if file.len() != place.bytes {
+                let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
+                return Err(Error::corruption(path, file.len(), what));
+            }
+            tables.push((place.run, Table::open(file, path, number, Arc::clone(cache), use_mapping)?));
+        }
+        let tree = Tree::from_tables(tables);
+        if let Some((left, right)) = tree.overlap() {
+            let path = directory.join(file_name::table(left));
+            return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
+        }
+        let (memtable, writer) = Memtable::create(options.write_buffer_bytes, 0);
+        let recovered =
+            Recovering { record: record.clone(), tree: Arc::new(tree), memtable, writer, frozen: Vec::new() };
+        recovering.insert(id, recovered);
+    }
+    Ok(recovering)
+}
+
+fn replay_log(
+    maker: &SegmentMaker,
+    options: &Options,
+    state: &mut ManifestState,
+    recovering: &mut BTreeMap<u64, Recovering>,
+) -> Result<Inherited> {
+    let mut last_sequence = state.last_sequence;
+    let inherited = replay(maker, state.log_floor, &mut |record| {
+        let last = apply_record(options, recovering, &record)?;
+        last_sequence = last_sequence.max(last);
+        Ok(last)
+    })?;
+    if let Some((segment, offset)) = state.closed {
+        let end = inherited.retired.last().map(|retired| &retired.segment);
+        let reached = end.map(|s| (s.number, s.written.load(std::sync::atomic::Ordering::Relaxed)));
+        if reached != Some((segment, offset)) {
+            let path = end.map_or_else(|| maker.directory.clone(), |segment| segment.path.clone());
+            let what = format!("the database was closed with its log ending at offset {offset} of segment {segment}");
+            return Err(Error::corruption(path, reached.map_or(0, |(_, at)| at), what));
+        }
+    }
+    state.last_sequence = last_sequence;
+    Ok(inherited)
+}
+
+/// Applies what is not in tables yet; returns the record's last sequence number.
+fn apply_record(
+    options: &Options,
+    recovering: &mut BTreeMap<u64, Recovering>,
+    record: &Record<'_>,
+) -> Result<Sequence> {
+    let mut sequence = record.sequence;
+    for operation in Operations::new(record.payload) {
+        let operation = operation.map_err(|error| error.at(record.path, record.offset))?;
+        let Some(target) = recovering.get_mut(&operation.keyspace) else {
+            let what = format!("an operation on keyspace {}, which does not exist", operation.keyspace);
+            return Err(Error::corruption(record.path, record.offset, what));
+        };
+        if sequence > MAX_SEQUENCE {
+            return Err(Error::corruption(record.path, record.offset, "an impossible sequence number"));
+        }
+        if sequence > target.record.flushed {
+            let bytes = super::write::need_of(&operation);
+            let roomy = target.memtable.bytes() < options.write_buffer_bytes || target.memtable.is_empty();
+            if !target.writer.has_room(bytes) || !roomy {
+                let (memtable, writer) = Memtable::create(options.write_buffer_bytes.max(bytes), target.writer.keys());
+                let full = std::mem::replace(&mut target.memtable, memtable);
+                target.writer = writer;
+                if !full.is_empty() {
+                    target.frozen.insert(0, full);
+                }
+            }
+            // Folding is left to later writes and to the flush: a custom operator is not known yet.
+            let operator = keyspaces::stored_operator(&target.record);
+            let context = WriteContext { newest_snapshot: 0, operator: operator.as_deref(), reserved: 0 };
+            let entry = Entry {
+                key: operation.key,
+                sequence,
+                kind: operation.kind,
+                expiry_ms: operation.expiry_ms,
+                value: operation.value,
+            };
+            target.writer.apply(hash(operation.key), entry, context);
+        }
+        sequence += 1;
+    }
+    if sequence == record.sequence {
+        return Err(Error::corruption(record.path, record.offset, "an empty batch"));
+    }
+    Ok(sequence - 1)
+}
+
+fn assemble(
+    directory: &Path,
+    options: Options,
+    recovering: BTreeMap<u64, Recovering>,
+    log: Option<LogWriter>,
+    manifest: Option<Manifest>,
+    cache: Arc<BlockCache>,
+    lock: Option<Box<dyn Lock>>,
+) -> Inner {
+    let replayed = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable])).map(|m| m.last_sequence());
+    let stored = manifest.as_ref().map_or(0, |manifest| manifest.state().last_sequence);
+    let last_sequence = replayed.chain([stored]).max().unwrap_or(0);
+    let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
+    let inner = Inner {
+        directory: directory.to_path_buf(),
+        options,
+        jobs: Mutex::new(()),
+        log: log.as_ref().map(|log| Arc::clone(log.shared())),
+        writer: Mutex::new(Writer { log, keyspaces: Vec::new(), last_sequence }),
+        manifest: Mutex::new(manifest),
+        signals: Mutex::new(Signals::default()),
+        work_arrived: Condvar::new(),
+        work_done: Condvar::new(),
+        keyspaces: RwLock::new(BTreeMap::new()),
+        last_sequence: AtomicU64::new(last_sequence),
+        next_file: AtomicU64::new(next_file),
+        snapshots: Arc::new(SnapshotList::default()),
+        cache,
+        condition: super::health::Condition::default(),
+        counters: Counters::default(),
+        last_write: Mutex::new((last_sequence, Instant::now())),
+        obsolete: Mutex::new(Vec::new()),
+        lock: Mutex::new(lock),
+    };
+    for (id, recovered) in recovering {
+        let Recovering { record, tree, memtable, writer, frozen } = recovered;
+        let operator = keyspaces::stored_operator(&record);
+        let view = View { active: memtable, frozen, tree };
+        let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, operator.clone(), view));
+        keyspaces::add(&inner, &keyspace, writer, operator);
+    }
+    inner
+}
+
+/// Whether the log inherited from earlier opens has become long enough to be worth a flush: many short openings leave a segment each.
+pub fn wants_flush(inner: &Inner) -> bool {
+    const MANY_SEGMENTS: u64 = 4;
+    inner.log.as_ref().is_some_and(|log| log.segments() > MANY_SEGMENTS)
+}
+
+/// Stops accepting writes, makes everything durable and marks the end of the log. The handle is unusable for writes afterwards.
+pub fn close(inner: &Inner) -> Result<()> {
+    if inner.manifest.lock().is_none() {
+        return Ok(());
+    }
+    let unlogged = inner.all_keyspaces().iter().any(|keyspace| {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).any(|memtable| memtable.has_unlogged_writes())
+    });
+    if unlogged {
+        super::background::flush_now(inner)?;
+    }
+    let _jobs = inner.jobs.lock();
+    let mut writer = inner.writer.lock();
+    inner.condition.check()?;
+    inner.condition.refuse_writes("it was closed");
+    let Some(log) = &mut writer.log else { return Ok(()) };
+    log.close()?;
+    let end = log.position();
+    let mut manifest = inner.manifest.lock();
+    if let Some(manifest) = &mut *manifest {
+        manifest.commit(&[
+            crate::version::edit::Change::LastSequence(inner.last_sequence.load(std::sync::atomic::Ordering::Acquire)),
+            crate::version::edit::Change::Closed { segment: end.segment, offset: end.offset },
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,341 @@
+//! The read path for a range: a cursor over what a reader at one sequence number sees.
+//!
+//! Under it is a merging cursor over every memtable run and every table run of one view, which passes all versions of all keys in THE order. Going forward, the
+//! first version of a key that is not too new decides; going backward, the last one passed. A put that decides going forward is handed out from where it
+//! lies; everything else is copied.
+
+use super::inner::{Inner, KeyspaceInner, View};
+use super::read::full_merge;
+use super::snapshot::Registration;
+use crate::base::key::{Kind, MAX_SEQUENCE, Sequence};
+use crate::error::Result;
+use crate::iter::Cursor as _;
+use crate::iter::merging::MergingCursor;
+use crate::version::cursor::AnyCursor;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What cursors of one scan have in common: the state they see.
+#[derive(Clone)]
+pub struct Source {
+    pub inner: Arc<Inner>,
+    pub keyspace: Arc<KeyspaceInner>,
+    pub registration: Arc<Registration>,
+    view: Arc<View>,
+}
+
+impl Source {
+    /// The keyspace as the registered reader sees it.
+    pub fn new(inner: &Arc<Inner>, keyspace: &Arc<KeyspaceInner>, registration: Arc<Registration>) -> Source {
+        // Loaded after the registration: whatever was flushed or merged before kept what the reader sees.
+        let view = keyspace.view.load_full();
+        Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), registration, view }
+    }
+
+    fn merged(&self) -> MergingCursor<AnyCursor> {
+        let memtables = [&self.view.active].into_iter().chain(&self.view.frozen);
+        let mut children: Vec<AnyCursor> = Vec::with_capacity(4);
+        for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
+            children.extend(memtable.cursors().into_iter().map(AnyCursor::Memory));
+        }
+        children.extend(self.view.tree.runs.iter().map(|run| AnyCursor::over(run, true)));
+        MergingCursor::new(children)
+    }
+}
+
+/// Where the merged cursor is, relative to the key handed out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Nothing is handed out.
+    Nowhere,
+    /// On the put handed out, which is borrowed from it.
+    At,
+    /// Behind all versions of the key handed out, which is in the buffers.
+    Behind,
+    /// Before all versions of the key handed out, which is in the buffers.
+    Before,
+}
+
+/// See the module's comment.
+pub struct ScanCursor {
+    source: Source,
+    sequence: Sequence,
+    merged: MergingCursor<AnyCursor>,
+    place: Place,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl ScanCursor {
+    /// A cursor over the keys between the bounds, at none of them yet.
+    pub fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScanCursor {
+        let sequence = source.registration.sequence();
+        let merged = source.merged();
+        ScanCursor { source, sequence, merged, place: Place::Nowhere, lower, upper, key: Vec::new(), value: Vec::new() }
+    }
+
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.place != Place::Nowhere
+    }
+
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        match self.place {
+            Place::At => self.merged.entry().key,
+            Place::Nowhere => &[],
+            _ => &self.key,
+        }
+    }
+
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match self.place {
+            Place::At => self.merged.entry().value,
+            Place::Nowhere => &[],
+            _ => &self.value,
+        }
+    }
+
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        match &self.lower {
+            Bound::Unbounded => self.merged.seek_to_first()?,
+            Bound::Included(key) | Bound::Excluded(key) => self.merged.seek(key, MAX_SEQUENCE)?,
+        }
+        if let Bound::Excluded(key) = &self.lower {
+            while self.merged.valid() && self.merged.entry().key == key.as_slice() {
+                self.merged.next()?;
+            }
+        }
+        self.settle_forward()
+    }
+
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        match &self.upper {
+            Bound::Unbounded => self.merged.seek_to_last()?,
+            Bound::Excluded(key) => {
+                self.merged.seek(key, MAX_SEQUENCE)?;
+                step_back(&mut self.merged)?;
+            }
+            Bound::Included(key) => {
+                self.merged.seek(key, 0)?;
+                // A version with sequence number 0 lies at the place itself.
+                while self.merged.valid() && self.merged.entry().key == key.as_slice() {
+                    self.merged.next()?;
+                }
+                step_back(&mut self.merged)?;
+            }
+        }
+        self.settle_backward()
+    }
+
+    /// Moves to the first key at or after `key`.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if !above(&self.lower, key) {
+            return self.seek_to_first();
+        }
+        self.place = Place::Nowhere;
+        self.merged.seek(key, MAX_SEQUENCE)?;
+        self.settle_forward()
+    }
+
+    /// Moves to the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
+        if !below(&self.upper, key) {
+            return self.seek_to_last();
+        }
+        self.seek(key)?;
+        if self.valid() && self.key() == key {
+            return Ok(());
+        }
+        self.place = Place::Nowhere;
+        self.merged.seek(key, MAX_SEQUENCE)?;
+        step_back(&mut self.merged)?;
+        self.settle_backward()
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Result<()> {
+        match self.place {
+            Place::Nowhere => return Ok(()),
+            Place::Behind => {}
+            Place::At => {
+                self.key.clear();
+                self.key.extend_from_slice(self.merged.entry().key);
+                self.place = Place::Nowhere;
+                self.merged.next()?;
+                self.skip_older_versions()?;
+            }
+            Place::Before => {
+                self.place = Place::Nowhere;
+                self.merged.seek(&self.key, 0)?;
+                self.skip_older_versions()?;
+            }
+        }
+        self.place = Place::Nowhere;
+        self.settle_forward()
+    }
+
+    pub fn prev(&mut self) -> Result<()> {
+        match self.place {
+            Place::Nowhere => return Ok(()),
+            Place::Before => {}
+            Place::At | Place::Behind => {
+                let key = self.key().to_vec();
+                self.place = Place::Nowhere;
+                self.merged.seek(&key, MAX_SEQUENCE)?;
+                step_back(&mut self.merged)?;
+            }
+        }
+        self.place = Place::Nowhere;
+        self.settle_backward()
+    }
+
+    /// Passes what is left of the key in the buffer.
+    #[inline]
+    fn skip_older_versions(&mut self) -> Result<()> {
+        while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
+            self.merged.next()?;
+        }
+        Ok(())
+    }
+
+    /// From the first version of some key on, finds the first key that the reader sees.
+    #[inline]
+    fn settle_forward(&mut self) -> Result<()> {
+        while self.merged.valid() {
+            let entry = self.merged.entry();
+            if entry.sequence > self.sequence {
+                self.merged.next()?;
+                continue;
+            }
+            if !below(&self.upper, entry.key) {
+                return Ok(());
+            }
+            match entry.kind {
+                Kind::Put => {
+                    self.place = Place::At;
+                    return Ok(());
+                }
+                Kind::Delete => {
+                    self.key.clear();
+                    self.key.extend_from_slice(entry.key);
+                    self.merged.next()?;
+                    self.skip_older_versions()?;
+                }
+                Kind::Merge => {
+                    if self.merge_forward()? {
+                        self.place = Place::Behind;
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// At the newest visible version of a key, a merge: combines it with the older ones, and goes behind them all. Whether the key has a value.
+    #[cold]
+    fn merge_forward(&mut self) -> Result<bool> {
+        self.key.clear();
+        self.key.extend_from_slice(self.merged.entry().key);
+        let mut newest_first: Vec<Vec<u8>> = Vec::new();
+        let mut existing = None;
+        while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
+            let entry = self.merged.entry();
+            let (kind, value) = (entry.kind, entry.value.to_vec());
+            self.merged.next()?;
+            match kind {
+                Kind::Merge => newest_first.push(value),
+                Kind::Put => {
+                    existing = Some(value);
+                    break;
+                }
+                Kind::Delete => break,
+            }
+        }
+        self.skip_older_versions()?;
+        newest_first.reverse();
+        self.merge_into_value(existing.as_deref(), &newest_first)
+    }
+
+    fn merge_into_value(&mut self, existing: Option<&[u8]>, oldest_first: &[Vec<u8>]) -> Result<bool> {
+        let operands: Vec<&[u8]> = oldest_first.iter().map(Vec::as_slice).collect();
+        match full_merge(&self.source.inner, &self.source.keyspace, &self.key, existing, &operands)? {
+            Some(value) => self.value = value,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// From the last version of some key on, going back, finds the first key that the reader sees.
+    fn settle_backward(&mut self) -> Result<()> {
+        while self.merged.valid() {
+            if !above(&self.lower, self.merged.entry().key) {
+                return Ok(());
+            }
+            self.key.clear();
+            self.key.extend_from_slice(self.merged.entry().key);
+            if self.pass_key_backward()? {
+                self.place = Place::Before;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes all versions of the key in the buffer, oldest first, and leaves its value in the buffer. Whether the reader sees one.
+    fn pass_key_backward(&mut self) -> Result<bool> {
+        let mut has_value = false;
+        let mut oldest_first: Vec<Vec<u8>> = Vec::new();
+        while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
+            let entry = self.merged.entry();
+            if entry.sequence <= self.sequence {
+                match entry.kind {
+                    Kind::Merge => oldest_first.push(entry.value.to_vec()),
+                    kind => {
+                        oldest_first.clear();
+                        has_value = kind == Kind::Put;
+                        self.value.clear();
+                        self.value.extend_from_slice(entry.value);
+                    }
+                }
+            }
+            self.merged.prev()?;
+        }
+        if oldest_first.is_empty() {
+            return Ok(has_value);
+        }
+        let existing = has_value.then(|| std::mem::take(&mut self.value));
+        self.merge_into_value(existing.as_deref(), &oldest_first)
+    }
+}
+
+/// Steps back from where a seek ended, which may be behind the last entry.
+fn step_back(merged: &mut MergingCursor<AnyCursor>) -> Result<()> {
+    if merged.valid() { merged.prev() } else { merged.seek_to_last() }
+}
+
+/// Whether `key` is not before `lower`.
+#[inline]
+fn above(lower: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+    match lower {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => key >= bound.as_slice(),
+        Bound::Excluded(bound) => key > bound.as_slice(),
+    }
+}
+
+/// Whether `key` is not behind `upper`.
+#[inline]
+fn below(upper: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+    match upper {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => key <= bound.as_slice(),
+        Bound::Excluded(bound) => key < bound.as_slice(),
+    }
+}

@@ -1,0 +1,76 @@
+//! When writers wait, and why.
+//!
+//! A writer whose memtable is full waits while too many full ones are waiting for their flush, or too many runs for their merge. It waits for exactly that to change,
+//! is told the reason, and the time is counted. If the background work it waits for keeps failing, it gets that error instead.
+
+use super::background;
+use super::inner::{Inner, Writer};
+use crate::error::Result;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Full memtables of one keyspace that may wait for their flush.
+const MAX_FROZEN: usize = 2;
+/// Runs of one keyspace at which writes wait for merging.
+const MAX_RUNS: usize = 24;
+/// How long a waiting writer sleeps before it looks again, whatever happens.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Why a full memtable of the keyspace cannot be put aside now.
+pub fn reason_to_wait(inner: &Inner, writer: &Writer, keyspace: u64) -> Option<&'static str> {
+    let target = writer.keyspaces.get(keyspace as usize)?.as_ref()?;
+    if inner.inline_jobs() {
+        return None;
+    }
+    reason(&target.keyspace)
+}
+
+fn reason(keyspace: &super::inner::KeyspaceInner) -> Option<&'static str> {
+    let view = keyspace.view.load();
+    if view.frozen.len() >= MAX_FROZEN {
+        return Some("too many memtables wait for their flush");
+    }
+    (view.tree.runs.len() >= MAX_RUNS).then_some("too many runs wait for their compaction")
+}
+
+/// Why a write may have to wait at the moment, if it may.
+pub fn current_reason(inner: &Inner) -> Option<String> {
+    inner
+        .all_keyspaces()
+        .iter()
+        .find_map(|keyspace| reason(keyspace).map(|reason| format!("{reason} in keyspace {:?}", keyspace.name)))
+}
+
+/// Lets whoever does the work know that there is more of it; does it here where nobody else does.
+pub fn work_was_added(inner: &Inner) -> Result<()> {
+    if inner.inline_jobs() {
+        return background::run_all(inner, false);
+    }
+    inner.wake();
+    Ok(())
+}
+
+/// Waits until the keyspace's full memtable can be put aside.
+pub fn wait_for_room(inner: &Inner, keyspace: u64) -> Result<()> {
+    let started = Instant::now();
+    inner.counters.stalls.fetch_add(1, Relaxed);
+    let keyspaces = inner.all_keyspaces();
+    let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
+    let mut result = Ok(());
+    let mut signals = inner.signals.lock();
+    while let Some(target) = target
+        && reason(target).is_some()
+        && !signals.shutting_down
+    {
+        result = inner.condition.check().and_then(|()| inner.condition.check_background());
+        if result.is_err() {
+            break;
+        }
+        signals.work = true;
+        inner.work_arrived.notify_one();
+        inner.work_done.wait_for(&mut signals, LOOK_AGAIN);
+    }
+    drop(signals);
+    inner.counters.stall_micros.fetch_add(started.elapsed().as_micros() as u64, Relaxed);
+    result
+}

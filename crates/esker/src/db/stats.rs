@@ -1,0 +1,174 @@
+//! Counters, and the figures made of them.
+
+use super::inner::Inner;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Work done since open.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub flushes: AtomicU64,
+    pub flush_bytes: AtomicU64,
+    pub compactions: AtomicU64,
+    pub compaction_bytes: AtomicU64,
+    pub compaction_read_bytes: AtomicU64,
+    pub stalls: AtomicU64,
+    pub stall_micros: AtomicU64,
+}
+
+/// Figures about an open database. All counts are since open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes of log records appended.
+    pub wal_bytes: u64,
+    /// Bytes of tables written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes of tables written by compactions.
+    pub compaction_bytes: u64,
+    /// Bytes of tables read by compactions.
+    pub compaction_read_bytes: u64,
+    /// Flushes done.
+    pub flushes: u64,
+    /// Compactions done.
+    pub compactions: u64,
+    /// Bytes of memory in memtables.
+    pub memtable_bytes: u64,
+    /// Bytes of tables on disk.
+    pub table_bytes: u64,
+    /// Tables on disk.
+    pub table_files: u64,
+    /// Bytes of memory in the block cache.
+    pub cache_bytes: u64,
+    /// Reads of a block that found it in the cache.
+    pub cache_hits: u64,
+    /// Reads of a block that did not.
+    pub cache_misses: u64,
+    /// Bytes of memory in the filters and indexes of all tables.
+    pub filter_and_index_bytes: u64,
+    /// Microseconds that writers waited for background work.
+    pub stall_micros: u64,
+    /// Times that a writer waited.
+    pub stalls: u64,
+    /// Sequence numbers that live snapshots and iterators read at.
+    pub live_snapshots: u64,
+    /// The sequence number of the last write.
+    pub last_sequence: u64,
+    /// Log segments that may still be needed.
+    pub wal_segments: u64,
+    /// The keyspaces, by name.
+    pub keyspaces: Vec<KeyspaceStats>,
+}
+
+/// Figures about one keyspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyspaceStats {
+    /// Its name.
+    pub name: String,
+    /// The stored name of its merge operator.
+    pub merge_operator: Option<String>,
+    /// Its runs of tables, newest first.
+    pub runs: Vec<RunStats>,
+    /// Entries in tables: versions, not keys.
+    pub entries: u64,
+    /// Bytes of its tables.
+    pub table_bytes: u64,
+    /// Entries in memory.
+    pub memtable_entries: u64,
+}
+
+/// Figures about one sorted run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunStats {
+    /// Its tables.
+    pub tables: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// The figures of this moment.
+pub fn collect(inner: &Inner) -> Stats {
+    let counters = &inner.counters;
+    let mut stats = Stats {
+        wal_bytes: inner.log.as_ref().map_or(0, |log| log.appended_bytes()),
+        flush_bytes: counters.flush_bytes.load(Relaxed),
+        compaction_bytes: counters.compaction_bytes.load(Relaxed),
+        compaction_read_bytes: counters.compaction_read_bytes.load(Relaxed),
+        flushes: counters.flushes.load(Relaxed),
+        compactions: counters.compactions.load(Relaxed),
+        cache_bytes: inner.cache.usage_bytes() as u64,
+        cache_hits: inner.cache.hits(),
+        cache_misses: inner.cache.misses(),
+        stall_micros: counters.stall_micros.load(Relaxed),
+        stalls: counters.stalls.load(Relaxed),
+        live_snapshots: inner.snapshots.all().len() as u64,
+        last_sequence: inner.last_sequence.load(Relaxed),
+        wal_segments: inner.log.as_ref().map_or(0, |log| log.segments()),
+        ..Stats::default()
+    };
+    for keyspace in inner.all_keyspaces() {
+        let view = keyspace.view.load();
+        let memtables = || view.frozen.iter().chain([&view.active]);
+        let runs: Vec<RunStats> = view.tree.runs.iter().map(|run| run_stats(run)).collect();
+        stats.memtable_bytes += memtables().map(|memtable| memtable.bytes() as u64).sum::<u64>();
+        stats.table_files += runs.iter().map(|run| run.tables).sum::<u64>();
+        stats.filter_and_index_bytes += view.tree.tables().map(|(_, table)| table.memory_bytes() as u64).sum::<u64>();
+        let table_bytes = runs.iter().map(|run| run.bytes).sum();
+        stats.table_bytes += table_bytes;
+        stats.keyspaces.push(KeyspaceStats {
+            name: keyspace.name.clone(),
+            merge_operator: keyspace.operator_name.clone(),
+            entries: runs.iter().map(|run| run.entries).sum(),
+            runs,
+            table_bytes,
+            memtable_entries: memtables().map(|memtable| memtable.live() as u64).sum(),
+        });
+    }
+    stats
+}
+
+fn run_stats(run: &crate::version::tree::Run) -> RunStats {
+    RunStats { tables: run.tables.len() as u64, entries: run.entries(), bytes: run.bytes() }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        writeln!(f, "log: {:.1} MiB appended, {} segments", mib(self.wal_bytes), self.wal_segments)?;
+        writeln!(f, "flushes: {}, {:.1} MiB written", self.flushes, mib(self.flush_bytes))?;
+        writeln!(
+            f,
+            "compactions: {}, {:.1} MiB read, {:.1} MiB written",
+            self.compactions,
+            mib(self.compaction_read_bytes),
+            mib(self.compaction_bytes)
+        )?;
+        writeln!(
+            f,
+            "memory: memtables {:.1} MiB, block cache {:.1} MiB ({} hits, {} misses), filters and indexes {:.1} MiB",
+            mib(self.memtable_bytes),
+            mib(self.cache_bytes),
+            self.cache_hits,
+            self.cache_misses,
+            mib(self.filter_and_index_bytes)
+        )?;
+        writeln!(f, "stalls: {}, {:.3} s", self.stalls, self.stall_micros as f64 / 1e6)?;
+        writeln!(f, "live snapshots: {}, last sequence number: {}", self.live_snapshots, self.last_sequence)?;
+        for keyspace in &self.keyspaces {
+            let operator = keyspace.merge_operator.as_deref().unwrap_or("none");
+            writeln!(
+                f,
+                "keyspace {:?} (merge operator {operator}): {} entries in tables, {} in memory, {:.1} MiB",
+                keyspace.name,
+                keyspace.entries,
+                keyspace.memtable_entries,
+                mib(keyspace.table_bytes)
+            )?;
+            for (at, run) in keyspace.runs.iter().enumerate() {
+                writeln!(f, "  run {at}: {} tables, {} entries, {:.1} MiB", run.tables, run.entries, mib(run.bytes))?;
+            }
+        }
+        Ok(())
+    }
+}

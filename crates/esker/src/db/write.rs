@@ -1,0 +1,194 @@
+//! The write path.
+//!
+//! 1. The operations are encoded into one record, outside any lock.
+//! 2. Under the writer lock: make room in the memtables (`stall.rs` if that has to wait), append the record to the log, apply it to the memtables, and
+//!    move the last sequence number.
+//! 3. After the lock: wait for the device, if the write asked for it.
+//!
+//! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails, the handle takes no more writes.
+
+use super::inner::{Inner, KeyspaceWriter, View, Writer};
+use super::stall;
+use crate::base::batch::{Operation, Operations};
+use crate::base::key::{Entry, hash};
+use crate::error::{Error, Result};
+use crate::memtable::{MAX_ARENA_BYTES, WriteContext, entry_bytes};
+use crate::options::WriteOptions;
+use crate::wal::format::RECORD_HEADER_BYTES;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Arena bytes that one keyspace needs for a write.
+pub type Need = (u64, usize);
+
+/// The arena bytes of one operation.
+pub fn need_of(operation: &Operation<'_>) -> usize {
+    entry_bytes(operation.key.len(), operation.value.len(), operation.expiry_ms)
+}
+
+/// What a write does.
+#[derive(Clone, Copy)]
+pub enum Content<'a> {
+    /// This one operation, which is also what the record holds.
+    One(Operation<'a>),
+    /// As many operations as this, read from the record.
+    Encoded(u64),
+}
+
+/// Performs one atomic write. `record` has space for the log's record header in front of the encoded operations;
+/// `needs` says what each keyspace concerned has to have room for.
+pub fn commit(
+    inner: &Inner,
+    record: &mut [u8],
+    content: Content<'_>,
+    needs: &[Need],
+    options: &WriteOptions,
+) -> Result<()> {
+    if options.sync && options.disable_wal {
+        return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
+    }
+    if u32::try_from(record.len()).is_err() || needs.iter().any(|(_, bytes)| *bytes > MAX_ARENA_BYTES / 2) {
+        return Err(Error::invalid("the batch is longer than 4 GiB; commit it in parts"));
+    }
+    let mut writer = lock_with_room(inner, needs)?;
+    let first = writer.last_sequence + 1;
+    let mut position = None;
+    if options.disable_wal {
+        for (keyspace, _) in needs {
+            if let Some(Some(target)) = writer.keyspaces.get(*keyspace as usize) {
+                target.memtable.set_unlogged();
+            }
+        }
+    } else {
+        position = Some(append(inner, &mut writer, record, first, options.sync)?);
+    }
+    let count = match content {
+        Content::One(operation) => {
+            apply(inner, &mut writer, std::iter::once(operation), first, needs);
+            1
+        }
+        Content::Encoded(count) => {
+            // The engine encoded them itself: none can fail to decode.
+            let operations = Operations::new(&record[RECORD_HEADER_BYTES..]).map_while(std::result::Result::ok);
+            apply(inner, &mut writer, operations, first, needs);
+            count
+        }
+    };
+    writer.last_sequence = first + count - 1;
+    inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+    drop(writer);
+    match (position, &inner.log) {
+        (Some(position), Some(log)) if options.sync => {
+            log.sync_to(position).map_err(|error| inner.condition.poison(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[inline]
+fn append(
+    inner: &Inner,
+    writer: &mut Writer,
+    record: &mut [u8],
+    first: u64,
+    sync: bool,
+) -> Result<crate::wal::writer::Position> {
+    let last = writer.last_sequence;
+    let Some(log) = &mut writer.log else {
+        return Err(Error::ReadOnly { why: "it was opened read-only".into() });
+    };
+    let before = log.position();
+    let appended = log.append(record, first, last, sync);
+    if log.position().segment != before.segment {
+        // The next segment should be ready before this one is full.
+        inner.wake();
+    }
+    appended.map_err(|error| {
+        if log.position() == before {
+            // There was no space for another segment: nothing was written, and the log is as it was.
+            return error;
+        }
+        inner.condition.poison(error)
+    })
+}
+
+#[inline]
+fn apply<'a>(
+    inner: &Inner,
+    writer: &mut Writer,
+    operations: impl Iterator<Item = Operation<'a>>,
+    first: u64,
+    needs: &[Need],
+) {
+    let newest_snapshot = inner.snapshots.newest();
+    // With several keyspaces in a batch the promise is kept a little too well, which only means less folding.
+    let mut reserved: usize = needs.iter().map(|(_, bytes)| bytes).sum();
+    for (sequence, operation) in (first..).zip(operations) {
+        reserved = reserved.saturating_sub(need_of(&operation));
+        let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { continue };
+        let KeyspaceWriter { memtable, operator, .. } = target;
+        let context = WriteContext { newest_snapshot, operator: operator.as_deref(), reserved };
+        let Operation { kind, expiry_ms, key, value, .. } = operation;
+        memtable.apply(hash(key), Entry { key, sequence, kind, expiry_ms, value }, context);
+    }
+}
+
+/// The writer lock, with room for `needs` in the memtables.
+#[inline]
+fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a, Writer>> {
+    loop {
+        inner.condition.check()?;
+        let mut writer = inner.writer.lock();
+        // Again under the lock: a write that failed may just have let go of it.
+        inner.condition.check()?;
+        let mut full = None;
+        for &(keyspace, bytes) in needs {
+            let Some(Some(target)) = writer.keyspaces.get(keyspace as usize) else {
+                return Err(Error::invalid("the batch is for a keyspace of another database"));
+            };
+            let memtable = target.memtable.memtable();
+            let roomy = target.memtable.has_room(bytes) && memtable.bytes() < inner.options.write_buffer_bytes;
+            if !roomy && !(memtable.is_empty() && target.memtable.has_room(bytes)) {
+                full = Some((keyspace, bytes));
+                break;
+            }
+        }
+        let Some((keyspace, bytes)) = full else { return Ok(writer) };
+        if stall::reason_to_wait(inner, &writer, keyspace).is_none() {
+            freeze(inner, &mut writer, keyspace, bytes);
+            drop(writer);
+            stall::work_was_added(inner)?;
+        } else {
+            drop(writer);
+            stall::wait_for_room(inner, keyspace)?;
+        }
+    }
+}
+
+/// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
+/// happens if the active one is empty and has that room.
+pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
+    let empty = target.memtable.memtable().is_empty();
+    if empty && target.memtable.has_room(bytes) {
+        return;
+    }
+    // The next memtable will hold about as many keys.
+    let (active, memtable_writer) = inner.new_memtable(bytes, target.memtable.keys());
+    target.memtable = memtable_writer;
+    target.keyspace.change_view(|view| {
+        let frozen = if empty { None } else { Some(Arc::clone(&view.active)) };
+        View {
+            active,
+            frozen: frozen.into_iter().chain(view.frozen.iter().cloned()).collect(),
+            tree: Arc::clone(&view.tree),
+        }
+    });
+}
+
+/// An empty record: space for the header, and the operations to come.
+pub fn start_record(record: &mut Vec<u8>) {
+    record.clear();
+    record.resize(RECORD_HEADER_BYTES, 0);
+}

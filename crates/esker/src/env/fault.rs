@@ -1,0 +1,423 @@
+//! An environment that fails on request. It wraps any other one and counts every call by class; a [`Rule`] makes the
+//! n-th call of a class fail, once or from then on.
+//!
+//! To test that a program survives a failure at any point, run it with a rule for call 0, then 1, and so on, until a run
+//! ends without the rule having fired:
+//!
+//! ```
+//! use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+//! use std::io::ErrorKind;
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! fn program(env: &dyn Env) -> esker::Result<()> {
+//!     env.create(Path::new("note"))?.append(b"remember")
+//! }
+//!
+//! let mut runs = 0;
+//! loop {
+//!     let env = FaultEnv::new(Arc::new(MemEnv::default()));
+//!     env.add(Rule::new(Class::AnyMutating, runs, Action::Fail(ErrorKind::StorageFull)));
+//!     let result = program(&env);
+//!     if env.fired() == 0 {
+//!         assert!(result.is_ok());
+//!         break;
+//!     }
+//!     assert!(result.is_err());
+//!     runs += 1;
+//! }
+//! assert_eq!(runs, 2);
+//! ```
+
+use super::{Env, Lock, LogFile, ReadFile, WriteFile};
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A kind of call. Every call has one of the single classes; the last two stand for several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// [`Env::list`] and [`Env::exists`].
+    Look,
+    /// [`Env::open`], and [`Env::open_log`] of an existing file.
+    Open,
+    /// `read_at` of any file.
+    Read,
+    /// [`Env::create`], [`Env::create_dir_all`], and [`Env::open_log`] of a new file.
+    Create,
+    /// [`WriteFile::append`].
+    Append,
+    /// `sync` of any file.
+    Sync,
+    /// [`Env::sync_dir`].
+    SyncDir,
+    /// [`Env::rename`].
+    Rename,
+    /// [`Env::remove`].
+    Remove,
+    /// [`Env::hard_link`].
+    Link,
+    /// [`LogFile::write`].
+    LogWrite,
+    /// [`LogFile::store`].
+    LogStore,
+    /// [`Env::lock`].
+    Lock,
+    /// Every class except looking, opening and reading.
+    AnyMutating,
+    /// Every class.
+    Any,
+}
+
+impl Class {
+    /// How many single classes there are; they come first.
+    const SINGLE: usize = Class::Lock as usize + 1;
+
+    fn includes(self, single: Class) -> bool {
+        match self {
+            Class::Any => true,
+            Class::AnyMutating => !matches!(single, Class::Look | Class::Open | Class::Read),
+            _ => self == single,
+        }
+    }
+
+    fn operation(self) -> &'static str {
+        match self {
+            Class::Look => "look at",
+            Class::Open => "open",
+            Class::Read => "read",
+            Class::Create => "create",
+            Class::Append => "append to",
+            Class::Sync => "sync",
+            Class::SyncDir => "sync the directory",
+            Class::Rename => "rename",
+            Class::Remove => "remove",
+            Class::Link => "link to",
+            Class::LogWrite | Class::LogStore => "write to",
+            Class::Lock => "lock",
+            Class::AnyMutating | Class::Any => "use",
+        }
+    }
+}
+
+/// What happens to a call that a rule picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It fails and has no effect. `ErrorKind::Other` stands for a device error.
+    Fail(ErrorKind),
+    /// An append or log write puts only the first `bytes` bytes in place, then fails; other calls fail without effect.
+    Partial {
+        /// The kind of the error.
+        kind: ErrorKind,
+        /// How many bytes arrive.
+        bytes: usize,
+    },
+    /// It takes full effect, and yet fails. A handle that it would have returned is dropped.
+    FailAfter(ErrorKind),
+    /// It reports success without having done anything: the way to show that a test notices a missing sync. Calls that
+    /// return something are made as usual.
+    Ignore,
+}
+
+/// Which calls fail, and how.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    class: Class,
+    name: Option<String>,
+    /// Matching calls that pass before the first one that is picked.
+    nth: u64,
+    forever: bool,
+    action: Action,
+    matched: u64,
+}
+
+impl Rule {
+    /// Picks one call: number `nth` of the class, counted from 0 at the moment when the rule is added.
+    pub fn new(class: Class, nth: u64, action: Action) -> Rule {
+        Rule { class, name: None, nth, forever: false, action, matched: 0 }
+    }
+
+    /// Only calls on paths whose last name contains `part` match. For a rename or link that is either of the two names.
+    pub fn on_names_with(mut self, part: impl Into<String>) -> Rule {
+        self.name = Some(part.into());
+        self
+    }
+
+    /// Picks every later matching call too.
+    pub fn from_then_on(mut self) -> Rule {
+        self.forever = true;
+        self
+    }
+
+    fn matches(&self, class: Class, paths: &[&Path]) -> bool {
+        let Some(part) = &self.name else { return self.class.includes(class) };
+        let named = |path: &&Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part));
+        self.class.includes(class) && paths.iter().any(named)
+    }
+
+    /// Counts a matching call; true if it is picked.
+    fn picks(&mut self) -> bool {
+        let number = self.matched;
+        self.matched += 1;
+        if self.forever { number >= self.nth } else { number == self.nth }
+    }
+}
+
+/// A wrapper that fails calls by rule. Clones share the rules and the counts. Files are never mapped through it, so that
+/// every read is a call.
+#[derive(Clone, Debug)]
+pub struct FaultEnv {
+    inner: Arc<dyn Env>,
+    control: Arc<Control>,
+}
+
+#[derive(Debug, Default)]
+struct Control {
+    state: Mutex<ControlState>,
+}
+
+#[derive(Debug, Default)]
+struct ControlState {
+    rules: Vec<Rule>,
+    calls: [u64; Class::SINGLE],
+    fired: u64,
+}
+
+impl Control {
+    /// Counts a call and returns what a rule wants done with it. Every rule counts; the first that picks it wins.
+    fn decide(&self, class: Class, paths: &[&Path]) -> Option<Action> {
+        let mut state = self.state.lock();
+        if let Some(count) = state.calls.get_mut(class as usize) {
+            *count += 1;
+        }
+        let mut action = None;
+        for rule in state.rules.iter_mut().filter(|rule| rule.matches(class, paths)) {
+            if rule.picks() {
+                action = action.or(Some(rule.action));
+            }
+        }
+        state.fired += u64::from(action.is_some());
+        action
+    }
+
+    /// Makes a call that returns a value, unless a rule is against it.
+    fn call<T>(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self.decide(class, paths) {
+            None | Some(Action::Ignore) => call(),
+            Some(Action::Fail(kind) | Action::Partial { kind, .. }) => Err(injected(class, paths, kind)),
+            Some(Action::FailAfter(kind)) => {
+                call()?;
+                Err(injected(class, paths, kind))
+            }
+        }
+    }
+
+    /// Makes a call that returns nothing, unless a rule is against it.
+    fn act(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<()>) -> Result<()> {
+        match self.decide(class, paths) {
+            None => call(),
+            Some(Action::Ignore) => Ok(()),
+            Some(Action::Fail(kind) | Action::Partial { kind, .. }) => Err(injected(class, paths, kind)),
+            Some(Action::FailAfter(kind)) => {
+                call()?;
+                Err(injected(class, paths, kind))
+            }
+        }
+    }
+
+    /// Makes a call that takes bytes, or as much of it as a rule leaves.
+    fn transfer(&self, class: Class, path: &Path, bytes: &[u8], call: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+        let (kind, arriving) = match self.decide(class, &[path]) {
+            None => return call(bytes),
+            Some(Action::Ignore) => return Ok(()),
+            Some(Action::Fail(kind)) => return Err(injected(class, &[path], kind)),
+            Some(Action::Partial { kind, bytes: count }) => (kind, &bytes[..count.min(bytes.len())]),
+            Some(Action::FailAfter(kind)) => (kind, bytes),
+        };
+        call(arriving)?;
+        Err(injected(class, &[path], kind))
+    }
+}
+
+fn injected(class: Class, paths: &[&Path], kind: ErrorKind) -> Error {
+    let path = paths.first().copied().unwrap_or(Path::new(""));
+    Error::io(class.operation(), path, io::Error::new(kind, "injected failure"))
+}
+
+impl FaultEnv {
+    /// Wraps an environment; without rules every call goes through.
+    pub fn new(inner: Arc<dyn Env>) -> FaultEnv {
+        FaultEnv { inner, control: Arc::default() }
+    }
+
+    /// Adds a rule. If several pick the same call, the one added first decides.
+    pub fn add(&self, rule: Rule) {
+        self.control.state.lock().rules.push(rule);
+    }
+
+    /// Removes all rules; the counts stay.
+    pub fn clear(&self) {
+        self.control.state.lock().rules.clear();
+    }
+
+    /// How many calls of a class were made, failed ones included.
+    pub fn calls(&self, class: Class) -> u64 {
+        let state = self.control.state.lock();
+        SINGLE_CLASSES
+            .iter()
+            .filter(|single| class.includes(**single))
+            .map(|single| state.calls[*single as usize])
+            .sum()
+    }
+
+    /// How many calls were picked by a rule.
+    pub fn fired(&self) -> u64 {
+        self.control.state.lock().fired
+    }
+}
+
+const SINGLE_CLASSES: [Class; Class::SINGLE] = [
+    Class::Look,
+    Class::Open,
+    Class::Read,
+    Class::Create,
+    Class::Append,
+    Class::Sync,
+    Class::SyncDir,
+    Class::Rename,
+    Class::Remove,
+    Class::Link,
+    Class::LogWrite,
+    Class::LogStore,
+    Class::Lock,
+];
+
+impl Env for FaultEnv {
+    fn create_dir_all(&self, directory: &Path) -> Result<()> {
+        self.control.act(Class::Create, &[directory], || self.inner.create_dir_all(directory))
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.control.call(Class::Look, &[directory], || self.inner.list(directory))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.control.call(Class::Look, &[path], || self.inner.exists(path))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        let inner = self.control.call(Class::Open, &[path], || self.inner.open(path))?;
+        Ok(Arc::new(FaultReadFile { inner, path: path.to_path_buf(), control: self.control.clone() }))
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
+        let inner = self.control.call(Class::Create, &[path], || self.inner.create(path))?;
+        Ok(Box::new(FaultWriteFile { inner, path: path.to_path_buf(), control: self.control.clone() }))
+    }
+
+    fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
+        let class = if create_bytes.is_some() { Class::Create } else { Class::Open };
+        let inner = self.control.call(class, &[path], || self.inner.open_log(path, create_bytes, mapped))?;
+        Ok(Arc::new(FaultLogFile { inner, path: path.to_path_buf(), control: self.control.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.control.act(Class::Rename, &[from, to], || self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.control.act(Class::Remove, &[path], || self.inner.remove(path))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.control.act(Class::Link, &[from, to], || self.inner.hard_link(from, to))
+    }
+
+    fn sync_dir(&self, directory: &Path) -> Result<()> {
+        self.control.act(Class::SyncDir, &[directory], || self.inner.sync_dir(directory))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        self.control.call(Class::Lock, &[path], || self.inner.lock(path))
+    }
+}
+
+#[derive(Debug)]
+struct FaultReadFile {
+    inner: Arc<dyn ReadFile>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl ReadFile for FaultReadFile {
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.control.call(Class::Read, &[&self.path], || self.inner.read_at(offset, buffer))
+    }
+
+    fn mapping(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+#[derive(Debug)]
+struct FaultWriteFile {
+    inner: Box<dyn WriteFile>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl WriteFile for FaultWriteFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let FaultWriteFile { inner, path, control } = self;
+        control.transfer(Class::Append, path, bytes, |bytes| inner.append(bytes))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let FaultWriteFile { inner, path, control } = self;
+        control.act(Class::Sync, &[path], || inner.sync())
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+}
+
+#[derive(Debug)]
+struct FaultLogFile {
+    inner: Arc<dyn LogFile>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl LogFile for FaultLogFile {
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let call = |bytes: &[u8]| self.inner.store(offset, bytes);
+        self.control.transfer(Class::LogStore, &self.path, bytes, call)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let call = |bytes: &[u8]| self.inner.write(offset, bytes);
+        self.control.transfer(Class::LogWrite, &self.path, bytes, call)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.control.call(Class::Read, &[&self.path], || self.inner.read_at(offset, buffer))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.control.act(Class::Sync, &[&self.path], || self.inner.sync())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::env::mem::{CrashMode, MemEnv};
+
+const EIO: Action = Action::Fail(ErrorKind::Other);
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+fn wrapped() -> (MemEnv, FaultEnv) {
+    let inner = MemEnv::new();
+    (inner.clone(), FaultEnv::new(Arc::new(inner)))
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
+    match result {
+        Err(Error::Io { source, .. }) => source.kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Makes one call of every class, two of some.
+fn script(env: &dyn Env) -> Result<()> {
+    env.create_dir_all(path("/d"))?;
+    let _lock = env.lock(path("/d/LOCK"))?;
+    let mut file = env.create(path("/d/tmp"))?;
+    file.append(b"12")?;
+    file.sync()?;
+    env.rename(path("/d/tmp"), path("/d/f"))?;
+    env.hard_link(path("/d/f"), path("/d/g"))?;
+    env.remove(path("/d/g"))?;
+    env.sync_dir(path("/d"))?;
+    let log = env.open_log(path("/d/log"), Some(100), true)?;
+    log.store(0, b"34")?;
+    log.write(2, b"56")?;
+    log.sync()?;
+    log.read_at(0, &mut [0; 4])?;
+    env.open_log(path("/d/log"), None, true)?;
+    let file = env.open(path("/d/f"))?;
+    assert!(file.mapping().is_none());
+    file.read_at(0, &mut [0; 2])?;
+    env.list(path("/d"))?;
+    env.exists(path("/d"))?;
+    Ok(())
+}
+
+#[test]
+fn every_call_is_counted_under_its_class() {
+    let (_, env) = wrapped();
+    script(&env).unwrap();
+    let expected = [
+        (Class::Look, 2),
+        (Class::Open, 2),
+        (Class::Read, 2),
+        (Class::Create, 3),
+        (Class::Append, 1),
+        (Class::Sync, 2),
+        (Class::SyncDir, 1),
+        (Class::Rename, 1),
+        (Class::Remove, 1),
+        (Class::Link, 1),
+        (Class::LogWrite, 1),
+        (Class::LogStore, 1),
+        (Class::Lock, 1),
+        (Class::AnyMutating, 13),
+        (Class::Any, 19),
+    ];
+    for (class, count) in expected {
+        assert_eq!(env.calls(class), count, "{class:?}");
+    }
+    for (index, class) in SINGLE_CLASSES.into_iter().enumerate() {
+        assert_eq!(class as usize, index);
+    }
+}
+
+#[test]
+fn each_call_can_be_the_one_that_fails() {
+    for class in SINGLE_CLASSES.into_iter().chain([Class::AnyMutating, Class::Any]) {
+        let mut nth = 0;
+        loop {
+            let (_, env) = wrapped();
+            env.add(Rule::new(class, nth, Action::Fail(ErrorKind::PermissionDenied)));
+            let result = script(&env);
+            if env.fired() == 0 {
+                result.unwrap();
+                assert_eq!(nth, env.calls(class));
+                break;
+            }
+            assert_eq!(kind(result), ErrorKind::PermissionDenied);
+            nth += 1;
+        }
+    }
+}
+
+#[test]
+fn a_rule_fires_once_or_from_then_on_and_only_on_its_names() {
+    let (_, env) = wrapped();
+    env.add(Rule::new(Class::Create, 1, EIO).on_names_with("tab"));
+    env.create(path("log")).unwrap();
+    env.create(path("1.table")).unwrap();
+    env.create(path("log2")).unwrap();
+    assert_eq!(kind(env.create(path("2.table"))), ErrorKind::Other);
+    env.create(path("2.table")).unwrap();
+    env.add(Rule::new(Class::Any, 1, EIO).from_then_on());
+    assert!(env.exists(path("log")).unwrap());
+    assert!(env.exists(path("log")).is_err() && env.list(path("")).is_err() && env.remove(path("log")).is_err());
+    assert_eq!(env.fired(), 4);
+    env.clear();
+    env.remove(path("log")).unwrap();
+    env.add(Rule::new(Class::Rename, 0, EIO).on_names_with("CURRENT"));
+    assert!(env.rename(path("1.table"), path("CURRENT")).is_err());
+}
+
+#[test]
+fn a_full_disk_takes_a_part() {
+    let (inner, env) = wrapped();
+    let partial = Action::Partial { kind: ErrorKind::StorageFull, bytes: 3 };
+    let mut file = env.create(path("f")).unwrap();
+    let log = env.open_log(path("log"), Some(8), true).unwrap();
+    for class in [Class::Append, Class::LogStore, Class::LogWrite, Class::Remove, Class::Create] {
+        env.add(Rule::new(class, 0, partial));
+    }
+    assert!(file.append(b"01234").unwrap_err().is_disk_full());
+    assert_eq!((inner.file_bytes(path("f")).unwrap(), file.len()), (b"012".to_vec(), 3));
+    assert!(log.store(0, b"ab").unwrap_err().is_disk_full());
+    assert!(log.write(4, b"wxyz").unwrap_err().is_disk_full());
+    assert_eq!(inner.file_bytes(path("log")).unwrap(), b"ab\0\0wxy\0");
+    assert!(env.remove(path("f")).is_err() && env.create(path("g")).is_err());
+    assert_eq!(inner.files(), [path("f"), path("log")]);
+}
+
+#[test]
+fn an_effect_may_come_with_an_error_or_be_missing_without_one() {
+    let (inner, env) = wrapped();
+    let mut file = env.create(path("f")).unwrap();
+    file.append(b"12").unwrap();
+    env.add(Rule::new(Class::Sync, 0, Action::FailAfter(ErrorKind::Other)));
+    env.add(Rule::new(Class::SyncDir, 0, Action::Ignore));
+    env.add(Rule::new(Class::Create, 0, Action::FailAfter(ErrorKind::Other)));
+    assert!(file.sync().is_err());
+    env.sync_dir(path("")).unwrap();
+    assert!(inner.crash(&CrashMode::LoseAll, 0).files().is_empty());
+    env.sync_dir(path("")).unwrap();
+    assert_eq!(inner.crash(&CrashMode::LoseAll, 0).file_bytes(path("f")), Some(b"12".to_vec()));
+    assert!(env.create(path("g")).is_err());
+    assert!(inner.exists(path("g")).unwrap());
+}

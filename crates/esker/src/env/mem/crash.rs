@@ -1,0 +1,225 @@
+//! What a machine may find on its disk after the power was lost.
+//!
+//! Each file and each directory chooses for itself, so changes of different files are reordered freely. Inside a file
+//! the unit of damage is the sector: every sector that a pending write touches may be as it was, as it became after any
+//! number of those writes, or, for the bytes they cover, zeroes or garbage. Bytes that no pending change covers never
+//! change: the disk is assumed not to harm the rest of a sector that it rewrites.
+
+use super::content::{Content, PAGE};
+use super::state::{Change, Directory, Entry, FileData, Inode, NameChange, Names, State};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The unit that a disk writes as a whole.
+const SECTOR: usize = 512;
+
+/// Which of the changes that were not durable a power loss leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CrashMode {
+    /// None: exactly what was synced.
+    LoseAll,
+    /// All of them.
+    KeepAll,
+    /// Names and lengths survive, bytes do not: what a file grew by reads as zeroes, what it overwrote is as before.
+    OnlyMetadata,
+    /// Bytes and lengths of files survive, names do not.
+    OnlyData,
+    /// Each item by itself, chosen by the seed: lost, kept, torn, zeroed, turned into garbage, reordered.
+    Random,
+}
+
+impl CrashMode {
+    /// The modes that do not depend on the seed.
+    pub const FIXED: [CrashMode; 4] =
+        [CrashMode::LoseAll, CrashMode::KeepAll, CrashMode::OnlyMetadata, CrashMode::OnlyData];
+}
+
+/// One possible state of the disk after a power loss; everything in it is durable.
+pub(super) fn image(state: &State, mode: CrashMode, seed: u64) -> State {
+    let mut after = State { next_inode: state.next_inode, ..State::default() };
+    // A file may have several names, also in different directories.
+    let mut files: HashMap<u64, Arc<Inode>> = HashMap::new();
+    for (order, (path, directory)) in state.directories.iter().enumerate() {
+        // Parents come first. A directory whose own name was lost takes its contents with it.
+        if !is_reachable(&after, path) {
+            continue;
+        }
+        let mut names = surviving_names(directory, mode, &mut Random::new(seed, !(order as u64)));
+        for entry in names.values_mut() {
+            if let Entry::File(inode) = entry {
+                let settled = files.entry(inode.number).or_insert_with(|| {
+                    let content = surviving_content(&inode.data.lock(), mode, &mut Random::new(seed, inode.number));
+                    Inode::new(inode.number, FileData::settled(content))
+                });
+                *entry = Entry::File(settled.clone());
+            }
+        }
+        let settled = Directory { visible: names.clone(), durable: names, pending: Vec::new() };
+        after.directories.insert(path.clone(), settled);
+    }
+    after
+}
+
+fn is_reachable(after: &State, path: &std::path::Path) -> bool {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return true;
+    };
+    let parent = after.directories.get(parent);
+    parent.is_some_and(|parent| matches!(parent.visible.get(name), Some(Entry::Directory)))
+}
+
+fn surviving_names(directory: &Directory, mode: CrashMode, random: &mut Random) -> Names {
+    let mut names = directory.durable.clone();
+    let pending = &directory.pending;
+    match mode {
+        CrashMode::LoseAll | CrashMode::OnlyData => {}
+        CrashMode::KeepAll | CrashMode::OnlyMetadata => pending.iter().for_each(|change| change.apply(&mut names)),
+        CrashMode::Random => {
+            let kept = random_subset(pending, random);
+            kept.into_iter().for_each(|change| change.apply(&mut names));
+        }
+    }
+    names
+}
+
+/// Half of the time a prefix, as a journal would leave; else every change by itself.
+fn random_subset<'a>(pending: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
+    if random.below(2) == 0 {
+        return pending[..random.below(pending.len() + 1)].iter().collect();
+    }
+    let kept_of_eight = random.pick(&[1, 4, 7]);
+    pending.iter().filter(|_| random.below(8) < kept_of_eight).collect()
+}
+
+fn surviving_content(data: &FileData, mode: CrashMode, random: &mut Random) -> Content {
+    let mut content = data.durable.clone();
+    if data.pending.is_empty() {
+        return content;
+    }
+    match mode {
+        CrashMode::LoseAll => {}
+        CrashMode::KeepAll | CrashMode::OnlyData => apply_all(&mut content, &data.pending),
+        CrashMode::OnlyMetadata => data.pending.iter().for_each(|change| change.apply_length(&mut content)),
+        CrashMode::Random => match random.below(6) {
+            0 => {}
+            1 => apply_all(&mut content, &data.pending),
+            2 => torn_prefix(&mut content, &data.pending, random),
+            _ => scattered(&mut content, &data.pending, random),
+        },
+    }
+    content
+}
+
+fn apply_all(content: &mut Content, changes: &[Change]) {
+    changes.iter().for_each(|change| change.apply(content));
+}
+
+/// Changes in order up to one that is cut: an append at any byte, a write in place at a sector boundary.
+fn torn_prefix(content: &mut Content, pending: &[Change], random: &mut Random) {
+    let whole = random.below(pending.len());
+    apply_all(content, &pending[..whole]);
+    if let Change::Write { offset, bytes, append } = &pending[whole] {
+        let mut cut = random.below(bytes.len() + 1);
+        if !append {
+            let boundary = (offset + cut) / SECTOR * SECTOR;
+            cut = boundary.saturating_sub(*offset);
+        }
+        content.write(*offset, &bytes[..cut]);
+    }
+}
+
+/// Every touched sector, or every touched page, goes its own way.
+fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
+    // Setting the length is a step of its own: what came before a surviving one is settled by it, what comes after one
+    // that was lost is lost with it.
+    let steps: Vec<usize> =
+        (0..pending.len()).filter(|&i| matches!(pending[i], Change::Resize(_))).map(|i| i + 1).collect();
+    let survived = random.below(steps.len() + 1);
+    let start = if survived == 0 { 0 } else { steps[survived - 1] };
+    let end = steps.get(survived).map_or(pending.len(), |next| next - 1);
+    apply_all(content, &pending[..start]);
+    let writes: Vec<(usize, &[u8])> = pending[start..end]
+        .iter()
+        .filter_map(|change| match change {
+            Change::Write { offset, bytes, .. } if !bytes.is_empty() => Some((*offset, &bytes[..])),
+            _ => None,
+        })
+        .collect();
+
+    let old_len = content.len();
+    let new_len = writes.iter().map(|(offset, bytes)| offset + bytes.len()).fold(old_len, usize::max);
+    let len = match random.below(4) {
+        0 => old_len,
+        1 => old_len + random.below(new_len - old_len + 1),
+        _ => new_len,
+    };
+    content.resize(new_len);
+    let unit = random.pick(&[SECTOR, PAGE]);
+    let mut touched: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, (offset, bytes)) in writes.iter().enumerate() {
+        for number in offset / unit..=(offset + bytes.len() - 1) / unit {
+            touched.entry(number).or_default().push(index);
+        }
+    }
+    let kept_of_eight = random.pick(&[1, 4, 7]);
+    // Without damage the image is one that an orderly page cache could leave, which finds other mistakes.
+    let outcomes = if random.below(2) == 0 { 2 } else { 4 };
+    for (number, indexes) in touched {
+        let range = number * unit..(number + 1) * unit;
+        let kept = if random.below(8) < kept_of_eight { indexes.len() } else { random.below(indexes.len()) };
+        let outcome = if kept == indexes.len() { 0 } else { random.below(outcomes) };
+        for (position, index) in indexes.into_iter().enumerate() {
+            let (offset, bytes) = clip(writes[index], &range);
+            match outcome {
+                0 if position < kept => content.write(offset, bytes),
+                2 => content.write(offset, &vec![0; bytes.len()]),
+                3 => content.write(offset, &random.garbage(bytes.len())),
+                _ => {}
+            }
+        }
+    }
+    content.resize(len);
+}
+
+/// The part of a write that lies in a range.
+fn clip<'a>((offset, bytes): (usize, &'a [u8]), range: &Range<usize>) -> (usize, &'a [u8]) {
+    let start = offset.max(range.start);
+    let end = (offset + bytes.len()).min(range.end);
+    (start, &bytes[start - offset..end - offset])
+}
+
+/// A small generator of the splitmix family: equal seeds give equal choices on every platform.
+pub(super) struct Random {
+    state: u64,
+}
+
+impl Random {
+    /// A stream of its own for each item, so that one item's choices do not depend on how many others there are.
+    fn new(seed: u64, item: u64) -> Random {
+        let mut random = Random { state: seed };
+        random.state = random.next() ^ item.wrapping_mul(0xd605_1e4d_2f0e_9a5b);
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is at least 1.
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    fn pick(&mut self, from: &[usize]) -> usize {
+        from[self.below(from.len())]
+    }
+
+    fn garbage(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}

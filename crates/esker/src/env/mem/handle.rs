@@ -1,0 +1,133 @@
+//! The open files and locks of the environment in memory. They keep working on a file that has lost its name.
+
+use super::Shared;
+use super::state::{Change, Inode, disk_full};
+use crate::env::{Lock, LogFile, ReadFile, WriteFile};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) struct MemReadFile {
+    pub(super) shared: Arc<Shared>,
+    pub(super) inode: Arc<Inode>,
+    pub(super) path: PathBuf,
+    pub(super) len: usize,
+}
+
+pub(super) struct MemWriteFile {
+    pub(super) shared: Arc<Shared>,
+    pub(super) inode: Arc<Inode>,
+    pub(super) path: PathBuf,
+    pub(super) len: usize,
+}
+
+pub(super) struct MemLogFile {
+    pub(super) shared: Arc<Shared>,
+    pub(super) inode: Arc<Inode>,
+    pub(super) path: PathBuf,
+    pub(super) len: usize,
+}
+
+pub(super) struct MemLock {
+    pub(super) shared: Arc<Shared>,
+    pub(super) key: PathBuf,
+}
+
+macro_rules! debug_by_path {
+    ($($name:ident: $field:ident),*) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.$field).finish()
+            }
+        }
+    )*};
+}
+debug_by_path!(MemReadFile: path, MemWriteFile: path, MemLogFile: path, MemLock: key);
+
+fn read(shared: &Shared, inode: &Inode, path: &Path, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    shared.check_alive("read", path)?;
+    let data = inode.data.lock();
+    if usize::try_from(offset).is_ok_and(|offset| data.visible.read(offset, buffer)) {
+        return Ok(());
+    }
+    let what = format!("the file ends at {}, {} bytes were expected from here", data.visible.len(), buffer.len());
+    Err(Error::corruption(path, offset, what))
+}
+
+impl ReadFile for MemReadFile {
+    fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        read(&self.shared, &self.inode, &self.path, offset, buffer)
+    }
+
+    fn mapping(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+impl WriteFile for MemWriteFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let state = self.shared.begin("append to", &self.path)?;
+        let room = usize::try_from(state.room()).unwrap_or(usize::MAX);
+        let written = &bytes[..bytes.len().min(room)];
+        self.inode.data.lock().change(Change::Write { offset: self.len, bytes: written.into(), append: true });
+        self.len += written.len();
+        if written.len() < bytes.len() {
+            return Err(disk_full("append to", &self.path));
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.shared.sync(&self.inode, &self.path)
+    }
+
+    fn len(&self) -> u64 {
+        self.len as u64
+    }
+}
+
+impl LogFile for MemLogFile {
+    fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write(offset, bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let _order = self.shared.begin("write to", &self.path)?;
+        let fits = |&offset: &usize| offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len);
+        let Some(offset) = usize::try_from(offset).ok().filter(fits) else {
+            return Err(Error::invalid(format!(
+                "{} bytes at offset {offset} do not fit into {}, a log of {} bytes",
+                bytes.len(),
+                self.path.display(),
+                self.len
+            )));
+        };
+        self.inode.data.lock().change(Change::Write { offset, bytes: bytes.into(), append: false });
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        read(&self.shared, &self.inode, &self.path, offset, buffer)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.shared.sync(&self.inode, &self.path)
+    }
+}
+
+impl Lock for MemLock {}
+
+impl Drop for MemLock {
+    fn drop(&mut self) {
+        self.shared.state.lock().locks.remove(&self.key);
+    }
+}

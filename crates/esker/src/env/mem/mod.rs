@@ -1,0 +1,416 @@
+//! A deterministic environment in memory that can lose its power.
+//!
+//! Every file has a durable image and an ordered list of pending changes; so has the table of names of every directory.
+//! `sync` of a file makes its bytes and its length durable, not its name; `sync_dir` makes the names of a directory
+//! durable, including those of its sub-directories; dropping anything makes nothing durable. [`MemEnv::crash`] makes a
+//! new environment that holds what a machine might find after a power loss, [`MemEnv::kill`] one that holds what the next
+//! process finds when this one was killed.
+//!
+//! To test that a program survives a power loss at any moment, run it once and note [`MemEnv::mutations`]; then, for
+//! every number below, run it on a fresh environment with [`MemEnv::crash_after`], take images with
+//! [`MemEnv::crash`], and open each of them.
+//!
+//! ```
+//! use esker::env::{Env, mem::{CrashMode, MemEnv}};
+//! use std::path::Path;
+//!
+//! # fn main() -> esker::Result<()> {
+//! let env = MemEnv::default();
+//! let mut file = env.create(Path::new("note"))?;
+//! file.append(b"remember")?;
+//! file.sync()?;
+//! // The bytes are durable, the name is not.
+//! assert!(!env.crash(&CrashMode::LoseAll, 0).exists(Path::new("note"))?);
+//! env.sync_dir(Path::new(""))?;
+//! assert_eq!(env.crash(&CrashMode::LoseAll, 0).file_bytes(Path::new("note")), Some(b"remember".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
+
+use super::{Env, Lock, LogFile, ReadFile, WriteFile};
+use crate::error::{Error, Result};
+use content::Content;
+use handle::{MemLock, MemLogFile, MemReadFile, MemWriteFile};
+use parking_lot::{Mutex, MutexGuard};
+use state::{Change, Entry, FileData, Inode, NameChange, State};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+mod content;
+mod crash;
+mod handle;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use crash::CrashMode;
+
+/// How a sync of a file fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncFailure {
+    /// The pending changes are dropped but stay visible until the next crash, and the next sync succeeds without them:
+    /// what Linux does after a write error.
+    DropPending,
+    /// The error is reported although everything became durable.
+    KeepPending,
+}
+
+/// A deterministic file system in memory with a power-loss model; see the module text. Clones share everything.
+///
+/// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or locks, whether it
+/// succeeds or not. Nothing is ever mapped, and appends are visible to readers at once.
+#[derive(Clone, Default)]
+pub struct MemEnv {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Set by the first mutating call that the power loss prevented; from then on nothing works.
+    dead: AtomicBool,
+}
+
+impl Shared {
+    fn check_alive(&self, operation: &'static str, path: &Path) -> Result<()> {
+        if self.dead.load(Ordering::Acquire) {
+            return Err(Error::io(operation, path, io::Error::other("simulated power loss")));
+        }
+        Ok(())
+    }
+
+    /// Counts a mutating call and admits it, or loses the power. The guard orders the call among all others.
+    fn begin(&self, operation: &'static str, path: &Path) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock();
+        if state.power_loss_at.is_some_and(|at| state.mutations >= at) {
+            self.dead.store(true, Ordering::Release);
+        }
+        self.check_alive(operation, path)?;
+        state.mutations += 1;
+        Ok(state)
+    }
+
+    fn sync(&self, inode: &Inode, path: &Path) -> Result<()> {
+        let mut state = self.begin("sync", path)?;
+        let mut data = inode.data.lock();
+        let failure = match &mut state.failing_sync {
+            Some((0, failure)) => Some(*failure),
+            Some((left, _)) => {
+                *left -= 1;
+                None
+            }
+            None => None,
+        };
+        let Some(failure) = failure else {
+            data.sync();
+            return Ok(());
+        };
+        state.failing_sync = None;
+        match failure {
+            SyncFailure::DropPending => data.drop_pending(),
+            SyncFailure::KeepPending => data.sync(),
+        }
+        Err(Error::io("sync", path, io::Error::other("simulated failure of a sync")))
+    }
+}
+
+impl fmt::Debug for MemEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.state.lock();
+        f.debug_struct("MemEnv")
+            .field("mutations", &state.mutations)
+            .field("directories", &state.directories.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl MemEnv {
+    /// An empty environment: only the directories `/` and the empty path, which stands for the current one.
+    pub fn new() -> MemEnv {
+        MemEnv::default()
+    }
+
+    /// How many mutating calls were made.
+    pub fn mutations(&self) -> u64 {
+        self.shared.state.lock().mutations
+    }
+
+    /// Lets the first `count` mutating calls pass, counted from the beginning. The next one and everything after it, reads
+    /// included, fails with an I/O error and has no effect.
+    pub fn crash_after(&self, count: u64) {
+        self.shared.state.lock().power_loss_at = Some(count);
+    }
+
+    /// Whether the power is gone.
+    pub fn is_dead(&self) -> bool {
+        self.shared.dead.load(Ordering::Acquire)
+    }
+
+    /// A fresh environment with one possible disk after a power loss now. Equal calls after equal histories give equal
+    /// images; only [`CrashMode::Random`] looks at the seed. This environment is left as it is.
+    pub fn crash(&self, mode: &CrashMode, seed: u64) -> MemEnv {
+        MemEnv::from_state(crash::image(&self.shared.state.lock(), *mode, seed))
+    }
+
+    /// A fresh environment as the next process finds it when this one was killed but the machine ran on: everything is
+    /// still visible, what was pending is still pending, locks are free.
+    pub fn kill(&self) -> MemEnv {
+        self.deep_copy(false)
+    }
+
+    /// Like [`MemEnv::kill`], but appended bytes that were not yet synced are lost, as if the [`WriteFile`] had buffered
+    /// them, which the contract allows.
+    pub fn kill_losing_buffers(&self) -> MemEnv {
+        self.deep_copy(true)
+    }
+
+    /// Lets the sync of a file after the next `successes` ones fail, once.
+    pub fn fail_sync(&self, successes: u64, failure: SyncFailure) {
+        self.shared.state.lock().failing_sync = Some((successes, failure));
+    }
+
+    /// Limits the sum of the lengths of all files, or lifts the limit. Beyond it an append writes what fits and fails,
+    /// a log is not created, and no new file can be created once nothing is left.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.shared.state.lock().capacity = bytes;
+    }
+
+    /// The visible bytes of a file. Works on a dead environment too, and counts as no call.
+    pub fn file_bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        let inode = self.shared.state.lock().find("read", path).ok()??;
+        let data = inode.data.lock();
+        Some(data.visible.to_vec())
+    }
+
+    /// Gives a file these bytes, durably, name and all; creates it and its directories if need be. Open handles see them.
+    /// Nothing happens if the path cannot name a file.
+    pub fn set_file_bytes(&self, path: &Path, bytes: Vec<u8>) {
+        let mut state = self.shared.state.lock();
+        let path = state::normal(path);
+        if path.parent().is_none_or(|parent| state.create_directory(parent).is_err()) {
+            return;
+        }
+        let Ok(found) = state.find("write", &path) else { return };
+        let inode = found.unwrap_or_else(|| state.new_inode(FileData::default()));
+        *inode.data.lock() = FileData::settled(Content::from_bytes(&bytes));
+        for below in path.ancestors() {
+            let entry = if below == path { Entry::File(inode.clone()) } else { Entry::Directory };
+            if let Ok((parent, name)) = state.parent("write", below) {
+                if !parent.visible.contains_key(&name) {
+                    parent.change(NameChange::Set(name.clone(), entry.clone()));
+                }
+                // Other pending names of that directory stay pending.
+                parent.durable.insert(name, entry);
+            }
+        }
+    }
+
+    /// The paths of all files, sorted.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let state = self.shared.state.lock();
+        let mut paths = Vec::new();
+        for (path, directory) in &state.directories {
+            let files = directory.visible.iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+            paths.extend(files.map(|(name, _)| path.join(name)));
+        }
+        paths.sort();
+        paths
+    }
+
+    fn from_state(state: State) -> MemEnv {
+        MemEnv { shared: Arc::new(Shared { state: Mutex::new(state), dead: AtomicBool::new(false) }) }
+    }
+
+    fn deep_copy(&self, lose_buffers: bool) -> MemEnv {
+        let state = self.shared.state.lock();
+        let mut files: HashMap<u64, Arc<Inode>> = HashMap::new();
+        let mut copy_entry = |entry: &mut Entry| {
+            let Entry::File(inode) = entry else { return };
+            let copy = files.entry(inode.number).or_insert_with(|| {
+                let mut data = inode.data.lock().clone();
+                if let Some(flushed) =
+                    data.flushed.take().filter(|&flushed| lose_buffers && flushed < data.visible.len())
+                {
+                    data.change(Change::Resize(flushed));
+                }
+                Inode::new(inode.number, data)
+            });
+            *entry = Entry::File(copy.clone());
+        };
+        let mut directories = state.directories.clone();
+        for directory in directories.values_mut() {
+            directory.visible.values_mut().chain(directory.durable.values_mut()).for_each(&mut copy_entry);
+            for change in &mut directory.pending {
+                match change {
+                    NameChange::Set(_, entry) | NameChange::Rename { entry, .. } => copy_entry(entry),
+                    NameChange::Remove(_) => {}
+                }
+            }
+        }
+        MemEnv::from_state(State {
+            directories,
+            next_inode: state.next_inode,
+            capacity: state.capacity,
+            ..State::default()
+        })
+    }
+
+    fn log_handle(&self, path: &Path, inode: Arc<Inode>) -> Arc<dyn LogFile> {
+        let len = inode.data.lock().visible.len();
+        Arc::new(MemLogFile { shared: self.shared.clone(), inode, path: path.to_path_buf(), len })
+    }
+}
+
+impl Env for MemEnv {
+    fn create_dir_all(&self, directory: &Path) -> Result<()> {
+        self.shared.begin("create the directory", directory)?.create_directory(directory)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.shared.check_alive("list", directory)?;
+        let state = self.shared.state.lock();
+        let found = state.directories.get(&state::normal(directory));
+        let names = &found.ok_or_else(|| state::not_found("list", directory))?.visible;
+        Ok(names.iter().filter(|(_, entry)| matches!(entry, Entry::File(_))).map(|(name, _)| name.clone()).collect())
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.shared.check_alive("look for", path)?;
+        let mut state = self.shared.state.lock();
+        if state.directories.contains_key(&state::normal(path)) {
+            return Ok(true);
+        }
+        Ok(state.parent("look for", path).is_ok_and(|(directory, name)| directory.visible.contains_key(&name)))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        self.shared.check_alive("open", path)?;
+        let inode = self.shared.state.lock().existing("open", path)?;
+        let len = inode.data.lock().visible.len();
+        Ok(Arc::new(MemReadFile { shared: self.shared.clone(), inode, path: path.to_path_buf(), len }))
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
+        let mut state = self.shared.begin("create", path)?;
+        let inode = match state.find("create", path)? {
+            Some(inode) => {
+                let mut data = inode.data.lock();
+                data.change(Change::Resize(0));
+                data.flushed = Some(0);
+                drop(data);
+                inode
+            }
+            None => {
+                if state.room() == 0 {
+                    return Err(state::disk_full("create", path));
+                }
+                let inode = state.new_inode(FileData { flushed: Some(0), ..FileData::default() });
+                let (directory, name) = state.parent("create", path)?;
+                directory.change(NameChange::Set(name, Entry::File(inode.clone())));
+                inode
+            }
+        };
+        Ok(Box::new(MemWriteFile { shared: self.shared.clone(), inode, path: path.to_path_buf(), len: 0 }))
+    }
+
+    fn open_log(&self, path: &Path, create_bytes: Option<u64>, _mapped: bool) -> Result<Arc<dyn LogFile>> {
+        const CREATE: &str = "create the log";
+        let Some(bytes) = create_bytes else {
+            self.shared.check_alive("open the log", path)?;
+            let inode = self.shared.state.lock().existing("open the log", path)?;
+            return Ok(self.log_handle(path, inode));
+        };
+        let mut state = self.shared.begin(CREATE, path)?;
+        let existing = state.find(CREATE, path)?;
+        if existing.is_some() {
+            // As the real environment does it: other links to the old file keep its bytes.
+            let (directory, name) = state.parent(CREATE, path)?;
+            directory.change(NameChange::Remove(name));
+        }
+        let len = usize::try_from(bytes).map_err(|_| state::disk_full(CREATE, path))?;
+        if bytes > state.room() {
+            return Err(state::disk_full(CREATE, path));
+        }
+        let inode = state.new_inode(FileData::settled(Content::zeroes(len)));
+        let (directory, name) = state.parent(CREATE, path)?;
+        directory.change(NameChange::Set(name, Entry::File(inode.clone())));
+        Ok(self.log_handle(path, inode))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        const OPERATION: &str = "rename";
+        let mut state = self.shared.begin(OPERATION, from)?;
+        let inode = state.existing(OPERATION, from)?;
+        if state.find(OPERATION, to)?.is_some_and(|other| Arc::ptr_eq(&other, &inode)) {
+            return Ok(());
+        }
+        let entry = Entry::File(inode);
+        let (from_directory, from_name) = state::split(OPERATION, from)?;
+        let (to_directory, to_name) = state::split(OPERATION, to)?;
+        if from_directory == to_directory {
+            let (directory, _) = state.parent(OPERATION, from)?;
+            directory.change(NameChange::Rename { from: from_name, to: to_name, entry });
+        } else {
+            let (directory, _) = state.parent(OPERATION, to)?;
+            directory.change(NameChange::Set(to_name, entry));
+            let (directory, _) = state.parent(OPERATION, from)?;
+            directory.change(NameChange::Remove(from_name));
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut state = self.shared.begin("remove", path)?;
+        state.existing("remove", path)?;
+        let (directory, name) = state.parent("remove", path)?;
+        directory.change(NameChange::Remove(name));
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut state = self.shared.begin("link to", from)?;
+        let inode = state.existing("link to", from)?;
+        if state.find("link to", to)?.is_some() {
+            return Err(Error::io("link to", to, io::ErrorKind::AlreadyExists.into()));
+        }
+        let (directory, name) = state.parent("link to", to)?;
+        directory.change(NameChange::Set(name, Entry::File(inode)));
+        Ok(())
+    }
+
+    fn sync_dir(&self, directory: &Path) -> Result<()> {
+        let mut state = self.shared.begin("sync the directory", directory)?;
+        match state.directories.get_mut(&state::normal(directory)) {
+            Some(directory) => directory.sync(),
+            None => return Err(state::not_found("sync the directory", directory)),
+        }
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        let mut state = self.shared.begin("lock", path)?;
+        let key = state::normal(path);
+        if state.locks.contains(&key) {
+            return Err(Error::Locked { path: path.to_path_buf(), holder: Some(std::process::id()) });
+        }
+        let inode = match state.find("lock", path)? {
+            Some(inode) => inode,
+            None => {
+                let inode = state.new_inode(FileData::default());
+                let (directory, name) = state.parent("lock", path)?;
+                directory.change(NameChange::Set(name, Entry::File(inode.clone())));
+                inode
+            }
+        };
+        let holder = format!("{}\n", std::process::id());
+        let mut data = inode.data.lock();
+        data.change(Change::Resize(0));
+        data.change(Change::Write { offset: 0, bytes: holder.into_bytes().into(), append: true });
+        state.locks.insert(key.clone());
+        Ok(Box::new(MemLock { shared: self.shared.clone(), key }))
+    }
+}

@@ -1,0 +1,275 @@
+//! What the simulated machine holds: files with their durable bytes and pending changes, directories likewise.
+
+use super::SyncFailure;
+use super::content::Content;
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// A change to a file that is not durable yet.
+#[derive(Clone)]
+pub(super) enum Change {
+    /// Bytes put at an offset; an append also moves the end of the file.
+    Write { offset: usize, bytes: Arc<[u8]>, append: bool },
+    /// The length was set.
+    Resize(usize),
+}
+
+impl Change {
+    pub(super) fn apply(&self, content: &mut Content) {
+        match self {
+            Change::Write { offset, bytes, .. } => content.write(*offset, bytes),
+            Change::Resize(len) => content.resize(*len),
+        }
+    }
+
+    /// Only what a change does to the length; what it adds reads as zeroes.
+    pub(super) fn apply_length(&self, content: &mut Content) {
+        match self {
+            Change::Write { offset, bytes, .. } => content.resize(content.len().max(offset + bytes.len())),
+            Change::Resize(len) => content.resize(*len),
+        }
+    }
+}
+
+/// The bytes of a file.
+///
+/// Invariant: unless a failed sync dropped changes, `visible` is `durable` with all of `pending` applied in order.
+#[derive(Clone, Default)]
+pub(super) struct FileData {
+    /// What reads see: the page cache.
+    pub(super) visible: Content,
+    /// What a power loss cannot take away.
+    pub(super) durable: Content,
+    pub(super) pending: Vec<Change>,
+    /// For a file made for appending, the length at its last sync: what lies beyond may still be in the process.
+    pub(super) flushed: Option<usize>,
+}
+
+impl FileData {
+    pub(super) fn settled(content: Content) -> FileData {
+        FileData { visible: content.clone(), durable: content, pending: Vec::new(), flushed: None }
+    }
+
+    pub(super) fn change(&mut self, change: Change) {
+        change.apply(&mut self.visible);
+        self.pending.push(change);
+    }
+
+    /// Moves the pending changes to the durable image, and nothing else: what a failed sync dropped stays lost.
+    pub(super) fn sync(&mut self) {
+        for change in std::mem::take(&mut self.pending) {
+            change.apply(&mut self.durable);
+        }
+        self.mark_flushed();
+    }
+
+    /// What many systems do when a sync fails: the changes stay visible but are forgotten as unwritten.
+    pub(super) fn drop_pending(&mut self) {
+        self.pending.clear();
+        self.mark_flushed();
+    }
+
+    fn mark_flushed(&mut self) {
+        if self.flushed.is_some() {
+            self.flushed = Some(self.visible.len());
+        }
+    }
+}
+
+/// A file, whatever its names. The number is given in order of creation, so that seeded choices repeat.
+pub(super) struct Inode {
+    pub(super) number: u64,
+    pub(super) data: Mutex<FileData>,
+}
+
+impl Inode {
+    pub(super) fn new(number: u64, data: FileData) -> Arc<Inode> {
+        Arc::new(Inode { number, data: Mutex::new(data) })
+    }
+}
+
+/// What a name stands for. The contents of a directory are found by its path.
+#[derive(Clone)]
+pub(super) enum Entry {
+    File(Arc<Inode>),
+    Directory,
+}
+
+/// A change to the names of one directory that is not durable yet.
+#[derive(Clone)]
+pub(super) enum NameChange {
+    Set(String, Entry),
+    Remove(String),
+    /// Within one directory a rename is one step; across two it is a `Set` there and a `Remove` here.
+    Rename {
+        from: String,
+        to: String,
+        entry: Entry,
+    },
+}
+
+pub(super) type Names = BTreeMap<String, Entry>;
+
+impl NameChange {
+    pub(super) fn apply(&self, names: &mut Names) {
+        match self {
+            NameChange::Set(name, entry) => {
+                names.insert(name.clone(), entry.clone());
+            }
+            NameChange::Remove(name) => {
+                names.remove(name);
+            }
+            NameChange::Rename { from, to, entry } => {
+                names.remove(from);
+                names.insert(to.clone(), entry.clone());
+            }
+        }
+    }
+}
+
+/// The names in a directory. Invariant: `visible` is `durable` with all of `pending` applied in order.
+#[derive(Clone, Default)]
+pub(super) struct Directory {
+    pub(super) visible: Names,
+    pub(super) durable: Names,
+    pub(super) pending: Vec<NameChange>,
+}
+
+impl Directory {
+    pub(super) fn change(&mut self, change: NameChange) {
+        change.apply(&mut self.visible);
+        self.pending.push(change);
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.durable = self.visible.clone();
+        self.pending.clear();
+    }
+}
+
+/// Everything behind the one lock that orders all mutating calls. An inode's own lock is taken after it.
+pub(super) struct State {
+    /// By normal path; a directory comes after its parents. The two roots, `/` and the empty path, always exist.
+    pub(super) directories: BTreeMap<PathBuf, Directory>,
+    pub(super) locks: BTreeSet<PathBuf>,
+    pub(super) next_inode: u64,
+    pub(super) mutations: u64,
+    pub(super) power_loss_at: Option<u64>,
+    pub(super) capacity: Option<u64>,
+    /// How many successful syncs come before the one that fails, and how it fails.
+    pub(super) failing_sync: Option<(u64, SyncFailure)>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        let roots = [PathBuf::new(), PathBuf::from("/")];
+        State {
+            directories: roots.into_iter().map(|root| (root, Directory::default())).collect(),
+            locks: BTreeSet::new(),
+            next_inode: 0,
+            mutations: 0,
+            power_loss_at: None,
+            capacity: None,
+            failing_sync: None,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new_inode(&mut self, data: FileData) -> Arc<Inode> {
+        let number = self.next_inode;
+        self.next_inode += 1;
+        Inode::new(number, data)
+    }
+
+    /// The directory that would hold `path`, and the name in it.
+    pub(super) fn parent(&mut self, operation: &'static str, path: &Path) -> Result<(&mut Directory, String)> {
+        let (directory, name) = split(operation, path)?;
+        match self.directories.get_mut(&directory) {
+            Some(directory) => Ok((directory, name)),
+            None => Err(not_found(operation, path)),
+        }
+    }
+
+    /// The file of that name, if there is one.
+    pub(super) fn find(&mut self, operation: &'static str, path: &Path) -> Result<Option<Arc<Inode>>> {
+        let (directory, name) = self.parent(operation, path)?;
+        match directory.visible.get(&name) {
+            Some(Entry::File(inode)) => Ok(Some(inode.clone())),
+            Some(Entry::Directory) => Err(Error::io(operation, path, io::ErrorKind::IsADirectory.into())),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn existing(&mut self, operation: &'static str, path: &Path) -> Result<Arc<Inode>> {
+        self.find(operation, path)?.ok_or_else(|| not_found(operation, path))
+    }
+
+    pub(super) fn create_directory(&mut self, directory: &Path) -> Result<()> {
+        const OPERATION: &str = "create the directory";
+        let normal = normal(directory);
+        let mut missing: Vec<&Path> =
+            normal.ancestors().take_while(|ancestor| !self.directories.contains_key(*ancestor)).collect();
+        while let Some(next) = missing.pop() {
+            if self.find(OPERATION, next)?.is_some() {
+                return Err(Error::io(OPERATION, directory, io::ErrorKind::AlreadyExists.into()));
+            }
+            let (parent, name) = self.parent(OPERATION, next)?;
+            parent.change(NameChange::Set(name, Entry::Directory));
+            self.directories.insert(next.to_path_buf(), Directory::default());
+        }
+        Ok(())
+    }
+
+    /// How many bytes the disk still takes. Only files that have a name count.
+    pub(super) fn room(&self) -> u64 {
+        let Some(capacity) = self.capacity else { return u64::MAX };
+        let mut seen = HashSet::new();
+        let mut used = 0u64;
+        for entry in self.directories.values().flat_map(|directory| directory.visible.values()) {
+            if let Entry::File(inode) = entry
+                && seen.insert(inode.number)
+            {
+                used += inode.data.lock().visible.len() as u64;
+            }
+        }
+        capacity.saturating_sub(used)
+    }
+}
+
+pub(super) fn not_found(operation: &'static str, path: &Path) -> Error {
+    Error::io(operation, path, io::ErrorKind::NotFound.into())
+}
+
+pub(super) fn disk_full(operation: &'static str, path: &Path) -> Error {
+    Error::io(operation, path, io::ErrorKind::StorageFull.into())
+}
+
+/// The path without `.` and `..`, so that one file has one path.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+/// The normal path of the parent, and the last name.
+pub(super) fn split(operation: &'static str, path: &Path) -> Result<(PathBuf, String)> {
+    let normal = normal(path);
+    let name = normal.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    match (normal.parent(), name) {
+        (Some(parent), Some(name)) => Ok((parent.to_path_buf(), name)),
+        _ => Err(Error::io(operation, path, io::ErrorKind::InvalidInput.into())),
+    }
+}

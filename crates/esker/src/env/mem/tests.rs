@@ -1,0 +1,413 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use std::collections::BTreeSet;
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+fn put(env: &MemEnv, name: &str, bytes: &[u8], sync: bool) {
+    let mut file = env.create(path(name)).unwrap();
+    file.append(bytes).unwrap();
+    if sync {
+        file.sync().unwrap();
+    }
+}
+
+fn bytes(env: &MemEnv, name: &str) -> Option<String> {
+    env.file_bytes(path(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn lost(env: &MemEnv, name: &str) -> Option<String> {
+    bytes(&env.crash(&CrashMode::LoseAll, 0), name)
+}
+
+/// Two files, durable with their names.
+fn settled() -> MemEnv {
+    let env = MemEnv::new();
+    env.create_dir_all(path("/db")).unwrap();
+    put(&env, "/db/a", b"aaaa", true);
+    put(&env, "/db/b", b"bbbb", true);
+    env.sync_dir(path("/db")).unwrap();
+    env.sync_dir(path("/")).unwrap();
+    env
+}
+
+#[test]
+fn files_behave_as_the_contract_says() {
+    let env = settled();
+    let file = env.open(path("/db/./x/../a")).unwrap();
+    assert_eq!(file.len(), 4);
+    assert!(file.mapping().is_none());
+    let mut buffer = [0; 2];
+    file.read_at(2, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"aa");
+    match file.read_at(3, &mut buffer) {
+        Err(Error::Corruption { path, offset: 3, .. }) => assert_eq!(path, Path::new("/db/./x/../a")),
+        other => panic!("{other:?}"),
+    }
+    assert!(file.read_at(u64::MAX, &mut buffer).is_err());
+    env.remove(path("/db/a")).unwrap();
+    file.read_at(0, &mut buffer).unwrap();
+    assert_eq!(env.list(path("/db")).unwrap(), ["b"]);
+    assert_eq!(env.list(path("/")).unwrap(), [""; 0]);
+    assert!(env.exists(path("/db")).unwrap() && env.exists(path("/")).unwrap() && env.exists(path("")).unwrap());
+    assert!(!env.exists(path("/db/a")).unwrap() && !env.exists(path("/no/where")).unwrap());
+    for missing in [env.remove(path("/db/a")), env.rename(path("/db/a"), path("/db/c")), env.sync_dir(path("/no"))] {
+        assert!(matches!(missing, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound));
+    }
+    assert!(env.create(path("/no/file")).is_err() && env.create(path("/db")).is_err() && env.list(path("x")).is_err());
+    assert!(env.open(path("/")).is_err() && env.create_dir_all(path("/db/b/c")).is_err());
+    env.hard_link(path("/db/b"), path("/db/c")).unwrap();
+    assert!(env.hard_link(path("/db/b"), path("/db/c")).is_err());
+    env.rename(path("/db/b"), path("/db/c")).unwrap();
+    assert_eq!(env.files(), [path("/db/b"), path("/db/c")], "as POSIX has it for two links of one file");
+}
+
+#[test]
+fn syncing_a_file_does_not_sync_its_name_nor_the_other_way() {
+    let env = MemEnv::new();
+    put(&env, "synced", b"1", true);
+    assert_eq!(lost(&env, "synced"), None);
+    put(&env, "unsynced", b"2", false);
+    env.sync_dir(path("")).unwrap();
+    assert_eq!(lost(&env, "synced").as_deref(), Some("1"));
+    assert_eq!(lost(&env, "unsynced").as_deref(), Some(""));
+    assert_eq!(bytes(&env, "unsynced").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_new_directory_is_durable_after_a_sync_of_its_parent() {
+    let env = MemEnv::new();
+    env.create_dir_all(path("/x/db")).unwrap();
+    put(&env, "/x/db/f", b"1", true);
+    env.sync_dir(path("/x/db")).unwrap();
+    env.sync_dir(path("/x")).unwrap();
+    assert!(env.crash(&CrashMode::LoseAll, 0).files().is_empty());
+    assert!(!env.crash(&CrashMode::LoseAll, 0).exists(path("/x/db")).unwrap());
+    env.sync_dir(path("/")).unwrap();
+    assert_eq!(lost(&env, "/x/db/f").as_deref(), Some("1"));
+}
+
+#[test]
+fn the_fixed_modes_keep_what_they_say() {
+    let env = settled();
+    let mut file = env.create(path("/db/new")).unwrap();
+    file.append(b"12").unwrap();
+    file.sync().unwrap();
+    file.append(b"34").unwrap();
+    drop(file);
+    put(&env, "/db/a", b"AAA", false);
+    env.remove(path("/db/b")).unwrap();
+    let image = |mode: CrashMode| {
+        let after = env.crash(&mode, 0);
+        ["/db/a", "/db/b", "/db/new"].map(|name| bytes(&after, name))
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(image(CrashMode::LoseAll), [text("aaaa"), text("bbbb"), None]);
+    assert_eq!(image(CrashMode::KeepAll), [text("AAA"), None, text("1234")]);
+    assert_eq!(image(CrashMode::OnlyMetadata), [text("\0\0\0"), None, text("12\0\0")]);
+    assert_eq!(image(CrashMode::OnlyData), [text("AAA"), text("bbbb"), None]);
+    // An image is all durable, independent, and the original goes on.
+    let after = env.crash(&CrashMode::KeepAll, 0);
+    assert_eq!(bytes(&after.crash(&CrashMode::LoseAll, 0), "/db/new").as_deref(), Some("1234"));
+    put(&after, "/db/new", b"changed", true);
+    assert_eq!(bytes(&env, "/db/new").as_deref(), Some("1234"));
+    assert_eq!(after.mutations(), 3);
+}
+
+#[test]
+fn a_rename_is_one_step_and_may_lose_to_a_later_unlink() {
+    let env = settled();
+    put(&env, "/db/tmp", b"new", true);
+    env.rename(path("/db/tmp"), path("/db/a")).unwrap();
+    env.remove(path("/db/b")).unwrap();
+    assert_eq!(lost(&env, "/db/a").as_deref(), Some("aaaa"));
+    let mut seen = BTreeSet::new();
+    for seed in 0..500 {
+        let after = env.crash(&CrashMode::Random, seed);
+        let state = ["/db/a", "/db/b", "/db/tmp"].map(|name| bytes(&after, name).unwrap_or_default());
+        assert!(state[0] == "aaaa" || state[0] == "new" && state[2].is_empty(), "{state:?}");
+        seen.insert(state);
+    }
+    let expect = |a: &str, b: &str, tmp: &str| assert!(seen.contains(&[a.into(), b.into(), tmp.into()]), "{seen:?}");
+    expect("aaaa", "bbbb", "");
+    expect("aaaa", "bbbb", "new");
+    expect("new", "bbbb", "");
+    expect("new", "", "");
+    expect("aaaa", "", "");
+    expect("aaaa", "", "new");
+}
+
+#[test]
+fn a_renamed_file_whose_data_was_not_synced_may_be_empty() {
+    let env = settled();
+    put(&env, "/db/tmp", b"new", false);
+    env.rename(path("/db/tmp"), path("/db/a")).unwrap();
+    let seen: BTreeSet<_> = (0..300).map(|seed| bytes(&env.crash(&CrashMode::Random, seed), "/db/a")).collect();
+    for state in ["aaaa", "", "new", "\0\0\0", "ne"] {
+        assert!(seen.contains(&Some(state.to_owned())), "{state:?} not in {seen:?}");
+    }
+    assert!(!seen.contains(&None));
+}
+
+#[test]
+fn random_images_repeat_with_the_seed_and_leave_durable_bytes_alone() {
+    let env = MemEnv::new();
+    let log = env.open_log(path("log"), Some(64 << 10), true).unwrap();
+    env.sync_dir(path("")).unwrap();
+    assert_eq!(env.crash(&CrashMode::LoseAll, 0).file_bytes(path("log")), Some(vec![0; 64 << 10]));
+    log.write(0, &[1; 10_000]).unwrap();
+    log.sync().unwrap();
+    // Starts in the middle of a sector of durable bytes.
+    for i in 0..30 {
+        log.store(10_000 + i * 700, &[2; 700]).unwrap();
+    }
+    let end = 10_000 + 30 * 700;
+    let (mut zeroed, mut garbage, mut holes, mut kinds) = (0, 0, 0, BTreeSet::new());
+    for seed in 0..400 {
+        let image = env.crash(&CrashMode::Random, seed).file_bytes(path("log")).unwrap();
+        assert_eq!(image, env.crash(&CrashMode::Random, seed).file_bytes(path("log")).unwrap());
+        assert_eq!(image.len(), 64 << 10);
+        assert!(image[..10_000].iter().all(|&byte| byte == 1) && image[end..].iter().all(|&byte| byte == 0));
+        let pending = &image[10_000..end];
+        garbage += u32::from(pending.iter().any(|&byte| byte != 0 && byte != 2));
+        zeroed += u32::from(pending.iter().all(|&byte| byte == 0));
+        // Something later survived what came before.
+        let first_zero = pending.iter().position(|&byte| byte == 0).unwrap_or(pending.len());
+        holes += u32::from(pending[first_zero..].contains(&2));
+        kinds.insert(image);
+    }
+    assert!(zeroed > 10 && garbage > 10 && holes > 100 && kinds.len() > 200);
+}
+
+#[test]
+fn a_sector_that_is_overwritten_is_old_new_or_damaged_only_where_written() {
+    let env = MemEnv::new();
+    env.set_file_bytes(path("log"), vec![7; 4096]);
+    let log = env.open_log(path("log"), None, false).unwrap();
+    log.write(100, &[8; 50]).unwrap();
+    log.write(120, &[9; 50]).unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in 0..300 {
+        let image = env.crash(&CrashMode::Random, seed).file_bytes(path("log")).unwrap();
+        assert!(image[..100].iter().chain(&image[170..]).all(|&byte| byte == 7));
+        seen.insert((image[100], image[130], image[169]));
+    }
+    assert!(
+        seen.contains(&(7, 7, 7))
+            && seen.contains(&(8, 8, 7))
+            && seen.contains(&(8, 9, 9))
+            && seen.contains(&(0, 0, 0))
+    );
+    assert!(!seen.contains(&(7, 9, 9)), "the page cache cannot write the second without the first");
+}
+
+#[test]
+fn appends_tear_at_any_byte() {
+    let env = MemEnv::new();
+    let mut file = env.create(path("f")).unwrap();
+    file.append(&[1; 40]).unwrap();
+    file.sync().unwrap();
+    env.sync_dir(path("")).unwrap();
+    file.append(&[2; 60]).unwrap();
+    let mut lengths = BTreeSet::new();
+    for seed in 0..2000 {
+        let image = env.crash(&CrashMode::Random, seed).file_bytes(path("f")).unwrap();
+        assert!(image[..40] == [1; 40]);
+        lengths.insert(image.len());
+    }
+    assert_eq!(lengths, (40..=100).collect());
+}
+
+#[test]
+fn a_power_loss_stops_every_call_from_its_index_on() {
+    let script = |env: &MemEnv| -> Result<()> {
+        env.create_dir_all(path("/d"))?;
+        let _lock = env.lock(path("/d/LOCK"))?;
+        let mut file = env.create(path("/d/tmp"))?;
+        file.append(b"1")?;
+        file.sync()?;
+        env.rename(path("/d/tmp"), path("/d/f"))?;
+        env.hard_link(path("/d/f"), path("/d/g"))?;
+        env.sync_dir(path("/d"))?;
+        env.remove(path("/d/g"))?;
+        let log = env.open_log(path("/d/log"), Some(8192), true)?;
+        log.store(0, b"1")?;
+        log.write(1, b"2")?;
+        log.sync()?;
+        env.open(path("/d/f"))?.read_at(0, &mut [0])
+    };
+    let env = MemEnv::new();
+    script(&env).unwrap();
+    assert_eq!(env.mutations(), 13);
+    for count in 0..13 {
+        let env = MemEnv::new();
+        env.crash_after(count);
+        let error = script(&env).unwrap_err();
+        assert!(error.to_string().contains("simulated power loss"), "{error}");
+        assert!(env.is_dead());
+        assert_eq!(env.mutations(), count);
+        let before = env.files();
+        assert!(env.list(path("/")).is_err() && env.exists(path("/")).is_err() && env.open(path("/d/f")).is_err());
+        assert!(env.create(path("/new")).is_err() && env.open_log(path("/d/log"), None, false).is_err());
+        assert_eq!(env.files(), before);
+        // Whatever is left, the script runs on it.
+        for mode in CrashMode::FIXED.into_iter().chain([CrashMode::Random; 4]) {
+            let after = env.crash(&mode, count);
+            if after.exists(path("/d/g")).unwrap() {
+                after.remove(path("/d/g")).unwrap();
+            }
+            script(&after).unwrap();
+        }
+    }
+}
+
+#[test]
+fn handles_of_a_dead_environment_do_nothing() {
+    let env = settled();
+    let read = env.open(path("/db/a")).unwrap();
+    let log = env.open_log(path("/db/b"), None, false).unwrap();
+    let mut write = env.create(path("/db/c")).unwrap();
+    env.crash_after(env.mutations());
+    read.read_at(0, &mut [0]).unwrap();
+    assert!(log.write(0, b"x").is_err());
+    assert!(read.read_at(0, &mut [0]).is_err() && log.read_at(0, &mut [0]).is_err());
+    assert!(log.sync().is_err() && write.append(b"x").is_err() && write.sync().is_err());
+    assert_eq!(bytes(&env, "/db/b").as_deref(), Some("bbbb"));
+}
+
+#[test]
+fn a_failed_sync_drops_pending_data_and_the_next_one_succeeds() {
+    let env = settled();
+    let mut file = env.create(path("/db/f")).unwrap();
+    env.sync_dir(path("/db")).unwrap();
+    file.append(b"one").unwrap();
+    env.fail_sync(1, SyncFailure::DropPending);
+    file.sync().unwrap();
+    file.append(b"two").unwrap();
+    assert!(file.sync().is_err());
+    assert_eq!(bytes(&env, "/db/f").as_deref(), Some("onetwo"), "the page cache still has it");
+    assert_eq!(lost(&env, "/db/f").as_deref(), Some("one"));
+    file.append(b"three").unwrap();
+    file.sync().unwrap();
+    assert_eq!(lost(&env, "/db/f").as_deref(), Some("one\0\0\0three"));
+    assert_eq!(bytes(&env.crash(&CrashMode::KeepAll, 0), "/db/f").as_deref(), Some("one\0\0\0three"));
+
+    file.append(b"four").unwrap();
+    env.fail_sync(0, SyncFailure::KeepPending);
+    assert!(file.sync().is_err());
+    assert_eq!(lost(&env, "/db/f").as_deref(), Some("one\0\0\0threefour"));
+}
+
+#[test]
+fn a_killed_process_leaves_everything_but_its_locks() {
+    let env = settled();
+    let lock = env.lock(path("/db/LOCK")).unwrap();
+    match env.lock(path("/db/LOCK")) {
+        Err(Error::Locked { holder, .. }) => assert_eq!(holder, Some(std::process::id())),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(bytes(&env, "/db/LOCK"), Some(format!("{}\n", std::process::id())));
+    let mut file = env.create(path("/db/f")).unwrap();
+    file.append(b"one").unwrap();
+    file.sync().unwrap();
+    file.append(b"two").unwrap();
+    env.hard_link(path("/db/f"), path("/db/g")).unwrap();
+    let next = env.kill();
+    assert_eq!(bytes(&next, "/db/f").as_deref(), Some("onetwo"));
+    assert_eq!(lost(&next, "/db/f"), None, "still pending");
+    next.lock(path("/db/LOCK")).unwrap();
+    // Two names are still one file, and the two environments are apart.
+    next.sync_dir(path("/db")).unwrap();
+    next.open_log(path("/db/g"), None, false).unwrap().write(0, b"ONE").unwrap();
+    assert_eq!(bytes(&next, "/db/f").as_deref(), Some("ONEtwo"));
+    assert_eq!(lost(&next, "/db/f").as_deref(), Some("one"));
+    assert_eq!(bytes(&env, "/db/f").as_deref(), Some("onetwo"));
+    assert_eq!(bytes(&env.kill_losing_buffers(), "/db/f").as_deref(), Some("one"));
+    assert!(env.lock(path("/db/LOCK")).is_err());
+    drop(lock);
+    env.lock(path("/db/LOCK")).unwrap();
+}
+
+#[test]
+fn a_full_disk_takes_what_fits() {
+    let env = settled();
+    env.set_capacity(Some(20));
+    let mut file = env.create(path("/db/f")).unwrap();
+    file.append(b"0123456789").unwrap();
+    assert!(file.append(b"abcd").unwrap_err().is_disk_full());
+    assert_eq!(bytes(&env, "/db/f").as_deref(), Some("0123456789ab"));
+    assert!(env.create(path("/db/g")).unwrap_err().is_disk_full());
+    assert!(env.open_log(path("/db/log"), Some(5), false).unwrap_err().is_disk_full());
+    env.remove(path("/db/a")).unwrap();
+    assert!(env.open_log(path("/db/log"), Some(5), false).unwrap_err().is_disk_full());
+    assert!(!env.exists(path("/db/log")).unwrap());
+    env.open_log(path("/db/log"), Some(4), false).unwrap();
+    env.set_capacity(None);
+    put(&env, "/db/g", &[0; 100], true);
+}
+
+#[test]
+fn a_log_has_a_fixed_length() {
+    let env = MemEnv::new();
+    assert!(env.open_log(path("log"), None, true).is_err());
+    let log = env.open_log(path("log"), Some(5000), true).unwrap();
+    assert_eq!(log.len(), 5000);
+    log.store(4095, b"xyz").unwrap();
+    let mut buffer = [0; 5];
+    log.read_at(4094, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"\0xyz\0");
+    for offset in [4998, 5000, u64::MAX] {
+        assert!(matches!(log.store(offset, b"xyz"), Err(Error::InvalidArgument { .. })));
+        assert!(matches!(log.write(offset, b"xyz"), Err(Error::InvalidArgument { .. })));
+        assert!(matches!(log.read_at(offset, &mut buffer), Err(Error::Corruption { .. })));
+    }
+    // A new log of that name leaves the old file to its other links.
+    env.hard_link(path("log"), path("kept")).unwrap();
+    env.open_log(path("log"), Some(8), false).unwrap();
+    assert_eq!(env.file_bytes(path("kept")).unwrap().len(), 5000);
+    assert_eq!(env.file_bytes(path("log")).unwrap(), [0; 8]);
+}
+
+#[test]
+fn files_can_be_put_in_place_durably() {
+    let env = MemEnv::new();
+    env.set_file_bytes(path("/deep/er/f"), b"1".to_vec());
+    let file = env.open(path("/deep/er/f")).unwrap();
+    env.set_file_bytes(path("/deep/er/f"), b"2".to_vec());
+    let mut buffer = [0];
+    file.read_at(0, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"2");
+    assert_eq!(lost(&env, "/deep/er/f").as_deref(), Some("2"));
+    assert_eq!(env.mutations(), 0);
+    env.set_file_bytes(path("/deep/er"), b"a directory".to_vec());
+    assert_eq!(env.files(), [path("/deep/er/f")]);
+}
+
+#[test]
+fn content_agrees_with_a_vector() {
+    let mut content = Content::default();
+    let mut model: Vec<u8> = Vec::new();
+    let mut copies = Vec::new();
+    let mut number = 1u32;
+    for step in 0..2000 {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let offset = (number >> 8) as usize % 20_000;
+        let len = (number >> 3) as usize % 9000;
+        if number.is_multiple_of(4) {
+            content.resize(offset);
+            model.resize(offset, 0);
+        } else {
+            model.resize(model.len().max(offset + len), 0);
+            model[offset..offset + len].fill(step as u8);
+            content.write(offset, &vec![step as u8; len]);
+        }
+        assert_eq!(content.to_vec(), model);
+        if step % 500 == 0 {
+            copies.push((content.clone(), model.clone()));
+        }
+    }
+    assert!(copies.iter().all(|(content, model)| content.to_vec() == *model));
+}

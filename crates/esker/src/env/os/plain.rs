@@ -1,0 +1,119 @@
+//! The path for systems other than Unix: the standard library alone, nothing mapped.
+
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A file read and written at given offsets, from any thread.
+#[derive(Debug)]
+pub(super) struct Positioned {
+    /// The lock spans a seek and the transfer after it.
+    file: Mutex<File>,
+}
+
+impl Positioned {
+    pub(super) fn new(file: File) -> Positioned {
+        Positioned { file: Mutex::new(file) }
+    }
+
+    /// Reads some bytes; zero means the end of the file.
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut file = self.file.lock();
+        file.seek(SeekFrom::Start(offset))?;
+        file.read(buffer)
+    }
+
+    pub(super) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut file = self.file.lock();
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(bytes)
+    }
+
+    pub(super) fn sync_data(&self) -> io::Result<()> {
+        self.file.lock().sync_data()
+    }
+}
+
+/// Directories cannot be synced here; their names are as durable as the system makes them.
+pub(super) fn sync_directory(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// There is no call for it here; the caller writes every block anyway.
+pub(super) fn reserve(_file: &File, _bytes: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// Never made: nothing is mapped here.
+#[derive(Debug)]
+pub(super) enum ReadMap {}
+
+impl ReadMap {
+    pub(super) fn new(_file: &Positioned, _len: u64) -> Option<ReadMap> {
+        None
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match *self {}
+    }
+}
+
+/// Never made: nothing is mapped here.
+#[derive(Debug)]
+pub(super) enum LogMap {}
+
+impl LogMap {
+    pub(super) fn new(_file: &File, _len: u64) -> Option<LogMap> {
+        None
+    }
+
+    pub(super) fn store(&self, _offset: u64, _bytes: &[u8]) -> bool {
+        match *self {}
+    }
+}
+
+/// The lock files held by this process.
+static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// A lock held until dropped: a share mode that lets others only read on Windows, an entry in a list of this process
+/// elsewhere.
+#[derive(Debug)]
+pub(super) struct Locked {
+    file: File,
+    key: PathBuf,
+}
+
+impl Locked {
+    /// Takes the lock, or returns `None` if someone else has it.
+    pub(super) fn try_new(path: &Path) -> io::Result<Option<Locked>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(windows)]
+        {
+            const FILE_SHARE_READ: u32 = 1;
+            std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, FILE_SHARE_READ);
+        }
+        let mut held = HELD.lock();
+        let file = match options.open(path) {
+            Ok(file) => file,
+            // ERROR_SHARING_VIOLATION of Windows.
+            Err(e) if cfg!(windows) && e.raw_os_error() == Some(32) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let key = fs::canonicalize(path)?;
+        // Only the holder may have a value whose drop gives the lock back.
+        if held.insert(key.clone()) { Ok(Some(Locked { file, key })) } else { Ok(None) }
+    }
+
+    pub(super) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        HELD.lock().remove(&self.key);
+    }
+}

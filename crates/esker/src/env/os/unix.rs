@@ -1,0 +1,88 @@
+//! The system calls of the Unix path. No unsafe code here; mappings are in `map.rs`.
+
+pub(super) use super::map::{LogMap, ReadMap};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A file read and written at given offsets, from any thread.
+#[derive(Debug)]
+pub(super) struct Positioned {
+    file: File,
+}
+
+impl Positioned {
+    pub(super) fn new(file: File) -> Positioned {
+        Positioned { file }
+    }
+
+    /// Reads some bytes; zero means the end of the file.
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    pub(super) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    pub(super) fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Reserves disk blocks where the file system can; the caller writes them all afterwards.
+pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if bytes > 0 {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        loop {
+            match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => break,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = (file, bytes);
+    Ok(())
+}
+
+/// An `flock` held until dropped. It belongs to the open file description, so a second one conflicts with it even within
+/// the same process.
+#[derive(Debug)]
+pub(super) struct Locked {
+    file: File,
+}
+
+impl Locked {
+    /// Takes the lock, or returns `None` if someone else has it.
+    pub(super) fn try_new(path: &Path) -> io::Result<Option<Locked>> {
+        use rustix::fs::{FlockOperation, flock};
+        use rustix::io::Errno;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Locked { file })),
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    pub(super) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+}

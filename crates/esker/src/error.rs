@@ -1,0 +1,195 @@
+//! The one error type of the engine. Every variant carries what a person needs to act: the file,
+//! the offset, the key in escaped form, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of every fallible engine call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, where, and what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused an operation on a file.
+    Io {
+        /// What was being done, as a verb phrase: `"create"`, `"append to"`, `"sync"`.
+        operation: &'static str,
+        /// The file or directory concerned.
+        path: PathBuf,
+        /// The cause as the operating system reported it.
+        source: io::Error,
+    },
+    /// Stored bytes do not have the form they were written in.
+    Corruption {
+        /// The damaged file.
+        path: PathBuf,
+        /// The byte offset of the damaged structure.
+        offset: u64,
+        /// What was expected and what was found.
+        what: String,
+    },
+    /// The caller passed something that the operation cannot take. Nothing was written.
+    InvalidArgument {
+        /// What is wrong with it, and what would be right.
+        what: String,
+    },
+    /// Another handle, in this or another process, has the database open for writing.
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// The process that holds the lock, where it could be learned.
+        holder: Option<u32>,
+    },
+    /// The keyspace was created with a merge operator that was not supplied at this open.
+    MissingMergeOperator {
+        /// The keyspace.
+        keyspace: String,
+        /// The persisted name of the operator.
+        operator: String,
+    },
+    /// A merge operator could not combine an existing value with its operands.
+    MergeFailed {
+        /// The keyspace.
+        keyspace: String,
+        /// The key, in escaped form.
+        key: String,
+        /// The operator.
+        operator: String,
+        /// The operator's reason.
+        reason: String,
+    },
+    /// A write that was asked not to wait would have had to wait.
+    Stalled {
+        /// Why writes are held back at the moment.
+        reason: String,
+    },
+    /// The handle accepts no more writes: it was opened read-only, or an earlier failure of the log or manifest
+    /// made it so. Reads go on.
+    ReadOnly {
+        /// What made it read-only.
+        why: String,
+    },
+    /// The files were written by a newer format than this build understands.
+    Unsupported {
+        /// The file that says so.
+        path: PathBuf,
+        /// The version found there.
+        version: u32,
+        /// The newest version this build reads.
+        supported: u32,
+    },
+    /// No database, keyspace or file of that name exists.
+    NotFound {
+        /// What was looked for.
+        what: String,
+    },
+}
+
+impl Error {
+    /// An I/O failure of `operation` on `path`.
+    pub fn io(operation: &'static str, path: impl AsRef<Path>, source: io::Error) -> Error {
+        Error::Io { operation, path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// Damage found at `offset` of `path`.
+    pub fn corruption(path: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Error {
+        Error::Corruption { path: path.as_ref().to_path_buf(), offset, what: what.into() }
+    }
+
+    /// A refused argument.
+    pub fn invalid(what: impl Into<String>) -> Error {
+        Error::InvalidArgument { what: what.into() }
+    }
+
+    /// Whether the same call may succeed later without any change by the caller: a lock that another process holds, a
+    /// write that would have waited, or a full disk.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Locked { .. } | Error::Stalled { .. } => true,
+            Error::Io { .. } => self.is_disk_full(),
+            _ => false,
+        }
+    }
+
+    /// Whether the cause is a full disk or an exhausted quota.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Error::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { operation, path, source } => {
+                write!(f, "cannot {operation} {}: {source}", path.display())?;
+                match source.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        write!(f, "; free some disk space, then reopen the database")
+                    }
+                    io::ErrorKind::PermissionDenied => write!(f, "; check the permissions of the directory"),
+                    _ => Ok(()),
+                }
+            }
+            Error::Corruption { path, offset, what } => write!(
+                f,
+                "{} is damaged at offset {offset}: {what}; run `esker verify` and restore the file from a checkpoint",
+                path.display()
+            ),
+            Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
+            Error::Locked { path, holder: Some(pid) } => {
+                write!(
+                    f,
+                    "the database is in use by process {pid} (lock file {}); close it there first",
+                    path.display()
+                )
+            }
+            Error::Locked { path, holder: None } => {
+                write!(f, "the database is in use (lock file {}); close it there first", path.display())
+            }
+            Error::MissingMergeOperator { keyspace, operator } => write!(
+                f,
+                "keyspace {keyspace:?} was created with merge operator {operator:?}; open it with that operator"
+            ),
+            Error::MergeFailed { keyspace, key, operator, reason } => {
+                write!(f, "merge operator {operator:?} failed on key {key} of keyspace {keyspace:?}: {reason}")
+            }
+            Error::Stalled { reason } => write!(f, "the write would have to wait: {reason}; try again later"),
+            Error::ReadOnly { why } => write!(f, "the database is read-only: {why}; reopen it to write"),
+            Error::Unsupported { path, version, supported } => write!(
+                f,
+                "{} has format version {version}, this build reads up to {supported}; use a newer esker",
+                path.display()
+            ),
+            Error::NotFound { what } => write!(f, "not found: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened.
+pub fn escape_key(key: &[u8]) -> String {
+    const SHOWN: usize = 64;
+    let mut text = String::new();
+    for &byte in key.iter().take(SHOWN) {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            0x20..=0x7e => text.push(byte as char),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    if key.len() > SHOWN {
+        text.push_str(&format!("... ({} bytes)", key.len()));
+    }
+    text
+}

@@ -1,0 +1,219 @@
+//! The database handle.
+
+use super::batch::Batch;
+use super::keyspace::Keyspace;
+use super::snapshot::Snapshot;
+use crate::db::health::Health;
+use crate::db::inner::Inner;
+use crate::db::stats::{Stats, collect};
+use crate::db::verify::VerifyReport;
+use crate::db::{background, checkpoint, keyspaces, open, stall, verify};
+use crate::error::{Error, Result};
+use crate::options::{KeyspaceOptions, Options};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// What all handles of one open database share. The last one to go stops the background thread.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Shared {
+    fn stop(&self) {
+        self.inner.signals.lock().shutting_down = true;
+        self.inner.work_arrived.notify_all();
+        self.inner.work_done.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+        // Only now: until here the thread may have been writing.
+        self.inner.lock.lock().take();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// An open database. Cheap to clone; all clones are the same database, usable from any thread.
+///
+/// Dropping the last handle stops background work and releases the lock. It writes nothing: what was acknowledged is in the log already, and what
+/// was written with [`crate::WriteOptions::disable_wal`] since the last flush is lost. [`Db::close`] flushes that, and reports errors.
+///
+/// ```
+/// # fn main() -> esker::Result<()> {
+/// # let directory = std::env::temp_dir().join(format!("esker-doc-db-{}", std::process::id()));
+/// use esker::{Db, KeyspaceOptions, Options, merge::UInt64Add};
+/// let db = Db::open(&directory, Options::default())?;
+/// let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+/// hits.merge(b"/index.html", 1u64.to_le_bytes())?;
+/// hits.merge(b"/index.html", 1u64.to_le_bytes())?;
+/// assert_eq!(hits.get(b"/index.html")?.as_deref(), Some(&2u64.to_le_bytes()[..]));
+/// # drop((hits, db));
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Db {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Db {
+    /// Opens the database in the directory `path`, creating both unless the options say otherwise. The time taken grows with the size of the log since
+    /// the last flush, not with the size of the database.
+    ///
+    /// # Errors
+    /// `Locked` if another handle has it open; `NotFound` if it is missing and must not be created; `InvalidArgument` for impossible
+    /// options or a directory that holds something else; `Corruption` and `Unsupported` name the file; `Io` whatever the system refuses.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let inner = Arc::new(open::open(path.as_ref(), options)?);
+        let shared = Arc::new(Shared { inner, thread: Mutex::new(None) });
+        let inner = &shared.inner;
+        if !inner.inline_jobs() {
+            let for_thread = Arc::clone(inner);
+            let thread = std::thread::Builder::new()
+                .name("esker-background".into())
+                .spawn(move || background::run(&for_thread))
+                .map_err(|source| Error::io("start the background thread of", path.as_ref(), source))?;
+            *shared.thread.lock() = Some(thread);
+        }
+        if open::wants_flush(inner) {
+            background::flush_now(inner)?;
+        } else {
+            inner.wake();
+        }
+        Ok(Db { shared })
+    }
+
+    /// Opens an existing database for reading only, beside a running writer if there is one. Takes no lock and writes nothing; sees the
+    /// writes acknowledged before the call, and none after it.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `NotFound` if there is no database. Later writes through the handle are refused with `ReadOnly`.
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let inner = Arc::new(open::open_read_only(path.as_ref(), options)?);
+        Ok(Db { shared: Arc::new(Shared { inner, thread: Mutex::new(None) }) })
+    }
+
+    /// The keyspace of that name, created with these options if it is missing.
+    ///
+    /// The merge operator's name is stored at creation. Built-in operators attach by that name at every open; a custom one
+    /// must be supplied again, else reads of merged keys fail with `MissingMergeOperator`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unusable name, or if the keyspace was created with another merge operator (both names are given); `ReadOnly` if it would have to be
+    /// created and cannot.
+    pub fn keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let keyspace = keyspaces::open_or_create(&self.shared.inner, name, options)?;
+        Ok(Keyspace { shared: Arc::clone(&self.shared), inner: keyspace })
+    }
+
+    /// The existing keyspace of that name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let found = keyspaces::find(&self.shared.inner, name);
+        let keyspace = found.ok_or_else(|| Error::NotFound { what: format!("keyspace {name:?}") })?;
+        Ok(Keyspace { shared: Arc::clone(&self.shared), inner: keyspace })
+    }
+
+    /// The names of all keyspaces, ascending.
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name.clone()).collect()
+    }
+
+    /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees are kept.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Arc::clone(&self.shared))
+    }
+
+    /// An empty batch: operations on any keyspaces of this database that take effect together or not at all.
+    pub fn batch(&self) -> Batch {
+        Batch::new(Arc::clone(&self.shared))
+    }
+
+    /// Writes everything acknowledged so far into tables.
+    ///
+    /// # Errors
+    /// `Io` if that fails; the writes stay in the log and in memory then.
+    pub fn flush(&self) -> Result<()> {
+        background::flush_now(&self.shared.inner)
+    }
+
+    /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see. Rewrites the whole database at worst.
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn compact(&self) -> Result<()> {
+        background::compact_now(&self.shared.inner, None)
+    }
+
+    /// Waits until no background work is left that an idle database would do.
+    ///
+    /// # Errors
+    /// What the background work failed with.
+    pub fn wait_idle(&self) -> Result<()> {
+        background::wait_idle(&self.shared.inner)
+    }
+
+    /// Makes everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// `Io` if the device refuses; the handle is read-only from then on.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.inner.condition.check()?;
+        self.shared.inner.sync_log()
+    }
+
+    /// Writes a copy of the whole database, as of now, that opens as a database of its own. Writing goes on meanwhile. Tables are hard links where the
+    /// file system allows, so that the copy costs little time and space.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `directory` exists and is not empty; `Io`.
+    pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
+        checkpoint::checkpoint(&self.shared.inner, directory.as_ref())
+    }
+
+    /// Reads every table and checks everything that can be checked. `progress` is told the bytes done and all bytes.
+    ///
+    /// # Errors
+    /// `Corruption` names the first damaged file and the place in it.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        verify::verify(&self.shared.inner, progress)
+    }
+
+    /// Figures of this moment. Cheap.
+    pub fn stats(&self) -> Stats {
+        collect(&self.shared.inner)
+    }
+
+    /// Whether the database can be written, and what is wrong if not.
+    pub fn health(&self) -> Health {
+        let inner = &self.shared.inner;
+        inner.condition.report(stall::current_reason(inner))
+    }
+
+    /// Flushes what was written without log, makes everything durable, marks the log as complete, stops background work and releases the lock.
+    /// Other handles of the database can still read; their writes are refused.
+    ///
+    /// # Errors
+    /// What could not be made durable. The handle is closed all the same.
+    pub fn close(self) -> Result<()> {
+        let result = open::close(&self.shared.inner);
+        self.shared.stop();
+        result
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.shared.inner.directory
+    }
+}

@@ -1,0 +1,200 @@
+//! Scans: an iterator that hands out pairs, and a cursor that lends them.
+
+use crate::base::slice::Slice;
+use crate::db::scan::{ScanCursor, Source};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+pub(super) fn owned_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+    (own(range.start_bound()), own(range.end_bound()))
+}
+
+/// The bounds of the keys that begin with `prefix`.
+pub(super) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let mut successor = prefix.to_vec();
+    while let Some(last) = successor.pop() {
+        if last < u8::MAX {
+            successor.push(last + 1);
+            return (Bound::Included(prefix.to_vec()), Bound::Excluded(successor));
+        }
+    }
+    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+}
+
+/// Pairs of key and value of one moment, in the order of their keys, from either end.
+///
+/// An item is an error where a value cannot be read. After a merge that failed the scan goes on behind that key; after any other error it ends.
+pub struct Iter {
+    source: Source,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    front: Option<ScanCursor>,
+    back: Option<ScanCursor>,
+    error: Option<Error>,
+    done: bool,
+}
+
+impl fmt::Debug for Iter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("lower", &self.lower).field("upper", &self.upper).finish_non_exhaustive()
+    }
+}
+
+impl Iter {
+    pub(super) fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Iter {
+        Iter { source, lower, upper, front: None, back: None, error: None, done: false }
+    }
+
+    /// An iterator over one error.
+    pub(super) fn failed(source: Source, error: Error) -> Iter {
+        Iter { error: Some(error), ..Iter::new(source, Bound::Unbounded, Bound::Unbounded) }
+    }
+
+    fn cursor(&self) -> ScanCursor {
+        ScanCursor::new(self.source.clone(), self.lower.clone(), self.upper.clone())
+    }
+
+    fn step(&mut self, forward: bool) -> Option<Result<(Slice, Slice)>> {
+        if let Some(error) = self.error.take() {
+            self.done = true;
+            return Some(Err(error));
+        }
+        if self.done {
+            return None;
+        }
+        let (mut moving, other) =
+            if forward { (self.front.take(), &self.back) } else { (self.back.take(), &self.front) };
+        let moved = match (&mut moving, forward) {
+            (Some(cursor), true) => cursor.next(),
+            (Some(cursor), false) => cursor.prev(),
+            (None, _) => {
+                let cursor = moving.insert(self.cursor());
+                if forward { cursor.seek_to_first() } else { cursor.seek_to_last() }
+            }
+        };
+        let cursor = moving?;
+        // The ends meet where one would hand out what the other has handed out already.
+        let met = other.as_ref().is_some_and(|other| {
+            other.valid() && if forward { cursor.key() >= other.key() } else { cursor.key() <= other.key() }
+        });
+        let item = match moved {
+            Err(error) => {
+                self.done = !matches!(error, Error::MergeFailed { .. } | Error::MissingMergeOperator { .. });
+                Some(Err(error))
+            }
+            Ok(()) if !cursor.valid() || met => {
+                self.done = true;
+                None
+            }
+            Ok(()) => Some(Ok((Slice::copy(cursor.key()), Slice::copy(cursor.value())))),
+        };
+        if forward {
+            self.front = Some(cursor)
+        } else {
+            self.back = Some(cursor)
+        }
+        item
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(true)
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(false)
+    }
+}
+
+/// A position among the keys of one moment. It lends the key and the value it is at, so that scanning copies nothing that need not be.
+///
+/// It begins at no key; a seek or a step that finds none leaves it there, and steps from there do nothing.
+pub struct Cursor(ScanCursor);
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor").field("valid", &self.valid()).finish_non_exhaustive()
+    }
+}
+
+impl Cursor {
+    pub(super) fn new(source: Source) -> Cursor {
+        Cursor(ScanCursor::new(source, Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Moves to the first key.
+    ///
+    /// # Errors
+    /// Of this and every other move: `Corruption` and `Io` if something cannot be read, `MergeFailed` and `MissingMergeOperator` at a key
+    /// whose operands cannot be combined. The cursor is at no key then; after a failed merge the next step in the same direction goes on behind that key.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.0.seek_to_first()
+    }
+
+    /// Moves to the last key.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_to_first`].
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.0.seek_to_last()
+    }
+
+    /// Moves to the first key at or after `key`.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_to_first`].
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.seek(key.as_ref())
+    }
+
+    /// Moves to the last key at or before `key`.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_to_first`].
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.seek_for_prev(key.as_ref())
+    }
+
+    /// Moves to the next key.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_to_first`].
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<()> {
+        self.0.next()
+    }
+
+    /// Moves to the key before.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_to_first`].
+    pub fn prev(&mut self) -> Result<()> {
+        self.0.prev()
+    }
+
+    /// Whether the cursor is at a key.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.0.valid()
+    }
+
+    /// The key at the cursor; empty if it is at none.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+
+    /// The value at the cursor; empty if it is at none.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+}

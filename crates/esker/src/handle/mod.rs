@@ -1,0 +1,13 @@
+//! The public handles: documentation, checks of arguments, and delegation.
+
+mod batch;
+mod database;
+mod iterator;
+mod keyspace;
+mod snapshot;
+
+pub use batch::Batch;
+pub use database::Db;
+pub use iterator::{Cursor, Iter};
+pub use keyspace::Keyspace;
+pub use snapshot::Snapshot;

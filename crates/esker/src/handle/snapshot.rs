@@ -1,0 +1,86 @@
+//! The database as it was.
+
+use super::database::Shared;
+use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
+use super::keyspace::Keyspace;
+use crate::base::slice::Slice;
+use crate::db::read;
+use crate::db::scan::Source;
+use crate::db::snapshot::Registration;
+use crate::error::{Error, Result};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// All keyspaces as they were when it was made: exactly the writes acknowledged then, whole batches only, for as long as it lives. Cheap to clone.
+///
+/// While a snapshot lives, the versions it sees stay on disk.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    shared: Arc<Shared>,
+    registration: Arc<Registration>,
+}
+
+impl Snapshot {
+    pub(super) fn new(shared: Arc<Shared>) -> Snapshot {
+        let registration = Arc::new(shared.inner.register_snapshot());
+        Snapshot { shared, registration }
+    }
+
+    fn check(&self, keyspace: &Keyspace) -> Result<()> {
+        if Arc::ptr_eq(&self.shared, &keyspace.shared) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("keyspace {:?} belongs to another database than the snapshot", keyspace.name())))
+    }
+
+    /// The value of `key` then.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`]; `InvalidArgument` if the keyspace belongs to another database.
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.check(keyspace)?;
+        read::get(&self.shared.inner, &keyspace.inner, key.as_ref(), self.registration.sequence())
+    }
+
+    fn source(&self, keyspace: &Keyspace) -> Source {
+        Source::new(&keyspace.shared.inner, &keyspace.inner, Arc::clone(&self.registration))
+    }
+
+    fn scan(&self, keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Iter {
+        match self.check(keyspace) {
+            Ok(()) => Iter::new(self.source(keyspace), lower, upper),
+            Err(error) => Iter::failed(self.source(keyspace), error),
+        }
+    }
+
+    /// All keys with their values then, ascending; `.rev()` for descending.
+    pub fn iter(&self, keyspace: &Keyspace) -> Iter {
+        self.scan(keyspace, Bound::Unbounded, Bound::Unbounded)
+    }
+
+    /// The keys in `range` with their values then, ascending.
+    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
+        let (lower, upper) = owned_bounds(&range);
+        self.scan(keyspace, lower, upper)
+    }
+
+    /// The keys that begin with `prefix` with their values then, ascending.
+    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Iter {
+        let (lower, upper) = prefix_bounds(prefix.as_ref());
+        self.scan(keyspace, lower, upper)
+    }
+
+    /// A cursor over everything then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another database.
+    pub fn cursor(&self, keyspace: &Keyspace) -> Result<Cursor> {
+        self.check(keyspace)?;
+        Ok(Cursor::new(self.source(keyspace)))
+    }
+
+    /// The sequence number of the last write that it sees.
+    pub fn sequence(&self) -> u64 {
+        self.registration.sequence()
+    }
+}

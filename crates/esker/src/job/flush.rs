@@ -1,0 +1,15 @@
+//! Writing a memtable as tables.
+
+use super::output::{Output, OutputOptions};
+use super::retain::{Rules, retain};
+use crate::error::Result;
+use crate::memtable::Memtable;
+use crate::table::Table;
+use std::sync::Arc;
+
+/// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left.
+pub fn flush(memtable: &Arc<Memtable>, rules: Rules<'_>, options: &OutputOptions<'_>) -> Result<Vec<Arc<Table>>> {
+    let mut output = Output::new(options);
+    retain(&mut memtable.sealed_cursor(), rules, &mut |entry| output.add(entry), &mut || Ok(()))?;
+    output.finish()
+}

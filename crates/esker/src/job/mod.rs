@@ -1,0 +1,8 @@
+//! Work on tables: what to keep (`retain`), what to merge next (`pick`), and doing it (`flush`, `compact`, writing through
+//! `output`). Nothing in here knows the database's locks or its manifest.
+
+pub mod compact;
+pub mod flush;
+pub mod output;
+pub mod pick;
+pub mod retain;

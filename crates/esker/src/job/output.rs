@@ -1,0 +1,87 @@
+//! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened again before anybody
+//! relies on them.
+
+use crate::base::key::Entry;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::table::{BlockCache, Table, TableBuilder, TableOptions, TableSummary};
+use crate::version::file_name;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How and where a job writes tables.
+pub struct OutputOptions<'a> {
+    pub env: &'a dyn Env,
+    pub directory: PathBuf,
+    pub table: TableOptions,
+    pub target_file_bytes: u64,
+    pub cache: Arc<BlockCache>,
+    pub use_mapping: bool,
+    /// Gives out file numbers.
+    pub next_file: &'a dyn Fn() -> u64,
+}
+
+/// The tables of one job, in the order of their keys.
+pub struct Output<'a> {
+    options: &'a OutputOptions<'a>,
+    current: Option<(u64, TableBuilder)>,
+    finished: Vec<TableSummary>,
+    last_key: Vec<u8>,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(options: &'a OutputOptions<'a>) -> Output<'a> {
+        Output { options, current: None, finished: Vec::new(), last_key: Vec::new() }
+    }
+
+    /// Adds an entry; entries come in THE order.
+    pub fn add(&mut self, entry: Entry<'_>) -> Result<()> {
+        if let Some((_, builder)) = &self.current
+            && builder.estimated_file_bytes() >= self.options.target_file_bytes
+            && self.last_key != entry.key
+        {
+            self.finish_table()?;
+        }
+        if self.current.is_none() {
+            let number = (self.options.next_file)();
+            let path = self.options.directory.join(file_name::table(number));
+            let file = self.options.env.create(&path)?;
+            self.current = Some((number, TableBuilder::new(file, path, number, self.options.table)));
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(entry.key);
+        match &mut self.current {
+            Some((_, builder)) => builder.add(entry),
+            None => Ok(()),
+        }
+    }
+
+    fn finish_table(&mut self) -> Result<()> {
+        if let Some((_, builder)) = self.current.take() {
+            self.finished.push(builder.finish()?);
+        }
+        Ok(())
+    }
+
+    /// Finishes the last table, makes all names durable, and opens every table: what cannot be read back must not enter the manifest.
+    pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {
+        self.finish_table()?;
+        if self.finished.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.options.env.sync_dir(&self.options.directory)?;
+        let finished = std::mem::take(&mut self.finished);
+        finished.into_iter().map(|summary| self.reopen(summary)).collect()
+    }
+
+    fn reopen(&self, summary: TableSummary) -> Result<Arc<Table>> {
+        let path = self.options.directory.join(file_name::table(summary.file_number));
+        let file = self.options.env.open(&path)?;
+        let cache = Arc::clone(&self.options.cache);
+        let table = Table::open(file, path.clone(), summary.file_number, cache, self.options.use_mapping)?;
+        if *table.summary() != summary {
+            return Err(Error::corruption(path, 0, "the table read back is not the one written"));
+        }
+        Ok(table)
+    }
+}

@@ -1,0 +1,137 @@
+use super::*;
+use crate::merge_operator::{MergeError, UInt64Add};
+
+type Owned = (Vec<u8>, Sequence, Kind, Vec<u8>);
+
+struct Entries(Vec<Owned>, usize);
+
+impl Cursor for Entries {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.1 = 0;
+        Ok(())
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        unreachable!("retain only goes forward")
+    }
+    fn seek(&mut self, _key: &[u8], _sequence: Sequence) -> Result<()> {
+        unreachable!("retain only goes forward")
+    }
+    fn next(&mut self) -> Result<()> {
+        self.1 += 1;
+        Ok(())
+    }
+    fn prev(&mut self) -> Result<()> {
+        unreachable!("retain only goes forward")
+    }
+    fn valid(&self) -> bool {
+        self.1 < self.0.len()
+    }
+    fn entry(&self) -> Entry<'_> {
+        let (key, sequence, kind, value) = &self.0[self.1];
+        Entry { key, sequence: *sequence, kind: *kind, expiry_ms: NEVER, value }
+    }
+}
+
+fn run(entries: &[Owned], snapshots: &[Sequence], bottom: bool, operator: &dyn MergeOperator) -> Vec<Owned> {
+    let mut kept = Vec::new();
+    let rules = Rules { snapshots, bottom, operator: Some(operator) };
+    retain(
+        &mut Entries(entries.to_vec(), 0),
+        rules,
+        &mut |e| {
+            kept.push((e.key.to_vec(), e.sequence, e.kind, e.value.to_vec()));
+            Ok(())
+        },
+        &mut || Ok(()),
+    )
+    .expect("nothing can fail here");
+    kept
+}
+
+/// What a reader at `snapshot` sees for one key: `below` is the value under the input.
+fn read(entries: &[Owned], snapshot: Sequence, below: Option<u64>) -> Option<u64> {
+    let mut sum = 0u64;
+    for (_, sequence, kind, value) in entries {
+        if *sequence > snapshot {
+            continue;
+        }
+        let number = || u64::from_le_bytes(value.as_slice().try_into().expect("8 bytes"));
+        match kind {
+            Kind::Put => return Some(sum.wrapping_add(number())),
+            Kind::Delete => return (sum > 0).then_some(sum),
+            Kind::Merge => sum = sum.wrapping_add(number()),
+        }
+    }
+    match below {
+        Some(below) => Some(below.wrapping_add(sum)),
+        None => (sum > 0).then_some(sum),
+    }
+}
+
+/// All histories of up to four versions of a key, all sets of snapshots, at the bottom and above it: no reader can tell.
+#[test]
+fn no_snapshot_can_tell_the_difference() {
+    let kinds = [Kind::Put, Kind::Delete, Kind::Merge];
+    let mut checked = 0;
+    for length in 1..=4usize {
+        for code in 0..kinds.len().pow(length as u32) {
+            let entries: Vec<Owned> = (0..length)
+                .map(|at| {
+                    let kind = kinds[code / kinds.len().pow(at as u32) % kinds.len()];
+                    let sequence = (length - at) as u64 * 2;
+                    let value = if kind == Kind::Delete { vec![] } else { (sequence * 100).to_le_bytes().to_vec() };
+                    (b"k".to_vec(), sequence, kind, value)
+                })
+                .collect();
+            for mask in 0..1u32 << (length + 1) {
+                let snapshots: Vec<u64> =
+                    (0..=length as u64).filter(|n| mask >> n & 1 == 1).map(|n| n * 2 + 1).collect();
+                for bottom in [false, true] {
+                    let kept = run(&entries, &snapshots, bottom, &UInt64Add);
+                    let below = if bottom { None } else { Some(7) };
+                    for &snapshot in snapshots.iter().chain([&u64::MAX]) {
+                        let context = format!("{entries:?} {snapshots:?} bottom {bottom} -> {kept:?} at {snapshot}");
+                        assert_eq!(read(&kept, snapshot, below), read(&entries, snapshot, below), "{context}");
+                    }
+                    assert!(kept.windows(2).all(|pair| pair[0].1 > pair[1].1), "{kept:?}");
+                    assert!(kept.len() <= snapshots.len() + 1, "one version for each reader is enough: {kept:?}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 4000);
+}
+
+struct Failing;
+
+impl MergeOperator for Failing {
+    fn name(&self) -> &str {
+        "failing"
+    }
+    fn full_merge(
+        &self,
+        _: &[u8],
+        _: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> std::result::Result<Option<Vec<u8>>, MergeError> {
+        if operands[0] == b"panic" { panic!("on purpose") } else { Err(MergeError("on purpose".into())) }
+    }
+    fn partial_merge(&self, _: &[u8], _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[test]
+fn a_failing_operator_changes_nothing() {
+    std::panic::set_hook(Box::new(|_| {}));
+    for operand in [&b"panic"[..], b"error"] {
+        let entries = vec![
+            (b"k".to_vec(), 3, Kind::Merge, operand.to_vec()),
+            (b"k".to_vec(), 2, Kind::Merge, operand.to_vec()),
+            (b"k".to_vec(), 1, Kind::Put, b"v".to_vec()),
+        ];
+        assert_eq!(run(&entries, &[], true, &Failing), entries);
+    }
+    let _ = std::panic::take_hook();
+}

@@ -1,0 +1,63 @@
+//! Esker: an embedded, ordered, crash-safe key-value engine for data that is written far more often than it is read back: counters,
+//! aggregates, sessions, event state.
+//!
+//! ```
+//! # fn main() -> esker::Result<()> {
+//! # let directory = std::env::temp_dir().join(format!("esker-doc-lib-{}", std::process::id()));
+//! use esker::{Db, KeyspaceOptions, Options, WriteOptions, merge::UInt64Add};
+//!
+//! let db = Db::open(&directory, Options::default())?;
+//! let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+//! hits.merge("/index.html", 1u64.to_le_bytes())?;                          // blind: reads nothing
+//! hits.put_with("/about.html", 7u64.to_le_bytes(), &WriteOptions::new().sync(true))?;
+//!
+//! let snapshot = db.snapshot();
+//! hits.delete("/index.html")?;
+//! assert!(hits.get("/index.html")?.is_none());
+//! assert!(snapshot.get(&hits, "/index.html")?.is_some());
+//!
+//! for pair in hits.prefix("/").rev() {
+//!     let (key, value) = pair?;
+//!     println!("{key:?} {value:?}");
+//! }
+//! # drop((snapshot, hits));
+//! db.close()?;
+//! # std::fs::remove_dir_all(&directory).ok();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a write promises: an acknowledged write survives the death of the process; one with [`WriteOptions::sync`] that of the machine.
+//!
+//! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`; `options`, `merge_operator`; `memtable`, `wal`, `table`;
+//! `version`; `job`; `db`; `handle`.
+
+mod base;
+mod cache;
+mod db;
+pub mod env;
+mod error;
+mod handle;
+mod iter;
+mod job;
+mod memtable;
+mod merge_operator;
+mod options;
+mod table;
+mod version;
+mod wal;
+
+/// The built-in merge operators.
+pub mod merge {
+    pub use crate::merge_operator::{Max, Min, Put, StringAppend, UInt64Add, built_in};
+}
+
+pub use base::clock::{Clock, ManualClock, SystemClock};
+pub use base::slice::Slice;
+pub use db::health::Health;
+pub use db::stats::{KeyspaceStats, RunStats, Stats};
+pub use db::verify::VerifyReport;
+pub use error::{Error, Result, escape_key};
+pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot};
+pub use merge_operator::{MergeError, MergeOperator};
+pub use options::{Compression, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions};

@@ -1,0 +1,261 @@
+//! The memory of a memtable: one block of entries, appended to by one writer, read by anyone.
+//!
+//! This file and `index.rs` are the only ones of the memtable with `unsafe`. What makes it sound:
+//! 1. Only the [`super::MemtableWriter`] appends, and there is one per memtable.
+//! 2. An entry's key, value and expiry are written before its offset is published, with a release store, in the index or in the
+//!    published length; readers learn offsets only from those, with acquire loads.
+//! 3. After publication the only bytes that change are the header words and the values of exactly eight bytes; both are read and written
+//!    as atomics only, never through a plain reference.
+//!
+//! ```text
+//! entry, at an offset divisible by 8:
+//!   0  u64  sequence << 8 | kind
+//!   8  u32  offset / 8 of the next older version of the key that a snapshot may still need, 0 for none
+//!  12  u32  key length
+//!  16  u32  value length
+//!  20  u32  flags: 1 dead (superseded, and no snapshot can see it), 2 an expiry follows
+//!  24  [u64 expiry]  key, padding to 8, value, padding to 8
+//! ```
+
+use crate::base::key::{Kind, NEVER, Sequence};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+const HEADER_BYTES: usize = 24;
+const OLDER_AT: usize = 8;
+const KEY_LENGTH_AT: usize = 12;
+const VALUE_LENGTH_AT: usize = 16;
+const FLAGS_AT: usize = 20;
+const DEAD: u32 = 1;
+const HAS_EXPIRY: u32 = 2;
+
+/// Offsets fit 32 bits in units of eight bytes.
+pub const MAX_ARENA_BYTES: usize = 32 << 30;
+
+fn padded(length: usize) -> usize {
+    length.next_multiple_of(8)
+}
+
+/// The arena bytes of an entry.
+pub fn entry_bytes(key_length: usize, value_length: usize, expiry_ms: u64) -> usize {
+    let expiry = if expiry_ms == NEVER { 0 } else { 8 };
+    HEADER_BYTES + expiry + padded(key_length) + padded(value_length)
+}
+
+/// See the module's comment.
+pub struct Arena {
+    memory: NonNull<u8>,
+    capacity: usize,
+}
+
+// SAFETY: the memory is owned, and shared access follows the three rules of the module's comment.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// An arena of `capacity` bytes, which the system backs with memory as it is touched. Offset 0 is never an entry.
+    pub fn new(capacity: usize) -> Arena {
+        let capacity = padded(capacity.clamp(64, MAX_ARENA_BYTES));
+        let layout = Arena::layout(capacity);
+        // SAFETY: the layout has a size of at least 64.
+        let memory = unsafe { alloc_zeroed(layout) };
+        Arena { memory: NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout)), capacity }
+    }
+
+    fn layout(capacity: usize) -> Layout {
+        Layout::from_size_align(capacity, 64).expect("at most 32 GiB, aligned to a power of two")
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.capacity);
+        // SAFETY: in bounds and aligned (checked); words reached this way are only ever accessed as atomics (rule 3).
+        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(at).cast()) }
+    }
+
+    #[inline]
+    fn half(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= self.capacity);
+        // SAFETY: in bounds and aligned (checked); header halves are only ever accessed as 32-bit atomics (rule 3).
+        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(at).cast()) }
+    }
+
+    #[inline]
+    fn bytes(&self, at: usize, length: usize) -> &[u8] {
+        assert!(at <= self.capacity && length <= self.capacity - at);
+        // SAFETY: in bounds (checked), initialised (the allocation is zeroed), and immutable: callers ask only for the keys and for the values not
+        // eight bytes long of published entries (rules 2 and 3).
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), length) }
+    }
+
+    /// Writes the bytes of an entry that is not published yet. For the one writer only (rule 1).
+    #[inline]
+    fn write(&self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.capacity && bytes.len() <= self.capacity - at);
+        // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is published (rule 2), and there is one
+        // writer (rule 1). `bytes` is a shared reference to other memory: nobody holds references into an unpublished part.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.as_ptr().add(at), bytes.len()) }
+    }
+
+    /// Writes a whole entry at `at`, not published yet, and returns its length. For the one writer only (rule 1).
+    pub(super) fn write_entry(&self, at: usize, entry: &crate::base::key::Entry<'_>, older: u32) -> usize {
+        let has_expiry = entry.expiry_ms != NEVER;
+        self.word(at).store(entry.sequence << 8 | entry.kind as u64, Relaxed);
+        self.half(at + OLDER_AT).store(older, Relaxed);
+        self.half(at + KEY_LENGTH_AT).store(entry.key.len() as u32, Relaxed);
+        self.half(at + VALUE_LENGTH_AT).store(entry.value.len() as u32, Relaxed);
+        self.half(at + FLAGS_AT).store(if has_expiry { HAS_EXPIRY } else { 0 }, Relaxed);
+        let mut next = at + HEADER_BYTES;
+        if has_expiry {
+            self.word(next).store(entry.expiry_ms, Relaxed);
+            next += 8;
+        }
+        self.write(next, entry.key);
+        next += padded(entry.key.len());
+        match entry.value.try_into() {
+            Ok(eight) => self.word(next).store(u64::from_le_bytes(eight), Relaxed),
+            Err(_) => self.write(next, entry.value),
+        }
+        next + padded(entry.value.len()) - at
+    }
+
+    /// The published entry at `at`.
+    #[inline]
+    pub(super) fn entry(&self, at: usize) -> Stored<'_> {
+        Stored { arena: self, at }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this very layout, and nobody can refer to it any more.
+        unsafe { dealloc(self.memory.as_ptr(), Arena::layout(self.capacity)) }
+    }
+}
+
+/// A published entry in an arena.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    arena: &'a Arena,
+    at: usize,
+}
+
+impl<'a> Stored<'a> {
+    #[inline]
+    pub fn sequence(&self) -> Sequence {
+        self.arena.word(self.at).load(Relaxed) >> 8
+    }
+
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::from_byte(self.arena.word(self.at).load(Relaxed) as u8).expect("only kinds are stored there")
+    }
+
+    /// Moves the entry to a later write that was folded into it. For the one writer only.
+    #[inline]
+    pub fn set_sequence(&self, sequence: Sequence) {
+        self.arena.word(self.at).store(sequence << 8 | self.kind() as u64, Relaxed);
+    }
+
+    /// Where the next older version is, if a snapshot may need it.
+    #[inline]
+    pub fn older(&self) -> Option<usize> {
+        match self.arena.half(self.at + OLDER_AT).load(Relaxed) {
+            0 => None,
+            units => Some(units as usize * 8),
+        }
+    }
+
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.arena.half(self.at + FLAGS_AT).load(Relaxed) & DEAD != 0
+    }
+
+    /// Marks the entry as superseded and invisible to every snapshot. For the one writer only.
+    #[inline]
+    pub fn set_dead(&self) {
+        let flags = self.arena.half(self.at + FLAGS_AT);
+        flags.store(flags.load(Relaxed) | DEAD, Relaxed);
+    }
+
+    #[inline]
+    fn has_expiry(&self) -> bool {
+        self.arena.half(self.at + FLAGS_AT).load(Relaxed) & HAS_EXPIRY != 0
+    }
+
+    #[inline]
+    pub fn expiry_ms(&self) -> u64 {
+        if self.has_expiry() { self.arena.word(self.at + HEADER_BYTES).load(Relaxed) } else { NEVER }
+    }
+
+    #[inline]
+    fn key_at(&self) -> usize {
+        self.at + HEADER_BYTES + if self.has_expiry() { 8 } else { 0 }
+    }
+
+    #[inline]
+    fn key_length(&self) -> usize {
+        self.arena.half(self.at + KEY_LENGTH_AT).load(Relaxed) as usize
+    }
+
+    #[inline]
+    pub fn value_length(&self) -> usize {
+        self.arena.half(self.at + VALUE_LENGTH_AT).load(Relaxed) as usize
+    }
+
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.arena.bytes(self.key_at(), self.key_length())
+    }
+
+    #[inline]
+    fn value_at(&self) -> usize {
+        self.key_at() + padded(self.key_length())
+    }
+
+    /// The value. One of exactly eight bytes may be changed by the writer at any time, so it is copied, into `eight`.
+    #[inline]
+    pub fn value<'b>(&self, eight: &'b mut [u8; 8]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        if self.value_length() == 8 {
+            *eight = self.eight().to_le_bytes();
+            return eight;
+        }
+        self.long_value()
+    }
+
+    /// The value, which must not have exactly eight bytes.
+    #[inline]
+    pub fn long_value(&self) -> &'a [u8] {
+        let length = self.value_length();
+        assert_ne!(length, 8);
+        self.arena.bytes(self.value_at(), length)
+    }
+
+    /// A value of exactly eight bytes, as a little-endian number.
+    #[inline]
+    pub fn eight(&self) -> u64 {
+        self.arena.word(self.value_at()).load(Relaxed)
+    }
+
+    /// Replaces a value of exactly eight bytes. For the one writer only.
+    #[inline]
+    pub fn set_eight(&self, value: u64) {
+        debug_assert_eq!(self.value_length(), 8);
+        self.arena.word(self.value_at()).store(value, Relaxed);
+    }
+
+    /// The offset behind the entry.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.value_at() + padded(self.value_length())
+    }
+}

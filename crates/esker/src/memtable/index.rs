@@ -1,0 +1,155 @@
+//! The hash index of a memtable: from a key to its newest entry. One writer, readers without locks.
+//!
+//! Open addressing over slots of 64 bits: the upper 32 bits of the key's hash, and the entry's arena offset in units of eight bytes; 0 is
+//! an empty slot. A key's first slot is the highest bits of that half hash, so that growing copies slots almost in order and never
+//! looks at an entry. Slots are never emptied. When two thirds are used the writer copies them to a table twice as large and publishes that; the smaller ones stay
+//! until the memtable goes, for the readers that may still be in them.
+
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+const SMALLEST_BITS: u32 = 6;
+
+struct Slots {
+    /// A slot's index is the half hash shifted right by this.
+    shift: u32,
+    slots: Box<[AtomicU64]>,
+}
+
+impl Slots {
+    fn new(bits: u32) -> Box<Slots> {
+        let slots = (0..1usize << bits).map(|_| AtomicU64::new(0)).collect();
+        Box::new(Slots { shift: 32 - bits, slots })
+    }
+
+    /// The slots from the first one for `half_hash` on, around the end.
+    #[inline]
+    fn probe(&self, half_hash: u32) -> impl Iterator<Item = &AtomicU64> {
+        let mask = self.slots.len() - 1;
+        let first = (half_hash >> self.shift) as usize;
+        (0..=mask).map(move |step| &self.slots[(first + step) & mask])
+    }
+}
+
+#[inline]
+fn half(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+#[inline]
+fn pack(half_hash: u32, offset: usize) -> u64 {
+    u64::from(half_hash) << 32 | (offset / 8) as u64
+}
+
+#[inline]
+fn offset_of(slot: u64) -> usize {
+    (slot as u32) as usize * 8
+}
+
+/// See the module's comment.
+pub struct Index {
+    current: AtomicPtr<Slots>,
+    /// Every table ever published, the last one current. Boxed so that they do not move.
+    #[allow(clippy::vec_box)]
+    tables: Mutex<Vec<Box<Slots>>>,
+}
+
+/// What the writer found.
+pub enum Found<'a> {
+    /// The key's newest entry is at this offset; the slot can be set to a newer one.
+    Entry(usize, Slot<'a>),
+    /// The key has no entry; the slot is free for it.
+    Free(Slot<'a>),
+}
+
+/// A slot that the writer may set.
+pub struct Slot<'a>(&'a AtomicU64, u32);
+
+impl Slot<'_> {
+    /// Publishes the entry at `offset`, which must be complete.
+    #[inline]
+    pub fn publish(self, offset: usize) {
+        self.0.store(pack(self.1, offset), Ordering::Release);
+    }
+}
+
+impl Index {
+    /// An index that holds `expected` keys before it grows.
+    pub fn new(expected: usize) -> Index {
+        let bits = (expected * 3 / 2 + 1).next_power_of_two().trailing_zeros().clamp(SMALLEST_BITS, 31);
+        let mut slots = Slots::new(bits);
+        let current = AtomicPtr::new(&raw mut *slots);
+        Index { current, tables: Mutex::new(vec![slots]) }
+    }
+
+    #[inline]
+    fn current(&self) -> &Slots {
+        // SAFETY: the pointer was published with release after the table was complete, and every published table lives in
+        // `tables`, from which nothing is removed before the index itself is dropped.
+        unsafe { &*self.current.load(Ordering::Acquire) }
+    }
+
+    /// Bytes of all tables.
+    pub fn bytes(&self) -> usize {
+        self.tables.lock().iter().map(|table| table.slots.len() * 8).sum()
+    }
+
+    /// The offset of the newest entry that `is_key` accepts among those whose half hash agrees.
+    #[inline]
+    pub fn get(&self, hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Option<usize> {
+        let half_hash = half(hash);
+        for slot in self.current().probe(half_hash) {
+            let value = slot.load(Ordering::Acquire);
+            if value == 0 {
+                return None;
+            }
+            if (value >> 32) as u32 == half_hash && is_key(offset_of(value)) {
+                return Some(offset_of(value));
+            }
+        }
+        None
+    }
+
+    /// As `get`, for the one writer, who also learns the slot to set.
+    #[inline]
+    pub fn find(&self, hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Found<'_> {
+        let half_hash = half(hash);
+        loop {
+            for slot in self.current().probe(half_hash) {
+                let value = slot.load(Ordering::Relaxed);
+                if value == 0 {
+                    return Found::Free(Slot(slot, half_hash));
+                }
+                if (value >> 32) as u32 == half_hash && is_key(offset_of(value)) {
+                    return Found::Entry(offset_of(value), Slot(slot, half_hash));
+                }
+            }
+            // Unreachable while `reserve` keeps slots free; growing is the right answer all the same.
+            self.grow();
+        }
+    }
+
+    /// Makes room for one key more than the `used` ones. For the one writer.
+    #[inline]
+    pub fn reserve(&self, used: usize) {
+        if used * 3 >= self.current().slots.len() * 2 {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&self) {
+        let old = self.current();
+        let mut larger = Slots::new(33 - old.shift);
+        for slot in &old.slots {
+            let value = slot.load(Ordering::Relaxed);
+            if value != 0
+                && let Some(free) = larger.probe((value >> 32) as u32).find(|s| s.load(Ordering::Relaxed) == 0)
+            {
+                free.store(value, Ordering::Relaxed);
+            }
+        }
+        self.current.store(&raw mut *larger, Ordering::Release);
+        self.tables.lock().push(larger);
+    }
+}

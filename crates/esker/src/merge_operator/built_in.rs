@@ -1,0 +1,202 @@
+//! The operators that come with the engine. They re-attach by their stored name, so that any tool can read any database.
+
+use super::{MergeError, MergeOperator};
+use std::sync::Arc;
+
+type Merged = Result<Option<Vec<u8>>, MergeError>;
+
+/// The built-in operator of that stored name, if there is one.
+pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
+    Some(match name {
+        "uint64add" => Arc::new(UInt64Add),
+        "max" => Arc::new(Max),
+        "min" => Arc::new(Min),
+        "put" => Arc::new(Put),
+        _ => {
+            let delimiter = name.strip_prefix("stringappend:")?;
+            Arc::new(StringAppend::from_name(name, delimiter)?)
+        }
+    })
+}
+
+/// Adds 8-byte little-endian unsigned integers, wrapping around at 2^64. An absent key counts as 0. Operands and values of any other
+/// size are refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UInt64Add;
+
+fn uint64(bytes: &[u8], what: &str) -> Result<u64, MergeError> {
+    let array =
+        bytes.try_into().map_err(|_| MergeError(format!("{what} has {} bytes, uint64add takes 8", bytes.len())))?;
+    Ok(u64::from_le_bytes(array))
+}
+
+impl MergeOperator for UInt64Add {
+    fn name(&self) -> &str {
+        "uint64add"
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
+        let mut sum = existing.map_or(Ok(0), |value| uint64(value, "the existing value"))?;
+        for operand in operands {
+            sum = sum.wrapping_add(uint64(operand, "an operand")?);
+        }
+        Ok(Some(sum.to_le_bytes().to_vec()))
+    }
+
+    fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        let sum = uint64(older, "").ok()?.wrapping_add(uint64(newer, "").ok()?);
+        Some(sum.to_le_bytes().to_vec())
+    }
+
+    fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
+        uint64(operand, "the operand").map(|_| ())
+    }
+
+    fn is_uint64_add(&self) -> bool {
+        true
+    }
+}
+
+/// Keeps the largest value, compared as unsigned byte strings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Max;
+
+impl MergeOperator for Max {
+    fn name(&self) -> &str {
+        "max"
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
+        Ok(existing.into_iter().chain(operands.iter().copied()).max().map(<[u8]>::to_vec))
+    }
+
+    fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some(older.max(newer).to_vec())
+    }
+}
+
+/// Keeps the smallest value, compared as unsigned byte strings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Min;
+
+impl MergeOperator for Min {
+    fn name(&self) -> &str {
+        "min"
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
+        Ok(existing.into_iter().chain(operands.iter().copied()).min().map(<[u8]>::to_vec))
+    }
+
+    fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some(older.min(newer).to_vec())
+    }
+}
+
+/// The last operand wins: a put that is spelled as a merge.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Put;
+
+impl MergeOperator for Put {
+    fn name(&self) -> &str {
+        "put"
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
+        Ok(operands.last().copied().or(existing).map(<[u8]>::to_vec))
+    }
+
+    fn partial_merge(&self, _key: &[u8], _older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some(newer.to_vec())
+    }
+}
+
+/// Appends operands to the value, with a delimiter between them.
+///
+/// The delimiter is part of the stored name (`stringappend:` and the delimiter in hexadecimal), so that tools append the same way.
+#[derive(Debug, Clone)]
+pub struct StringAppend {
+    name: String,
+    delimiter: Vec<u8>,
+}
+
+impl StringAppend {
+    /// An operator that puts `delimiter` between operands.
+    pub fn new(delimiter: impl Into<Vec<u8>>) -> StringAppend {
+        let delimiter = delimiter.into();
+        let hex: String = delimiter.iter().map(|byte| format!("{byte:02x}")).collect();
+        StringAppend { name: format!("stringappend:{hex}"), delimiter }
+    }
+
+    fn from_name(name: &str, hex: &str) -> Option<StringAppend> {
+        if !hex.is_ascii() || hex.len() % 2 != 0 {
+            return None;
+        }
+        let digits = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok());
+        Some(StringAppend { name: name.to_owned(), delimiter: digits.collect::<Option<Vec<u8>>>()? })
+    }
+}
+
+impl MergeOperator for StringAppend {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
+        let parts: Vec<&[u8]> = existing.into_iter().chain(operands.iter().copied()).collect();
+        Ok(Some(parts.join(self.delimiter.as_slice())))
+    }
+
+    fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some([older, newer].join(self.delimiter.as_slice()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_re_attaches_by_its_name() {
+        let operators: [Arc<dyn MergeOperator>; 5] =
+            [Arc::new(UInt64Add), Arc::new(Max), Arc::new(Min), Arc::new(Put), Arc::new(StringAppend::new(", "))];
+        for operator in operators {
+            let again = built_in(operator.name()).expect("built in");
+            assert_eq!(again.name(), operator.name());
+        }
+        assert!(built_in("stringappend:zz").is_none());
+        assert!(built_in("nobody").is_none());
+    }
+
+    /// Partial merges in any grouping give what one full merge gives.
+    #[test]
+    fn partial_and_full_merges_agree() {
+        let operands: Vec<Vec<u8>> = (1u64..6).map(|n| (n * 77).to_le_bytes().to_vec()).collect();
+        for name in ["uint64add", "max", "min", "put", "stringappend:2c"] {
+            let operator = built_in(name).expect("built in");
+            let slices: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+            for existing in [None, Some(&7u64.to_le_bytes()[..])] {
+                let whole = operator.full_merge(b"k", existing, &slices);
+                for cut in 1..slices.len() {
+                    let fold = |part: &[&[u8]]| {
+                        part[1..].iter().fold(part[0].to_vec(), |older, newer| {
+                            operator.partial_merge(b"k", &older, newer).expect("all built-ins fold")
+                        })
+                    };
+                    let (older, newer) = (fold(&slices[..cut]), fold(&slices[cut..]));
+                    assert_eq!(operator.full_merge(b"k", existing, &[&older, &newer]), whole, "{name} at {cut}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn uint64add_wraps_and_refuses_other_sizes() {
+        let max = u64::MAX.to_le_bytes();
+        let two = 2u64.to_le_bytes();
+        assert_eq!(UInt64Add.full_merge(b"", Some(&max), &[&two]), Ok(Some(1u64.to_le_bytes().to_vec())));
+        assert!(UInt64Add.full_merge(b"", Some(b"abc"), &[&two]).is_err());
+        assert!(UInt64Add.check_operand(b"abc").is_err());
+        assert!(UInt64Add.partial_merge(b"", b"abc", &two).is_none());
+    }
+}

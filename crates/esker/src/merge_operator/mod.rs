@@ -1,0 +1,72 @@
+//! Merge operators: how an operand combines with what a key holds, without reading it at the time of the write.
+
+use std::fmt;
+
+mod built_in;
+
+pub use built_in::{Max, Min, Put, StringAppend, UInt64Add, built_in};
+
+/// Why an operator could not combine what it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeError(pub String);
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Combines operands with values.
+///
+/// Both merges must be deterministic and agree with each other: merging operands first with `partial_merge` and then with `full_merge`
+/// must give what `full_merge` gives for all of them in order. The engine calls them from any thread, at write, read, flush and
+/// compaction. A failing or panicking operator harms reads of that key only.
+///
+/// ```
+/// use esker::{MergeError, MergeOperator};
+/// /// Keeps the longest value seen.
+/// struct Longest;
+/// impl MergeOperator for Longest {
+///     fn name(&self) -> &str { "longest" }
+///     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
+///         Ok(existing.into_iter().chain(operands.iter().copied()).max_by_key(|v| v.len()).map(<[u8]>::to_vec))
+///     }
+///     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+///         Some(if newer.len() >= older.len() { newer } else { older }.to_vec())
+///     }
+/// }
+/// ```
+pub trait MergeOperator: Send + Sync + 'static {
+    /// The name stored with the keyspace. Change it when the meaning of stored operands changes.
+    fn name(&self) -> &str;
+
+    /// The value of `key` after all `operands`, oldest first, on top of `existing`. `None` deletes the key.
+    ///
+    /// # Errors
+    /// When an operand or the existing value is nothing this operator can take; reads of the key then fail with
+    /// [`crate::Error::MergeFailed`].
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>, MergeError>;
+
+    /// One operand that does what `older` followed by `newer` does, or `None` to keep both.
+    fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>>;
+
+    /// Refuses operands that are visibly wrong (of the wrong size, say) before anything is written.
+    ///
+    /// # Errors
+    /// When `full_merge` could never take this operand.
+    fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
+        let _ = operand;
+        Ok(())
+    }
+
+    /// Whether the operator is exactly "add the operand, an 8-byte little-endian integer, wrapping": the engine then adds in place,
+    /// without calling the operator.
+    fn is_uint64_add(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,76 @@
+//! Block compression: LZ4 where it pays, and the sizes it may claim.
+
+use crate::base::coding::DecodeError;
+use crate::base::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+
+/// How data blocks are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Compression {
+    /// Not at all: read in place where the file is mapped.
+    #[default]
+    None,
+    /// LZ4; blocks that it does not make an eighth smaller are stored as they are.
+    Lz4,
+}
+
+/// The compression kind of a block stored as it is.
+pub(super) const STORED: u8 = 0;
+/// The compression kind of `raw_bytes:u32` followed by an LZ4 block.
+pub(super) const LZ4: u8 = 1;
+
+/// No block is larger than this: one entry of the largest key and value, with room for its header.
+pub(super) const MAX_BLOCK_BYTES: usize = MAX_VALUE_BYTES + 2 * MAX_KEY_BYTES + 4096;
+
+/// Larger outputs are not kept between blocks.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// The state that compressing one block after another reuses.
+pub(super) struct Compressor {
+    table: CompressTable,
+    output: Vec<u8>,
+}
+
+impl Compressor {
+    pub(super) fn new() -> Compressor {
+        Compressor { table: CompressTable::small(), output: Vec::new() }
+    }
+
+    /// `raw` compressed, if that saves at least an eighth.
+    pub(super) fn compress(&mut self, raw: &[u8]) -> Option<&[u8]> {
+        let raw_bytes = u32::try_from(raw.len()).ok()?;
+        if self.output.len() > KEPT_BYTES {
+            // The last block was unusually large; so is the table that was made for it.
+            *self = Compressor::new();
+        }
+        let most = 4 + get_maximum_output_size(raw.len());
+        if self.output.len() < most {
+            self.output.resize(most, 0);
+        }
+        self.output[..4].copy_from_slice(&raw_bytes.to_le_bytes());
+        let length = 4 + compress_into_with_table(raw, &mut self.output[4..], &mut self.table).ok()?;
+        if length <= raw.len() - raw.len() / 8 { self.output.get(..length) } else { None }
+    }
+}
+
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compressor").finish_non_exhaustive()
+    }
+}
+
+/// The block that `stored` was compressed from. A size that LZ4 cannot reach is refused before memory is taken
+/// for it.
+pub(super) fn decompress(stored: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let wrong = |offset, expected| DecodeError { offset, expected };
+    let (size, packed) = stored.split_first_chunk::<4>().ok_or(wrong(0, "a decompressed size"))?;
+    let raw_bytes = u32::from_le_bytes(*size) as usize;
+    if raw_bytes > MAX_BLOCK_BYTES || raw_bytes / 255 > packed.len() {
+        return Err(wrong(0, "a possible decompressed size"));
+    }
+    let mut raw = vec![0u8; raw_bytes];
+    match decompress_into(packed, &mut raw) {
+        Ok(length) if length == raw_bytes => Ok(raw),
+        _ => Err(wrong(4, "an LZ4 block of the size given")),
+    }
+}

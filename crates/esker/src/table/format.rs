@@ -1,0 +1,141 @@
+//! The file around the blocks: trailers, footer, and reading whole blocks with their checksum verified.
+//!
+//! ```text
+//! table   := data_block* filter_block? index_block properties_block footer
+//! *_block := content compression:u8 checksum:u32       checksum over content and compression
+//! footer  := index:handle filter:handle properties:handle version:u32 checksum:u32 magic:u64    (64 bytes)
+//! handle  := offset:u64 bytes:u64                      bytes with the trailer; 0 where there is no such block
+//! ```
+//! The checksum of a block is seeded with the file number and the block's offset ([`crate::base::checksum`]);
+//! that of the footer covers the bytes before it. Every later version keeps the last 16 bytes and the meaning
+//! of the footer's checksum.
+
+use super::compress::{LZ4, STORED};
+use crate::base::checksum::checksum;
+use crate::base::coding::{Cursor, DecodeError};
+use crate::env::ReadFile;
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// The format version written, and the newest that is read.
+pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"eskerSST");
+pub(super) const TRAILER_BYTES: usize = 5;
+pub(super) const FOOTER_BYTES: usize = 64;
+const FOOTER_SUMMED_BYTES: usize = 52;
+
+/// Where a block is, trailer included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Handle {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+impl Handle {
+    /// The offset behind the block, if there is such a number.
+    fn end(self) -> Option<u64> {
+        self.offset.checked_add(self.bytes)
+    }
+}
+
+/// Where everything that is not a data block is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Footer {
+    pub(super) index: Handle,
+    pub(super) filter: Handle,
+    pub(super) properties: Handle,
+}
+
+impl Footer {
+    /// The bytes of a footer at `offset` of file `file_number`.
+    pub(super) fn encode(&self, file_number: u64, offset: u64) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        for handle in [self.index, self.filter, self.properties] {
+            out.extend_from_slice(&handle.offset.to_le_bytes());
+            out.extend_from_slice(&handle.bytes.to_le_bytes());
+        }
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        let sum = checksum(file_number, offset, &out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out.extend_from_slice(&MAGIC.to_le_bytes());
+        out
+    }
+
+    /// Reads and checks the footer of a table; every handle lies before it.
+    pub(super) fn read(file: &dyn ReadFile, path: &Path, file_number: u64) -> Result<Footer> {
+        let Some(offset) = file.len().checked_sub(FOOTER_BYTES as u64) else {
+            return Err(Error::corruption(path, 0, format!("a table of {} bytes has no footer", file.len())));
+        };
+        let mut bytes = [0u8; FOOTER_BYTES];
+        file.read_at(offset, &mut bytes)?;
+        let (footer, version, sum, magic) = Footer::decode(&bytes).map_err(|error| error.at(path, offset))?;
+        if magic != MAGIC {
+            return Err(Error::corruption(path, offset + 56, "this is not a table: the magic number is missing"));
+        }
+        if sum != checksum(file_number, offset, &bytes[..FOOTER_SUMMED_BYTES]) {
+            return Err(Error::corruption(path, offset, "the footer's checksum does not match"));
+        }
+        if version > FORMAT_VERSION {
+            return Err(Error::Unsupported { path: path.to_path_buf(), version, supported: FORMAT_VERSION });
+        }
+        if version == 0 {
+            return Err(Error::corruption(path, offset + 48, "format version 0 does not exist"));
+        }
+        for handle in [footer.index, footer.filter, footer.properties] {
+            if handle.end().is_none_or(|end| end > offset) {
+                return Err(Error::corruption(path, offset, "a block handle points outside the file"));
+            }
+        }
+        Ok(footer)
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<(Footer, u32, u32, u64), DecodeError> {
+        let mut cursor = Cursor::new(bytes);
+        let mut handle =
+            || Ok::<_, DecodeError>(Handle { offset: cursor.u64("an offset")?, bytes: cursor.u64("a length")? });
+        let footer = Footer { index: handle()?, filter: handle()?, properties: handle()? };
+        Ok((footer, cursor.u32("a version")?, cursor.u32("a checksum")?, cursor.u64("a magic number")?))
+    }
+}
+
+/// Appends the trailer to the block that began at `start` of `out`, `offset` of the file.
+pub(super) fn seal(out: &mut Vec<u8>, start: usize, compression: u8, file_number: u64, offset: u64) {
+    out.push(compression);
+    let sum = checksum(file_number, offset, &out[start..]);
+    out.extend_from_slice(&sum.to_le_bytes());
+}
+
+/// Splits a stored block into content and compression kind, without a look at the checksum.
+pub(super) fn split(stored: &[u8]) -> Option<(&[u8], u8, u32)> {
+    let (covered, sum) = stored.split_last_chunk::<4>()?;
+    let (&compression, content) = covered.split_last()?;
+    Some((content, compression, u32::from_le_bytes(*sum)))
+}
+
+/// The content and compression kind of the stored block, if its checksum matches.
+pub(super) fn unseal<'a>(stored: &'a [u8], path: &Path, file_number: u64, offset: u64) -> Result<(&'a [u8], u8)> {
+    let (content, compression, sum) =
+        split(stored).ok_or_else(|| Error::corruption(path, offset, "a block is shorter than its trailer"))?;
+    if checksum(file_number, offset, &stored[..content.len() + 1]) != sum {
+        return Err(Error::corruption(path, offset, "a block's checksum does not match"));
+    }
+    if compression != STORED && compression != LZ4 {
+        return Err(Error::corruption(path, offset, format!("a block has unknown compression {compression}")));
+    }
+    Ok((content, compression))
+}
+
+/// Reads a block that is never compressed and returns its content. The handle lies within the file.
+pub(super) fn read_plain(file: &dyn ReadFile, path: &Path, file_number: u64, handle: Handle) -> Result<Vec<u8>> {
+    let length = usize::try_from(handle.bytes)
+        .map_err(|_| Error::corruption(path, handle.offset, "a block does not fit into memory"))?;
+    let mut bytes = vec![0u8; length];
+    file.read_at(handle.offset, &mut bytes)?;
+    let (content, compression) = unseal(&bytes, path, file_number, handle.offset)?;
+    if compression != STORED {
+        return Err(Error::corruption(path, handle.offset, "a block is compressed that never is"));
+    }
+    let length = content.len();
+    bytes.truncate(length);
+    Ok(bytes)
+}

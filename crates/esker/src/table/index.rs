@@ -1,0 +1,216 @@
+//! The index: the last key and sequence of every data block, and its size; in memory as flat arrays.
+//!
+//! ```text
+//! index := blocks:varint common:bytes { rest:bytes sequence:varint stored_bytes:varint }*
+//! ```
+//! `common` begins all the keys, `rest` is what follows in each. Data blocks lie end to end from offset 0, so
+//! that their sizes (trailer included) are their places as well.
+
+use super::format::{Handle, TRAILER_BYTES};
+use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+use crate::base::key::{Sequence, common_prefix, head};
+use std::cmp::Ordering;
+use std::hint::select_unpredictable;
+
+/// No block is shorter: a decompressed size, and the LZ4 form of 36 bytes of header at its best.
+const SMALLEST_CONTENT: usize = 14;
+
+/// Collects what the index says about each block.
+#[derive(Debug, Default)]
+pub(super) struct IndexBuilder {
+    keys: Vec<u8>,
+    key_ends: Vec<usize>,
+    /// Last sequence and stored bytes of each block.
+    blocks: Vec<(Sequence, u64)>,
+}
+
+impl IndexBuilder {
+    /// Adds the next block: its last entry and its length in the file.
+    pub(super) fn add(&mut self, last_key: &[u8], last_sequence: Sequence, stored_bytes: u64) {
+        self.keys.extend_from_slice(last_key);
+        self.key_ends.push(self.keys.len());
+        self.blocks.push((last_sequence, stored_bytes));
+    }
+
+    /// Roughly the size of the index block so far.
+    pub(super) fn estimated_bytes(&self) -> u64 {
+        (self.keys.len() + 8 * self.blocks.len()) as u64
+    }
+
+    /// Appends the content of the index block.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let key = |i: usize| {
+            let start = if i == 0 { 0 } else { self.key_ends[i - 1] };
+            &self.keys[start..self.key_ends[i]]
+        };
+        let count = self.blocks.len();
+        let common = if count == 0 { 0 } else { common_prefix(key(0), key(count - 1)) };
+        put_varint(out, count as u64);
+        put_bytes(out, if count == 0 { &[] } else { &key(0)[..common] });
+        for (i, &(sequence, stored_bytes)) in self.blocks.iter().enumerate() {
+            put_bytes(out, &key(i)[common..]);
+            put_varint(out, sequence);
+            put_varint(out, stored_bytes);
+        }
+    }
+}
+
+/// The index of an open table.
+#[derive(Debug)]
+pub(super) struct Index {
+    common: Vec<u8>,
+    /// The eight bytes behind `common` of each block's last key.
+    heads: Vec<u64>,
+    rests: Vec<u8>,
+    rest_ends: Vec<usize>,
+    sequences: Vec<Sequence>,
+    /// Where each block begins, and where the last one ends.
+    offsets: Vec<u64>,
+}
+
+impl Index {
+    /// The index in `content`, for data blocks that end at or before `limit`.
+    pub(super) fn decode(content: &[u8], limit: u64) -> Result<Index, DecodeError> {
+        let mut cursor = Cursor::new(content);
+        let count = cursor.varint("a number of blocks")?;
+        let smallest_block = (SMALLEST_CONTENT + TRAILER_BYTES) as u64;
+        // Checked before memory is taken, so that it stays in proportion to the file.
+        if count > content.len() as u64 / 3 || count > limit / smallest_block {
+            return Err(cursor.expected("a possible number of blocks"));
+        }
+        let count = count as usize;
+        let common = cursor.bytes("a common prefix")?.to_vec();
+        let mut index = Index {
+            common,
+            heads: Vec::with_capacity(count),
+            rests: Vec::new(),
+            rest_ends: Vec::with_capacity(count),
+            sequences: Vec::with_capacity(count),
+            offsets: Vec::with_capacity(count + 1),
+        };
+        let mut offset = 0u64;
+        index.offsets.push(offset);
+        for _ in 0..count {
+            let rest = cursor.bytes("a key")?;
+            index.heads.push(head(rest, 0));
+            index.rests.extend_from_slice(rest);
+            index.rest_ends.push(index.rests.len());
+            index.sequences.push(cursor.varint("a sequence number")?);
+            let stored_bytes = cursor.varint("a block length")?;
+            offset = offset
+                .checked_add(stored_bytes)
+                .filter(|&end| stored_bytes >= smallest_block && end <= limit)
+                .ok_or(cursor.expected("a block length within the file"))?;
+            index.offsets.push(offset);
+        }
+        if !cursor.is_empty() {
+            return Err(cursor.expected("the end of the index"));
+        }
+        index.check_order()?;
+        Ok(index)
+    }
+
+    fn check_order(&self) -> Result<(), DecodeError> {
+        let ascending = (1..self.len()).all(|i| self.compare(i - 1, self.rest(i), self.sequences[i]) == Ordering::Less);
+        if ascending { Ok(()) } else { Err(DecodeError { offset: 0, expected: "block keys in order" }) }
+    }
+
+    /// Data blocks.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Where block `number` is, if there is one.
+    #[inline]
+    pub(super) fn handle(&self, number: usize) -> Option<Handle> {
+        let (&offset, &end) = (self.offsets.get(number)?, self.offsets.get(number + 1)?);
+        Some(Handle { offset, bytes: end - offset })
+    }
+
+    /// Where the data blocks end.
+    pub(super) fn data_end(&self) -> u64 {
+        self.offsets.last().copied().unwrap_or(0)
+    }
+
+    /// Whether (`key`, `sequence`) is the last entry of block `number`.
+    pub(super) fn is_last(&self, number: usize, key: &[u8], sequence: Sequence) -> bool {
+        number < self.len()
+            && key.strip_prefix(self.common.as_slice()) == Some(self.rest(number))
+            && self.sequences[number] == sequence
+    }
+
+    fn rest(&self, number: usize) -> &[u8] {
+        let start = if number == 0 { 0 } else { self.rest_ends[number - 1] };
+        &self.rests[start..self.rest_ends[number]]
+    }
+
+    fn compare(&self, number: usize, rest: &[u8], sequence: Sequence) -> Ordering {
+        self.rest(number).cmp(rest).then_with(|| sequence.cmp(&self.sequences[number]))
+    }
+
+    /// The first block whose last entry is at or after (`key`, `sequence`) in THE order; the number of blocks
+    /// if there is none.
+    pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> usize {
+        let Some(rest) = key.strip_prefix(self.common.as_slice()) else {
+            return if key < self.common.as_slice() { 0 } else { self.len() };
+        };
+        let wanted = head(rest, 0);
+        let low = partition(&self.heads, |&head| head < wanted);
+        if self.heads.get(low).is_none_or(|&head| head > wanted) {
+            return low;
+        }
+        // Equal heads decide nothing: compare in full among those.
+        let mut high = low + partition(&self.heads[low..], |&head| head == wanted);
+        let mut low = low;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.compare(middle, rest, sequence) == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// How many of the first elements satisfy `before`, which holds for a prefix of them. Without branches that
+/// depend on the data.
+#[inline]
+fn partition(heads: &[u64], before: impl Fn(&u64) -> bool) -> usize {
+    let (mut low, mut length) = (0, heads.len());
+    while length > 1 {
+        let half = length / 2;
+        low = select_unpredictable(before(&heads[low + half - 1]), low + half, low);
+        length -= half;
+    }
+    low + usize::from(length == 1 && before(&heads[low]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_finds_its_block() {
+        let mut keys: Vec<Vec<u8>> =
+            (0..300u32).map(|i| format!("key-with-prefix-{:05}", i * 3).into_bytes()).collect();
+        keys.extend((0..20u32).map(|i| format!("key-with-prefix-99999999999{i:03}").into_bytes()));
+        let mut builder = IndexBuilder::default();
+        keys.iter().for_each(|key| builder.add(key, 7, 100));
+        let mut content = Vec::new();
+        builder.write(&mut content);
+        let index = Index::decode(&content, 100 * keys.len() as u64).expect("own encoding");
+        assert!(Index::decode(&content, 100 * keys.len() as u64 - 1).is_err());
+        for probe in keys.iter().flat_map(|k| [k.clone(), [k.as_slice(), b"\0"].concat(), k[..k.len() - 1].to_vec()]) {
+            for sequence in [0, 6, 7, 8] {
+                let expected = keys.partition_point(|k| k < &probe || (*k == probe && sequence < 7));
+                assert_eq!(index.find(&probe, sequence), expected);
+            }
+        }
+        assert_eq!(index.find(b"", 0), 0);
+        assert_eq!(index.find(b"zzz", 0), keys.len());
+        assert_eq!(index.find(b"a", 0), 0);
+    }
+}

@@ -1,0 +1,191 @@
+//! An open table: its metadata in memory, and point reads.
+
+use super::BlockCache;
+use super::block::{Block, Layout};
+use super::cursor::TableCursor;
+use super::filter::Filter;
+use super::format::{Footer, read_plain};
+use super::index::Index;
+use super::source::{MappedFile, Verified};
+use super::summary::TableSummary;
+use super::version::Version;
+use crate::base::coding::DecodeError;
+use crate::base::key::Sequence;
+use crate::base::slice::{Pin, Slice};
+use crate::cache::Slots;
+use crate::env::ReadFile;
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An immutable sorted table, open for reading from any thread.
+#[derive(Debug)]
+pub struct Table {
+    pub(super) file: Arc<MappedFile>,
+    pub(super) path: PathBuf,
+    pub(super) file_number: u64,
+    pub(super) footer: Footer,
+    pub(super) index: Index,
+    pub(super) filter: Option<Filter>,
+    pub(super) summary: TableSummary,
+    pub(super) cache: Arc<BlockCache>,
+    pub(super) slots: Arc<Slots<Block>>,
+    /// Blocks are read from the file's mapping.
+    pub(super) mapped: bool,
+    pub(super) verified: Verified,
+}
+
+/// How the search for a key's versions in one block ended.
+enum Visited {
+    /// The visitor wants no more.
+    Stopped,
+    /// There are no more versions.
+    Complete,
+    /// The block ended with a version of the key: the next block may begin with another.
+    GoOn,
+}
+
+impl Table {
+    /// Opens a table and checks everything but its data blocks. With `use_mapping`, and if the environment maps
+    /// the file, blocks that are not compressed are read in place; all others go through `cache`.
+    pub fn open(
+        file: Arc<dyn ReadFile>,
+        path: PathBuf,
+        file_number: u64,
+        cache: Arc<BlockCache>,
+        use_mapping: bool,
+    ) -> Result<Arc<Table>> {
+        let footer = Footer::read(&*file, &path, file_number)?;
+        let content = read_plain(&*file, &path, file_number, footer.properties)?;
+        let mut summary = TableSummary::decode(&content, &path, footer.properties.offset)?;
+        summary.file_number = file_number;
+        summary.file_bytes = file.len();
+        let content = read_plain(&*file, &path, file_number, footer.index)?;
+        let index =
+            Index::decode(&content, footer.index.offset).map_err(|error| error.at(&path, footer.index.offset))?;
+        drop(content);
+        let filter = match footer.filter.bytes {
+            0 => None,
+            _ => Some(Filter::read(&*file, &path, file_number, footer.filter)?),
+        };
+        let mapped = use_mapping && file.mapping().is_some();
+        let slots = cache.slots(index.len());
+        let verified = Verified::new(if mapped { index.len() } else { 0 });
+        let file = Arc::new(MappedFile(file));
+        Ok(Arc::new(Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified }))
+    }
+
+    /// The facts about the table.
+    pub fn summary(&self) -> &TableSummary {
+        &self.summary
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of memory that the filter and the index take: about their bytes in the file.
+    pub fn memory_bytes(&self) -> usize {
+        (self.footer.filter.bytes as usize).saturating_add(self.footer.index.bytes as usize)
+    }
+
+    /// Starts loading what [`Table::may_contain`] will look at for this hash. Do it for all tables before
+    /// asking the first.
+    #[inline]
+    pub fn prefetch_filter(&self, hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.prefetch(hash);
+        }
+    }
+
+    /// Whether the table may hold a key with this hash ([`crate::base::key::hash`]): true for all of its own
+    /// keys.
+    #[inline]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
+    /// Hands the versions of `key` with a sequence of at most `max_sequence` to `visit`, newest first, until it
+    /// returns false: then the result is false as well. Asks the filter itself; `hash` is
+    /// [`crate::base::key::hash`] of the key.
+    pub fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        max_sequence: Sequence,
+        visit: &mut dyn FnMut(Version) -> bool,
+    ) -> Result<bool> {
+        if !self.may_contain(hash) {
+            return Ok(true);
+        }
+        let mut number = self.index.find(key, max_sequence);
+        while number < self.index.len() {
+            let visited = if let Some(place) = self.in_place(number)? {
+                let pin = |start: usize, length| Slice::pinned(&self.file, place.start + start, length);
+                self.visit(place.bytes, &place.layout, key, max_sequence, pin, visit)
+            } else {
+                let owned = self.owned(number, true, None)?;
+                let Some(block) = owned.block() else { return Err(self.inconsistent(number)) };
+                let pin = |start, length| Slice::pinned(block, start, length);
+                self.visit(block.bytes(), &block.layout, key, max_sequence, pin, visit)
+            };
+            match visited {
+                Some(Visited::Stopped) => return Ok(false),
+                Some(Visited::Complete) => return Ok(true),
+                Some(Visited::GoOn) => number += 1,
+                None => return Err(self.inconsistent(number)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits the versions in one block. `None` if a value lies outside the block.
+    #[inline]
+    fn visit(
+        &self,
+        bytes: &[u8],
+        layout: &Layout,
+        key: &[u8],
+        max_sequence: Sequence,
+        pin: impl Fn(usize, usize) -> Slice,
+        visit: &mut dyn FnMut(Version) -> bool,
+    ) -> Option<Visited> {
+        let Some(rest) = key.strip_prefix(layout.prefix(bytes)) else {
+            return Some(Visited::Complete);
+        };
+        let first = layout.lower_bound(bytes, key, max_sequence);
+        for index in first..layout.count {
+            if layout.key_rest(bytes, index) != rest {
+                return Some(Visited::Complete);
+            }
+            let (start, end) = layout.value_range(bytes, index);
+            // What is pinned has these bytes at these places: `pin` cannot be asked for what is not there.
+            bytes.get(start..end)?;
+            let version = Version {
+                sequence: layout.sequence_of(bytes, index),
+                kind: layout.kind_of(bytes, index),
+                expiry_ms: layout.expiry_of(bytes, index),
+                value: pin(start, end - start),
+            };
+            if !visit(version) {
+                return Some(Visited::Stopped);
+            }
+        }
+        Some(Visited::GoOn)
+    }
+
+    /// A cursor over all entries. Without `fill_cache` the blocks it loads are not kept in the cache: the way
+    /// for compaction and other bulk reads.
+    pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
+        TableCursor::new(Arc::clone(self), fill_cache)
+    }
+
+    /// The error that block `number` and the index contradict each other.
+    #[cold]
+    pub(super) fn inconsistent(&self, number: usize) -> Error {
+        let offset = self.index.handle(number).unwrap_or_default().offset;
+        let error = DecodeError { offset: 0, expected: "entries as the index describes them" };
+        self.damaged(offset, error)
+    }
+}

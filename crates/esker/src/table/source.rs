@@ -1,0 +1,247 @@
+//! Where a table's blocks come from: the mapping, the cache, or the file.
+
+use super::block::{Block, Layout};
+use super::compress::{STORED, decompress};
+use super::format::{Handle, TRAILER_BYTES, split, unseal};
+use super::prefetch::prefetch_lines;
+use super::reader::Table;
+use crate::base::coding::DecodeError;
+use crate::base::slice::Pin;
+use crate::cache::Hit;
+use crate::env::ReadFile;
+use crate::error::{Error, Result};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A mapped file, to pin values in. Without a mapping it pins nothing.
+#[derive(Clone)]
+pub(super) struct MappedFile(pub(super) Arc<dyn ReadFile>);
+
+impl Pin for MappedFile {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.0.mapping().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for MappedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What was found out about blocks in the mapping since the table was opened.
+#[derive(Debug)]
+pub(super) struct Verified {
+    /// They can be read in place: stored as they are, and checked.
+    good: Bits,
+    /// They cannot: they are compressed.
+    packed: Bits,
+}
+
+impl Verified {
+    pub(super) fn new(blocks: usize) -> Verified {
+        Verified { good: Bits::new(blocks), packed: Bits::new(blocks) }
+    }
+}
+
+/// A set of block numbers that only grows.
+#[derive(Debug)]
+struct Bits(Box<[AtomicU64]>);
+
+impl Bits {
+    fn new(blocks: usize) -> Bits {
+        Bits((0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    #[inline]
+    fn contains(&self, block: usize) -> bool {
+        self.0.get(block / 64).is_some_and(|word| (word.load(Ordering::Relaxed) >> (block % 64)) & 1 != 0)
+    }
+
+    fn insert(&self, block: usize) {
+        if let Some(word) = self.0.get(block / 64) {
+            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A block in place in the mapping.
+pub(super) struct InPlace<'a> {
+    /// Where in the file the block begins.
+    pub(super) start: usize,
+    pub(super) bytes: &'a [u8],
+    pub(super) layout: Layout,
+}
+
+/// A block that is not in place.
+pub(super) enum Owned {
+    /// Found in the cache.
+    Hit(Hit<Block>),
+    /// Just loaded.
+    Loaded(Arc<Block>),
+}
+
+impl Owned {
+    /// The block; always there.
+    #[inline]
+    pub(super) fn block(&self) -> Option<&Arc<Block>> {
+        match self {
+            Owned::Hit(hit) => hit.as_ref(),
+            Owned::Loaded(block) => Some(block),
+        }
+    }
+
+    /// The block with a reference of its own.
+    pub(super) fn into_block(self) -> Option<Arc<Block>> {
+        match self {
+            Owned::Hit(hit) => arc_swap::Guard::into_inner(hit),
+            Owned::Loaded(block) => Some(block),
+        }
+    }
+}
+
+/// Bytes of the file read ahead of a cursor that goes forward and keeps nothing in the cache.
+#[derive(Debug, Default)]
+pub(super) struct ReadAhead {
+    buffer: Vec<u8>,
+    offset: u64,
+    /// How much the next read fetches; doubles with each.
+    window: usize,
+}
+
+const FIRST_WINDOW: usize = 16 << 10;
+const LAST_WINDOW: usize = 256 << 10;
+
+impl ReadAhead {
+    /// The bytes of `handle`, which lies before `end`, from the buffer or a read that goes on behind them.
+    fn fetch(&mut self, table: &Table, handle: Handle, length: usize, end: u64) -> Result<&[u8]> {
+        let buffered = self.offset + self.buffer.len() as u64;
+        if handle.offset < self.offset || handle.offset + handle.bytes > buffered {
+            // A read that does not follow the last one is not part of a scan, as far as is known.
+            let follows = handle.offset >= self.offset && handle.offset <= buffered && !self.buffer.is_empty();
+            self.window = if follows { (self.window * 2).clamp(FIRST_WINDOW, LAST_WINDOW) } else { 0 };
+            let left = usize::try_from(end.saturating_sub(handle.offset)).unwrap_or(usize::MAX);
+            self.buffer.resize(length.max(self.window.min(left)), 0);
+            self.offset = handle.offset;
+            if let Err(error) = table.file.0.read_at(handle.offset, &mut self.buffer) {
+                self.buffer.clear();
+                return Err(error);
+            }
+        }
+        let start = (handle.offset - self.offset) as usize;
+        Ok(self.buffer.get(start..start + length).unwrap_or_default())
+    }
+}
+
+/// A search goes through this much of a block's beginning, usually: header, prefix and the rests of short keys.
+const KEY_LINES: usize = 8;
+
+impl Table {
+    /// The mapping, if blocks are to be read from it.
+    #[inline]
+    fn mapping(&self) -> Option<&[u8]> {
+        if self.mapped { self.file.0.mapping() } else { None }
+    }
+
+    /// The handle of a block, and its length in memory.
+    #[inline]
+    fn located(&self, number: usize) -> Result<(Handle, usize)> {
+        self.index
+            .handle(number)
+            .and_then(|handle| Some((handle, usize::try_from(handle.bytes).ok()?)))
+            .ok_or_else(|| Error::corruption(&self.path, 0, "a block does not exist"))
+    }
+
+    /// Block `number` in the mapping, if there is one and the block is not compressed.
+    #[inline]
+    pub(super) fn in_place(&self, number: usize) -> Result<Option<InPlace<'_>>> {
+        let Some(mapping) = self.mapping() else { return Ok(None) };
+        if self.verified.packed.contains(number) {
+            return Ok(None);
+        }
+        let (handle, length) = self.located(number)?;
+        let start = handle.offset as usize;
+        let Some(stored) = mapping.get(start..).and_then(|rest| rest.get(..length)) else {
+            return Err(Error::corruption(&self.path, handle.offset, "the mapping is shorter than the file was"));
+        };
+        // The trailer of a block that was found good is not looked at again: it would be one more miss.
+        let content = stored.get(..length.saturating_sub(TRAILER_BYTES)).unwrap_or_default();
+        if !self.verified.good.contains(number) {
+            return self.verify_in_place(number, handle.offset, stored);
+        }
+        prefetch_lines(content, KEY_LINES);
+        let layout = Layout::parse(content).map_err(|error| self.damaged(handle.offset, error))?;
+        Ok(Some(InPlace { start, bytes: content, layout }))
+    }
+
+    #[cold]
+    fn verify_in_place<'a>(&self, number: usize, offset: u64, stored: &'a [u8]) -> Result<Option<InPlace<'a>>> {
+        // Any other kind, damaged or not, is for `load` to look at.
+        let Some((_, STORED, _)) = split(stored) else {
+            self.verified.packed.insert(number);
+            return Ok(None);
+        };
+        let (content, _) = unseal(stored, &self.path, self.file_number, offset)?;
+        let damaged = |error| self.damaged(offset, error);
+        let layout = Layout::parse(content).map_err(damaged)?;
+        layout.validate(content).map_err(damaged)?;
+        self.verified.good.insert(number);
+        Ok(Some(InPlace { start: offset as usize, bytes: content, layout }))
+    }
+
+    /// Block `number` from the cache, or from the file; then it is kept in the cache if `fill_cache`.
+    #[inline]
+    pub(super) fn owned(&self, number: usize, fill_cache: bool, ahead: Option<&mut ReadAhead>) -> Result<Owned> {
+        if let Some(hit) = self.slots.lookup(number) {
+            if let Some(block) = hit.as_ref() {
+                prefetch_lines(block.bytes(), KEY_LINES);
+            }
+            return Ok(Owned::Hit(hit));
+        }
+        self.load(number, fill_cache, ahead).map(Owned::Loaded)
+    }
+
+    #[cold]
+    fn load(&self, number: usize, fill_cache: bool, ahead: Option<&mut ReadAhead>) -> Result<Arc<Block>> {
+        let (handle, length) = self.located(number)?;
+        let block = if let Some(mapping) = self.mapping() {
+            let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length));
+            self.unpack(handle.offset, stored.unwrap_or_default())?
+        } else if let Some(ahead) = ahead {
+            self.unpack(handle.offset, ahead.fetch(self, handle, length, self.index.data_end())?)?
+        } else {
+            let mut stored = vec![0u8; length];
+            self.file.0.read_at(handle.offset, &mut stored)?;
+            let (content, compression) = unseal(&stored, &self.path, self.file_number, handle.offset)?;
+            if compression == STORED {
+                let length = content.len();
+                stored.truncate(length);
+                Block::new(stored).map_err(|error| self.damaged(handle.offset, error))?
+            } else {
+                self.unpack(handle.offset, &stored)?
+            }
+        };
+        let block = Arc::new(block);
+        Ok(if fill_cache { self.cache.insert(&self.slots, number, block) } else { block })
+    }
+
+    /// The block that `stored` at `offset` holds.
+    pub(super) fn unpack(&self, offset: u64, stored: &[u8]) -> Result<Block> {
+        let (content, compression) = unseal(stored, &self.path, self.file_number, offset)?;
+        let bytes = match compression {
+            STORED => content.to_vec(),
+            _ => decompress(content).map_err(|error| self.damaged(offset, error))?,
+        };
+        Block::new(bytes).map_err(|error| self.damaged(offset, error))
+    }
+
+    /// The error that the content of the block at `offset` is malformed. Where in it is only a place in the
+    /// file if it is not compressed, so the block's own offset is named.
+    #[cold]
+    pub(super) fn damaged(&self, offset: u64, error: DecodeError) -> Error {
+        let DecodeError { offset: within, expected } = error;
+        Error::corruption(&self.path, offset, format!("expected {expected} at byte {within} of the block"))
+    }
+}

@@ -1,0 +1,185 @@
+//! What a table says about itself: the facts and the properties block that holds them.
+//!
+//! ```text
+//! properties := section*                            ids ascending
+//! section    := id:varint bytes:varint payload
+//! 1 counts         entries:varint deletes:varint merges:varint
+//! 2 smallest key   the bytes; empty also for an empty table
+//! 3 largest key    the bytes
+//! 4 sequences      smallest:varint largest:varint
+//! 5 expiries       entries that expire:varint smallest:varint largest:varint
+//! 6 raw sizes      key bytes:varint value bytes:varint
+//! ```
+//! A reader that does not know a section must refuse the table if its id is below 128, and may skip it
+//! otherwise.
+
+use super::format::FORMAT_VERSION;
+use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+use crate::base::key::{Kind, NEVER, Sequence};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// The facts about a table that its readers and the levels above need without opening a block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TableSummary {
+    /// The file's number.
+    pub file_number: u64,
+    /// The file's length.
+    pub file_bytes: u64,
+    /// Entries of every kind.
+    pub entries: u64,
+    /// Entries that are deletes.
+    pub deletes: u64,
+    /// Entries that are merge operands.
+    pub merges: u64,
+    /// The first user key; empty if there are no entries.
+    pub smallest_key: Vec<u8>,
+    /// The last user key; empty if there are no entries.
+    pub largest_key: Vec<u8>,
+    /// The oldest sequence number; 0 if there are no entries.
+    pub smallest_sequence: Sequence,
+    /// The newest sequence number; 0 if there are no entries.
+    pub largest_sequence: Sequence,
+    /// Entries that expire at some time.
+    pub expiring_entries: u64,
+    /// The first time at which one of them expires; 0 if none does.
+    pub smallest_expiry_ms: u64,
+    /// The last time at which one of them expires; 0 if none does.
+    pub largest_expiry_ms: u64,
+    /// All keys together, each version counted.
+    pub raw_key_bytes: u64,
+    /// All values together.
+    pub raw_value_bytes: u64,
+}
+
+const COUNTS: u64 = 1;
+const SMALLEST_KEY: u64 = 2;
+const LARGEST_KEY: u64 = 3;
+const SEQUENCES: u64 = 4;
+const EXPIRIES: u64 = 5;
+const RAW_SIZES: u64 = 6;
+/// Sections from this id on may be skipped by a reader that does not know them.
+const FIRST_OPTIONAL: u64 = 128;
+
+impl TableSummary {
+    /// Adds the columns of one block.
+    pub(super) fn add_columns(&mut self, sequences: &[Sequence], kinds: &[u8], expiries: &[u64]) {
+        let smallest = sequences.iter().copied().min().unwrap_or(0);
+        let largest = sequences.iter().copied().max().unwrap_or(0);
+        self.smallest_sequence = if self.entries == 0 { smallest } else { self.smallest_sequence.min(smallest) };
+        self.largest_sequence = self.largest_sequence.max(largest);
+        self.entries += kinds.len() as u64;
+        let number = |kind: Kind| kinds.iter().filter(|&&k| k == kind as u8).count() as u64;
+        self.deletes += number(Kind::Delete);
+        self.merges += number(Kind::Merge);
+        if expiries.iter().all(|&expiry| expiry == NEVER) {
+            return;
+        }
+        for &expiry in expiries.iter().filter(|&&expiry| expiry != NEVER) {
+            let first = self.expiring_entries == 0;
+            self.smallest_expiry_ms = if first { expiry } else { self.smallest_expiry_ms.min(expiry) };
+            self.largest_expiry_ms = self.largest_expiry_ms.max(expiry);
+            self.expiring_entries += 1;
+        }
+    }
+
+    /// The content of the properties block.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_numbers(&mut out, COUNTS, &[self.entries, self.deletes, self.merges]);
+        put_section(&mut out, SMALLEST_KEY, &self.smallest_key);
+        put_section(&mut out, LARGEST_KEY, &self.largest_key);
+        put_numbers(&mut out, SEQUENCES, &[self.smallest_sequence, self.largest_sequence]);
+        let expiries = [self.expiring_entries, self.smallest_expiry_ms, self.largest_expiry_ms];
+        put_numbers(&mut out, EXPIRIES, &expiries);
+        put_numbers(&mut out, RAW_SIZES, &[self.raw_key_bytes, self.raw_value_bytes]);
+        out
+    }
+
+    /// The summary in a properties block that begins at `base` of the file.
+    pub(super) fn decode(content: &[u8], path: &Path, base: u64) -> Result<TableSummary> {
+        let mut summary = TableSummary::default();
+        let mut cursor = Cursor::new(content);
+        let mut last = 0;
+        let mut known = 0;
+        while !cursor.is_empty() {
+            let start = base + cursor.offset() as u64;
+            let (id, payload) = section(&mut cursor).map_err(|error| error.at(path, base))?;
+            if id <= last {
+                return Err(Error::corruption(path, start, "property sections are out of order"));
+            }
+            last = id;
+            if (COUNTS..=RAW_SIZES).contains(&id) {
+                known += 1;
+                summary.take_section(id, payload).map_err(|error| error.at(path, start))?;
+            } else if id < FIRST_OPTIONAL {
+                // Only a later version writes such a section, and it changes what the entries mean.
+                let version = FORMAT_VERSION + 1;
+                return Err(Error::Unsupported { path: path.to_path_buf(), version, supported: FORMAT_VERSION });
+            }
+        }
+        if known != RAW_SIZES {
+            return Err(Error::corruption(path, base, "a property section is missing"));
+        }
+        Ok(summary)
+    }
+
+    fn take_section(&mut self, id: u64, payload: &[u8]) -> std::result::Result<(), DecodeError> {
+        let mut cursor = Cursor::new(payload);
+        let targets: Vec<&mut u64> = match id {
+            COUNTS => vec![&mut self.entries, &mut self.deletes, &mut self.merges],
+            SMALLEST_KEY => {
+                self.smallest_key = payload.to_vec();
+                return Ok(());
+            }
+            LARGEST_KEY => {
+                self.largest_key = payload.to_vec();
+                return Ok(());
+            }
+            SEQUENCES => vec![&mut self.smallest_sequence, &mut self.largest_sequence],
+            EXPIRIES => vec![&mut self.expiring_entries, &mut self.smallest_expiry_ms, &mut self.largest_expiry_ms],
+            _ => vec![&mut self.raw_key_bytes, &mut self.raw_value_bytes],
+        };
+        for target in targets {
+            *target = cursor.varint("a property")?;
+        }
+        if cursor.is_empty() { Ok(()) } else { Err(cursor.expected("the end of a property section")) }
+    }
+}
+
+fn section<'a>(cursor: &mut Cursor<'a>) -> std::result::Result<(u64, &'a [u8]), DecodeError> {
+    Ok((cursor.varint("a section id")?, cursor.bytes("a section")?))
+}
+
+fn put_section(out: &mut Vec<u8>, id: u64, payload: &[u8]) {
+    put_varint(out, id);
+    put_bytes(out, payload);
+}
+
+fn put_numbers(out: &mut Vec<u8>, id: u64, numbers: &[u64]) {
+    let mut payload = Vec::new();
+    numbers.iter().for_each(|&number| put_varint(&mut payload, number));
+    put_section(out, id, &payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_sections_are_skipped_and_others_refused() {
+        let summary = TableSummary { entries: 3, smallest_key: b"a".to_vec(), ..TableSummary::default() };
+        let path = Path::new("t");
+        let mut content = summary.encode();
+        assert_eq!(TableSummary::decode(&content, path, 0).expect("own encoding"), summary);
+        put_section(&mut content, 200, b"later");
+        assert_eq!(TableSummary::decode(&content, path, 0).expect("optional section"), summary);
+        let mut content = summary.encode();
+        put_section(&mut content, 7, b"later");
+        assert!(matches!(TableSummary::decode(&content, path, 0), Err(Error::Unsupported { .. })));
+        let content = summary.encode();
+        for length in 0..content.len() {
+            assert!(matches!(TableSummary::decode(&content[..length], path, 0), Err(Error::Corruption { .. })));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One cursor type over everything that holds entries: dispatch by `match`, so that merging them allocates and calls through no
+//! pointer per entry.
+
+use super::tree::Run;
+use crate::base::key::{Entry, Sequence};
+use crate::error::Result;
+use crate::iter::Cursor;
+use crate::memtable::RunCursor;
+use crate::table::TableCursor;
+use std::sync::Arc;
+
+/// A cursor over a run of tables.
+pub struct TablesCursor {
+    run: Arc<Run>,
+    fill_cache: bool,
+    /// The table that `current` is in.
+    at: usize,
+    current: Option<TableCursor>,
+}
+
+impl TablesCursor {
+    fn open(&mut self, at: usize) -> Option<&mut TableCursor> {
+        if self.current.is_none() || self.at != at {
+            self.current = self.run.tables.get(at).map(|table| table.cursor(self.fill_cache));
+            self.at = at;
+        }
+        self.current.as_mut()
+    }
+
+    /// Goes on to the tables behind while the cursor is at none of their entries.
+    fn settle_forward(&mut self) -> Result<()> {
+        while self.current.as_ref().is_some_and(|cursor| !cursor.valid()) {
+            let next = self.at + 1;
+            match self.open(next) {
+                Some(cursor) => cursor.seek_to_first()?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_backward(&mut self) -> Result<()> {
+        while self.current.as_ref().is_some_and(|cursor| !cursor.valid()) {
+            let Some(before) = self.at.checked_sub(1) else {
+                self.current = None;
+                break;
+            };
+            if let Some(cursor) = self.open(before) {
+                cursor.seek_to_last()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for TablesCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        if let Some(cursor) = self.open(0) {
+            cursor.seek_to_first()?;
+        }
+        self.settle_forward()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        let Some(last) = self.run.tables.len().checked_sub(1) else { return Ok(()) };
+        if let Some(cursor) = self.open(last) {
+            cursor.seek_to_last()?;
+        }
+        self.settle_backward()
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        let at = self.run.tables.partition_point(|table| table.summary().largest_key.as_slice() < key);
+        match self.open(at) {
+            Some(cursor) => cursor.seek(key, sequence)?,
+            None => return Ok(()),
+        }
+        self.settle_forward()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.current {
+            cursor.next()?;
+            if !cursor.valid() {
+                self.settle_forward()?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        if let Some(cursor) = &mut self.current {
+            cursor.prev()?;
+            if !cursor.valid() {
+                self.settle_backward()?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.current.as_ref().is_some_and(TableCursor::valid)
+    }
+
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        self.current.as_ref().expect("only asked for at a valid cursor").entry()
+    }
+}
+
+/// See the module's comment.
+#[allow(clippy::large_enum_variant)]
+pub enum AnyCursor {
+    Memory(RunCursor),
+    Table(TableCursor),
+    Tables(TablesCursor),
+}
+
+impl AnyCursor {
+    /// A cursor over `run`.
+    pub fn over(run: &Arc<Run>, fill_cache: bool) -> AnyCursor {
+        match run.tables.as_slice() {
+            [table] => AnyCursor::Table(table.cursor(fill_cache)),
+            _ => AnyCursor::Tables(TablesCursor { run: Arc::clone(run), fill_cache, at: 0, current: None }),
+        }
+    }
+}
+
+macro_rules! dispatch {
+    ($self:ident, $cursor:ident => $call:expr) => {
+        match $self {
+            AnyCursor::Memory($cursor) => $call,
+            AnyCursor::Table($cursor) => $call,
+            AnyCursor::Tables($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for AnyCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        dispatch!(self, cursor => cursor.seek_to_first())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        dispatch!(self, cursor => cursor.seek_to_last())
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        dispatch!(self, cursor => cursor.seek(key, sequence))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        dispatch!(self, cursor => cursor.next())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        dispatch!(self, cursor => cursor.prev())
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        dispatch!(self, cursor => cursor.valid())
+    }
+
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        dispatch!(self, cursor => cursor.entry())
+    }
+}

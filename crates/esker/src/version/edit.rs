@@ -1,0 +1,219 @@
+//! The state that a manifest describes, and the edits that change it.
+//!
+//! ```text
+//! edit  := field*
+//! field := tag varint, values
+//!   1 next file      number                     numbers below it were given out
+//!   2 last sequence  sequence                   at least this far writes were given numbers
+//!   3 log floor      segment number             older log segments are not needed
+//!   4 keyspace       id, name bytes, comparator bytes, operator bytes ("" for none), ttl (0: off)
+//!   5 flushed        keyspace id, sequence      all of its writes up to there are in tables
+//!   6 add table      keyspace id, run id, file number, file bytes
+//!   7 remove table   keyspace id, file number
+//!   8 closed         log segment number, offset: the database was closed with its log ending there
+//! ```
+//! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer versions raise the manifest's version.
+
+use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+use crate::base::key::Sequence;
+use std::collections::BTreeMap;
+
+/// The only comparator so far: unsigned bytes.
+pub const BYTEWISE: &str = "bytewise";
+
+/// A change to a [`ManifestState`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    NextFile(u64),
+    LastSequence(Sequence),
+    LogFloor(u64),
+    Keyspace { id: u64, name: String, comparator: String, operator: Option<String>, ttl: u64 },
+    Flushed { keyspace: u64, sequence: Sequence },
+    AddTable { keyspace: u64, run: u64, number: u64, bytes: u64 },
+    RemoveTable { keyspace: u64, number: u64 },
+    Closed { segment: u64, offset: u64 },
+}
+
+/// A table of a keyspace, as the manifest knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableRecord {
+    pub run: u64,
+    pub bytes: u64,
+}
+
+/// A keyspace, as the manifest knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct KeyspaceRecord {
+    pub name: String,
+    pub comparator: String,
+    pub operator: Option<String>,
+    pub ttl: u64,
+    pub flushed: Sequence,
+    pub tables: BTreeMap<u64, TableRecord>,
+}
+
+/// Everything a manifest says.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ManifestState {
+    pub next_file: u64,
+    pub last_sequence: Sequence,
+    pub log_floor: u64,
+    pub keyspaces: BTreeMap<u64, KeyspaceRecord>,
+    pub closed: Option<(u64, u64)>,
+}
+
+/// Appends the bytes of `changes`.
+pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
+    for change in changes {
+        let mut put = |values: &[u64]| values.iter().for_each(|&value| put_varint(out, value));
+        match change {
+            Change::NextFile(number) => put(&[1, *number]),
+            Change::LastSequence(sequence) => put(&[2, *sequence]),
+            Change::LogFloor(number) => put(&[3, *number]),
+            Change::Keyspace { id, name, comparator, operator, ttl } => {
+                put(&[4, *id]);
+                put_bytes(out, name.as_bytes());
+                put_bytes(out, comparator.as_bytes());
+                put_bytes(out, operator.as_deref().unwrap_or_default().as_bytes());
+                put_varint(out, *ttl);
+            }
+            Change::Flushed { keyspace, sequence } => put(&[5, *keyspace, *sequence]),
+            Change::AddTable { keyspace, run, number, bytes } => put(&[6, *keyspace, *run, *number, *bytes]),
+            Change::RemoveTable { keyspace, number } => put(&[7, *keyspace, *number]),
+            Change::Closed { segment, offset } => put(&[8, *segment, *offset]),
+        }
+    }
+}
+
+/// The changes in an edit.
+pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
+    let mut cursor = Cursor::new(payload);
+    let mut changes = Vec::new();
+    while !cursor.is_empty() {
+        let tag = cursor.varint("a field of a manifest edit")?;
+        let mut next = || cursor.varint("a number in a manifest edit");
+        changes.push(match tag {
+            1 => Change::NextFile(next()?),
+            2 => Change::LastSequence(next()?),
+            3 => Change::LogFloor(next()?),
+            4 => {
+                let id = next()?;
+                let name = text(&mut cursor)?;
+                let comparator = text(&mut cursor)?;
+                let operator = Some(text(&mut cursor)?).filter(|name| !name.is_empty());
+                Change::Keyspace { id, name, comparator, operator, ttl: cursor.varint("a ttl")? }
+            }
+            5 => Change::Flushed { keyspace: next()?, sequence: next()? },
+            6 => Change::AddTable { keyspace: next()?, run: next()?, number: next()?, bytes: next()? },
+            7 => Change::RemoveTable { keyspace: next()?, number: next()? },
+            8 => Change::Closed { segment: next()?, offset: next()? },
+            _ => return Err(cursor.expected("a known field of a manifest edit")),
+        });
+    }
+    Ok(changes)
+}
+
+fn text(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
+    let bytes = cursor.bytes("a name")?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| cursor.expected("a name in UTF-8"))
+}
+
+impl ManifestState {
+    /// Applies `change`, or says what is impossible about it.
+    pub fn apply(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::NextFile(number) => self.next_file = self.next_file.max(*number),
+            Change::LastSequence(sequence) => self.last_sequence = self.last_sequence.max(*sequence),
+            Change::LogFloor(number) => self.log_floor = self.log_floor.max(*number),
+            Change::Keyspace { id, name, comparator, operator, ttl } => {
+                let record = KeyspaceRecord {
+                    name: name.clone(),
+                    comparator: comparator.clone(),
+                    operator: operator.clone(),
+                    ttl: *ttl,
+                    ..KeyspaceRecord::default()
+                };
+                if self.keyspaces.insert(*id, record).is_some() {
+                    return Err(format!("keyspace {id} is created twice"));
+                }
+            }
+            Change::Flushed { keyspace, sequence } => {
+                let record = self.keyspace(*keyspace)?;
+                record.flushed = record.flushed.max(*sequence);
+            }
+            Change::AddTable { keyspace, run, number, bytes } => {
+                let record = TableRecord { run: *run, bytes: *bytes };
+                if self.keyspace(*keyspace)?.tables.insert(*number, record).is_some() {
+                    return Err(format!("table {number} is added twice"));
+                }
+            }
+            Change::RemoveTable { keyspace, number } => {
+                if self.keyspace(*keyspace)?.tables.remove(number).is_none() {
+                    return Err(format!("table {number} is removed but not there"));
+                }
+            }
+            Change::Closed { segment, offset } => self.closed = Some((*segment, *offset)),
+        }
+        Ok(())
+    }
+
+    fn keyspace(&mut self, id: u64) -> Result<&mut KeyspaceRecord, String> {
+        self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
+    }
+
+    /// The changes that make this state from nothing. That the database was closed is not among them: it is open now.
+    pub fn snapshot(&self) -> Vec<Change> {
+        let mut changes = vec![
+            Change::NextFile(self.next_file),
+            Change::LastSequence(self.last_sequence),
+            Change::LogFloor(self.log_floor),
+        ];
+        for (&id, record) in &self.keyspaces {
+            changes.push(Change::Keyspace {
+                id,
+                name: record.name.clone(),
+                comparator: record.comparator.clone(),
+                operator: record.operator.clone(),
+                ttl: record.ttl,
+            });
+            changes.push(Change::Flushed { keyspace: id, sequence: record.flushed });
+            changes.extend(record.tables.iter().map(|(&number, table)| Change::AddTable {
+                keyspace: id,
+                run: table.run,
+                number,
+                bytes: table.bytes,
+            }));
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_rebuilds_the_state_through_its_bytes() {
+        let mut state = ManifestState { next_file: 9, last_sequence: 1 << 40, log_floor: 3, ..Default::default() };
+        let operator = Some("uint64add".to_owned());
+        let changes = [
+            Change::Keyspace { id: 1, name: "hits".into(), comparator: BYTEWISE.into(), operator, ttl: 0 },
+            Change::AddTable { keyspace: 1, run: 4, number: 5, bytes: 600 },
+            Change::AddTable { keyspace: 1, run: 4, number: 6, bytes: 700 },
+            Change::RemoveTable { keyspace: 1, number: 5 },
+            Change::Flushed { keyspace: 1, sequence: 77 },
+        ];
+        changes.iter().for_each(|change| state.apply(change).expect("possible"));
+        let mut bytes = Vec::new();
+        encode(&state.snapshot(), &mut bytes);
+        let mut again = ManifestState::default();
+        decode(&bytes).expect("intact").iter().for_each(|change| again.apply(change).expect("possible"));
+        assert_eq!(again, state);
+        assert!(again.apply(&changes[0]).is_err());
+        assert!(again.apply(&Change::RemoveTable { keyspace: 1, number: 5 }).is_err());
+        assert!(again.apply(&Change::Flushed { keyspace: 2, sequence: 1 }).is_err());
+        for length in 0..bytes.len() {
+            let _ = decode(&bytes[..length]);
+        }
+    }
+}

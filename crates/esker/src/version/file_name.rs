@@ -1,0 +1,35 @@
+//! The names of the files in a database directory. Log segments are named by `wal/segment.rs`.
+
+/// The pointer to the manifest in force.
+pub const CURRENT: &str = "CURRENT";
+/// What becomes [`CURRENT`] by renaming.
+pub const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
+/// The file that carries the lock.
+pub const LOCK: &str = "LOCK";
+
+/// The name of table `number`.
+pub fn table(number: u64) -> String {
+    format!("{number:06}.table")
+}
+
+/// The name of manifest `number`.
+pub fn manifest(number: u64) -> String {
+    format!("MANIFEST-{number:06}")
+}
+
+fn number(digits: &str) -> Option<u64> {
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// The number of the table with this name.
+pub fn table_number(name: &str) -> Option<u64> {
+    number(name.strip_suffix(".table")?)
+}
+
+/// The number of the manifest with this name.
+pub fn manifest_number(name: &str) -> Option<u64> {
+    number(name.strip_prefix("MANIFEST-")?)
+}

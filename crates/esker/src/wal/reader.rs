@@ -1,0 +1,315 @@
+//! Replaying the log after a start.
+//!
+//! 1. Read the header of every segment file. An intact one names the segment; anything else is a file whose preparation was cut short, and free,
+//!    unless records of a missing segment are found in it: then its header was damaged.
+//! 2. Follow the links back from the newest segment that has one, down to the first segment the manifest still needs. Segments passed over were given up by an
+//!    earlier recovery.
+//! 3. Read forward. A segment must reach where its successor's link says it ended. If it does not, and nothing says that the missing bytes were ever on
+//!    the device, the log ends there: recovery yields a prefix, never a hole. If something says so, that is corruption.
+
+use super::format::{
+    HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordHeader, RecordType, decode_header, decode_record_header,
+    record_bytes, verify_record,
+};
+use super::segment::{FreeFile, Retired, Segment, SegmentMaker, is_segment_name};
+use super::writer::Inherited;
+use crate::base::key::Sequence;
+use crate::env::LogFile;
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes read at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+
+struct SegmentFile {
+    path: PathBuf,
+    file: Arc<dyn LogFile>,
+}
+
+/// A record as the replay hands it out.
+pub struct Record<'a> {
+    /// The first write in it.
+    pub sequence: Sequence,
+    /// The operations: `base/batch.rs`.
+    pub payload: &'a [u8],
+    /// Where the payload is, for errors.
+    pub path: &'a Path,
+    /// See `path`.
+    pub offset: u64,
+}
+
+/// Replays every batch record of the segments from number `floor` on, oldest first, and returns what the log goes on from. `visit` returns the last
+/// sequence number of the record's batch.
+pub fn replay(
+    maker: &SegmentMaker,
+    floor: u64,
+    visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
+) -> Result<Inherited> {
+    let mut inherited = Inherited::default();
+    let mut segments = open_segments(maker, floor, &mut inherited)?;
+    let chain = follow_links(&segments, floor, &maker.directory)?;
+    let mut last_sequence = 0;
+    let mut ended = false;
+    for (at, &number) in chain.iter().enumerate() {
+        let Some(found) = segments.remove(&number) else { continue };
+        if ended {
+            inherited.free.push(FreeFile { path: found.path, file: found.file });
+            continue;
+        }
+        let next = chain.get(at + 1).and_then(|&next| segments.get(&next).map(|found| (next, found)));
+        let next_link = next.map(|(next, found)| read_link(found, next)).transpose()?.flatten();
+        let mut reader = SegmentReader::new(number, &found);
+        let end = reader.read_all(next_link, &mut last_sequence, visit)?;
+        if let Some(link) = next_link
+            && end < link.previous_end
+        {
+            refuse_synced_hole(&segments, &chain[at + 1..], &found.path, end)?;
+            ended = true;
+        }
+        let synced = if reader.closed { end } else { 0 };
+        let segment = Segment::new(number, found.path, found.file, end, synced);
+        inherited.retired.push(Retired { segment, last_sequence });
+    }
+    // What is left is in no chain: given up by an earlier recovery, older than the floor, or prepared and never used.
+    inherited.free.extend(segments.into_values().map(|found| FreeFile { path: found.path, file: found.file }));
+    Ok(inherited)
+}
+
+fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) -> Result<BTreeMap<u64, SegmentFile>> {
+    let mut segments = BTreeMap::new();
+    let mut nameless = Vec::new();
+    for name in maker.env.list(&maker.directory)? {
+        if !is_segment_name(&name) {
+            continue;
+        }
+        let path = maker.directory.join(&name);
+        let file = maker.open(&path)?;
+        let mut header = [0u8; HEADER_BYTES];
+        let number = if file.len() >= HEADER_BYTES as u64 + record_bytes(24) {
+            file.read_at(0, &mut header)?;
+            decode_header(&path, &header)?
+        } else {
+            None
+        };
+        match number {
+            Some((number, length)) => {
+                if length != file.len() {
+                    let what = format!("the segment should have {length} bytes, the file has {}", file.len());
+                    return Err(Error::corruption(path, file.len(), what));
+                }
+                inherited.highest_number = inherited.highest_number.max(number);
+                if let Some(twin) = segments.insert(number, SegmentFile { path: path.clone(), file }) {
+                    let what = format!("{} says to be log segment {number} too", twin.path.display());
+                    return Err(Error::corruption(path, 0, what));
+                }
+            }
+            None => nameless.push(SegmentFile { path, file }),
+        }
+    }
+    let highest = inherited.highest_number;
+    for found in nameless {
+        refuse_damaged_header(&found, &segments, floor, highest)?;
+        inherited.free.push(FreeFile { path: found.path, file: found.file });
+    }
+    Ok(segments)
+}
+
+/// A file without an intact header is free, unless its first record is the link of a segment that is missing.
+fn refuse_damaged_header(
+    found: &SegmentFile,
+    segments: &BTreeMap<u64, SegmentFile>,
+    floor: u64,
+    highest: u64,
+) -> Result<()> {
+    let missing = (floor..=highest + 1).filter(|number| !segments.contains_key(number));
+    // A log has few segments; the bound is for hostile numbers.
+    for number in missing.take(1 << 16) {
+        if read_link(found, number)?.is_some() {
+            return Err(Error::corruption(&found.path, 0, format!("the header of log segment {number} is broken")));
+        }
+    }
+    Ok(())
+}
+
+/// The link at the front of a segment, if it is intact.
+fn read_link(found: &SegmentFile, number: u64) -> Result<Option<Link>> {
+    let offset = HEADER_BYTES as u64;
+    let mut record = [0u8; RECORD_HEADER_BYTES + 24];
+    if found.file.len() < offset + record.len() as u64 {
+        return Ok(None);
+    }
+    found.file.read_at(offset, &mut record)?;
+    Ok(match decode_record_header(&record, offset, found.file.len()) {
+        Some((sum, header))
+            if header.kind == RecordType::Link
+                && header.payload_bytes == 24
+                && verify_record(&record, sum, number, offset) =>
+        {
+            Link::decode(&record[RECORD_HEADER_BYTES..])
+        }
+        _ => None,
+    })
+}
+
+/// The segments to read, oldest first. The manifest names `floor` only when that segment's link is on the device, so one at or
+/// above it must have an intact link.
+fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &Path) -> Result<Vec<u64>> {
+    let mut newest = None;
+    for (&number, found) in segments.range(floor..).rev() {
+        if let Some(link) = read_link(found, number)? {
+            newest = Some((number, link));
+            break;
+        }
+        // Prepared and never used, or its first record is damaged.
+        if SegmentReader::new(number, found).synced_beyond(HEADER_BYTES as u64, 0)? {
+            return Err(Error::corruption(&found.path, HEADER_BYTES as u64, "the segment's link does not verify"));
+        }
+    }
+    let Some((mut number, mut link)) = newest else {
+        let what = format!("log segment {floor}, which the manifest needs, is missing or damaged");
+        return Err(Error::corruption(directory, 0, what));
+    };
+    let mut chain = vec![number];
+    while number > floor && link.previous_number >= floor.max(1) {
+        let previous = link.previous_number;
+        let Some(found) = segments.get(&previous).filter(|_| previous < number) else {
+            return Err(Error::corruption(directory, 0, format!("log segment {previous} is missing")));
+        };
+        link = match read_link(found, previous)? {
+            Some(before) => before,
+            None if link.previous_synced > HEADER_BYTES as u64 => {
+                return Err(Error::corruption(&found.path, HEADER_BYTES as u64, "the segment's link does not verify"));
+            }
+            // Never synced: the log has a hole here. Only the first segment after a start links to another than its
+            // neighbour, and that link is synced.
+            None => Link { previous_number: previous - 1, previous_end: 0, previous_synced: 0 },
+        };
+        number = previous;
+        chain.push(number);
+    }
+    chain.reverse();
+    Ok(chain)
+}
+
+/// A segment ends before its successor says: fine unless something behind the hole was synced, and with it the missing bytes.
+fn refuse_synced_hole(segments: &BTreeMap<u64, SegmentFile>, later: &[u64], damaged: &Path, offset: u64) -> Result<()> {
+    for number in later {
+        let Some(found) = segments.get(number) else { continue };
+        if SegmentReader::new(*number, found).largest_synced()? > HEADER_BYTES as u64 {
+            return Err(Error::corruption(damaged, offset, "a log record that was synced does not verify"));
+        }
+    }
+    Ok(())
+}
+
+struct SegmentReader<'a> {
+    number: u64,
+    found: &'a SegmentFile,
+    window: Vec<u8>,
+    window_at: u64,
+    /// Whether the last record read was a closing one.
+    closed: bool,
+}
+
+impl<'a> SegmentReader<'a> {
+    fn new(number: u64, found: &'a SegmentFile) -> SegmentReader<'a> {
+        SegmentReader { number, found, window: Vec::new(), window_at: 0, closed: false }
+    }
+
+    /// The bytes from `offset` on: at least `wanted` of them, or all there are.
+    fn bytes(&mut self, offset: u64, wanted: usize) -> Result<&[u8]> {
+        let length = self.found.file.len();
+        let wanted = wanted.min(usize::try_from(length - offset.min(length)).unwrap_or(usize::MAX));
+        let inside = offset >= self.window_at && offset + wanted as u64 <= self.window_at + self.window.len() as u64;
+        if !inside {
+            let size = wanted.max(WINDOW_BYTES).min(usize::try_from(length - offset.min(length)).unwrap_or(usize::MAX));
+            self.window.resize(size, 0);
+            self.window_at = offset;
+            self.found.file.read_at(offset, &mut self.window)?;
+        }
+        Ok(&self.window[(offset - self.window_at) as usize..])
+    }
+
+    /// The intact record at `offset`, if there is one.
+    fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
+        let length = self.found.file.len();
+        if offset + RECORD_HEADER_BYTES as u64 > length {
+            return Ok(None);
+        }
+        let number = self.number;
+        let bytes = self.bytes(offset, RECORD_HEADER_BYTES)?;
+        let Some((sum, header)) = decode_record_header(bytes, offset, length) else { return Ok(None) };
+        let total = RECORD_HEADER_BYTES + header.payload_bytes;
+        let record = &self.bytes(offset, total)?[..total];
+        Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..])))
+    }
+
+    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its successor says they were cut.
+    fn read_all(
+        &mut self,
+        next: Option<Link>,
+        last_sequence: &mut Sequence,
+        visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
+    ) -> Result<u64> {
+        let path = self.found.path.clone();
+        let cut = next.map_or(u64::MAX, |link| link.previous_end);
+        let mut offset = HEADER_BYTES as u64;
+        while offset < cut {
+            let Some((header, payload)) = self.record(offset)? else { break };
+            let step = record_bytes(header.payload_bytes);
+            let closed = header.kind == RecordType::Close;
+            if header.kind == RecordType::Batch {
+                if header.sequence <= *last_sequence {
+                    let what = format!("sequence number {} follows {last_sequence}", header.sequence);
+                    return Err(Error::corruption(path, offset, what));
+                }
+                let payload_at = offset + RECORD_HEADER_BYTES as u64;
+                *last_sequence = visit(Record { sequence: header.sequence, payload, path: &path, offset: payload_at })?;
+            }
+            self.closed = closed;
+            offset += step;
+        }
+        let vouched = next.map_or(0, |link| link.previous_synced);
+        if offset < cut && !self.closed && (offset < vouched || self.synced_beyond(offset, *last_sequence)?) {
+            return Err(Error::corruption(path, offset, "a log record that was synced does not verify"));
+        }
+        Ok(offset)
+    }
+
+    /// Whether an intact record behind `offset` says that `offset` was on the device.
+    fn synced_beyond(&mut self, offset: u64, last_sequence: Sequence) -> Result<bool> {
+        let length = self.found.file.len();
+        let mut at = offset + 8;
+        while at + RECORD_HEADER_BYTES as u64 <= length {
+            let bytes = self.bytes(at, RECORD_HEADER_BYTES)?;
+            let zeroes = bytes.iter().take_while(|&&b| b == 0).count();
+            if zeroes > RECORD_HEADER_BYTES {
+                at += (zeroes - RECORD_HEADER_BYTES) as u64 & !7;
+                at += 8;
+                continue;
+            }
+            // Records left from the segment's earlier life are refused by their sequence number before their checksum is computed.
+            let plausible = decode_record_header(bytes, at, length).is_some_and(|(_, header)| {
+                header.synced > offset && (header.kind == RecordType::Close || header.sequence > last_sequence)
+            });
+            if plausible && self.record(at)?.is_some() {
+                return Ok(true);
+            }
+            at += 8;
+        }
+        Ok(false)
+    }
+
+    /// The largest offset that an intact record, read from the front, says was on the device.
+    fn largest_synced(&mut self) -> Result<u64> {
+        let mut offset = HEADER_BYTES as u64;
+        let mut largest = 0;
+        while let Some((header, _)) = self.record(offset)? {
+            largest = largest.max(header.synced);
+            offset += record_bytes(header.payload_bytes);
+        }
+        Ok(largest)
+    }
+}
