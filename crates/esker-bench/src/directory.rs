@@ -42,6 +42,11 @@ impl BenchDirectory {
         &self.path
     }
 
+    /// Where the engine keeps its files: apart from the marker, because an engine may refuse a directory with files it does not know.
+    pub fn database(&self) -> PathBuf {
+        self.path.join("db")
+    }
+
     fn is_marked(&self) -> bool {
         fs::symlink_metadata(self.path.join(MARKER)).is_ok_and(|data| data.is_file())
     }

@@ -26,7 +26,7 @@ pub fn describe(directory: &Path) -> Host {
 
 /// Free bytes for unprivileged users on the file system of `path`; 0 if it cannot be told.
 pub fn free_bytes(path: &Path) -> u64 {
-    nix::sys::statvfs::statvfs(path).map_or(0, |s| u64::from(s.blocks_available()).saturating_mul(s.fragment_size()))
+    nix::sys::statvfs::statvfs(path).map_or(0, |s| s.blocks_available().saturating_mul(s.fragment_size()))
 }
 
 /// Version, commit where it is known, and profile of this build.

@@ -1,4 +1,34 @@
 //! `esker bench` and `esker study`: engine adapters, workloads, statistics and reports.
 
+pub mod bench;
+pub mod directory;
 pub mod engine;
+pub mod flags;
+pub mod host;
+pub mod interrupt;
+pub mod keys;
+pub mod meter;
+pub mod output;
+pub mod process;
+pub mod progress;
+pub mod random;
 pub mod record;
+pub mod reference;
+pub mod report;
+pub mod run;
+pub mod stats;
+pub mod study;
+pub mod threads;
+pub mod values;
+pub mod worker;
+pub mod workload;
+
+pub use bench::bench_main;
+pub use study::study_main;
+
+/// Every engine of this build: the registry's, and the reference engine.
+pub fn all_kinds() -> Vec<engine::EngineKind> {
+    let mut kinds = engine::registry::kinds();
+    kinds.push(reference::kind());
+    kinds
+}

@@ -42,7 +42,11 @@ impl Job {
             keys: config.num,
             value_size: config.value_size,
             batch: 1,
-            mode: WriteMode { sync: config.options.sync, disable_wal: config.options.disable_wal },
+            // A synced write means nothing without the log.
+            mode: WriteMode {
+                sync: config.options.sync,
+                disable_wal: config.options.disable_wal && !config.options.sync,
+            },
             merge_operand: config.merge_operand,
             merge_percent: config.merge_read_percent,
             permutation: Vec::new(),

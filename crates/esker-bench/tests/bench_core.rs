@@ -140,6 +140,9 @@ fn merges_need_an_operator() {
     let ran = run(db.path(), "--benchmarks=mergerandom --num=10");
     assert_eq!(ran.code, 0);
     assert!(ran.out.contains("mergerandom  : skipped (--merge_operator is unknown)"));
+    let skipped = run(db.path(), "--benchmarks=fillrandom,mergerandom,readrandom --num=10000");
+    let done = run(db.path(), "--benchmarks=fillrandom,compact,readrandom --num=10000");
+    assert_eq!(found(&skipped.out), found(&done.out));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! All engines that can be measured, in the order in which reports show them.
 
-use super::{ENGINES, EngineError, EngineKind, Result, fjall, kyoto, leveldb, lmdb, redb, rocksdb, sqlite};
+use super::{ENGINES, EngineError, EngineKind, Result, esker, fjall, kyoto, leveldb, lmdb, redb, rocksdb, sqlite};
 
 /// The rows of all engines.
 pub fn kinds() -> Vec<EngineKind> {
     vec![
-        // ESKER GOES HERE: `esker::kind(),` (engine/esker.rs), first, as in `ENGINES`.
+        esker::kind(),
         leveldb::kind(),
         rocksdb::kind(),
         sqlite::kind(),

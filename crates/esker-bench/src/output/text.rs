@@ -60,7 +60,7 @@ pub fn details(record: &Record, config: &Config) -> String {
     if config.comparisons {
         lines.push(format!("Comparisons: {}", record.counters.comparisons));
     }
-    if config.print_histogram {
+    if config.print_histogram && !record.histogram.is_empty() {
         lines.push(histogram(record));
     }
     if config.statistics {

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 /// Fixed experiments that put engines side by side.
 #[derive(Parser)]
-#[command(name = "esker study", no_binary_name = true)]
+#[command(name = "esker study", bin_name = "esker study", no_binary_name = true)]
 struct Command {
     #[command(subcommand)]
     study: Study,

@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Repetitions; 1 with --quick.
     #[arg(long)]
     pub repeat: Option<u32>,
-    /// Entries; 1000000, or 50000 with --quick.
+    /// Entries; 1000000, or 100000 with --quick.
     #[arg(long)]
     pub num: Option<u64>,
     /// File for one JSON object per row and engine.
@@ -83,7 +83,7 @@ struct Size {
 
 impl Size {
     fn new(arguments: &Arguments) -> Result<Size, String> {
-        let num = arguments.num.unwrap_or(if arguments.quick { 50_000 } else { 1_000_000 });
+        let num = arguments.num.unwrap_or(if arguments.quick { 100_000 } else { 1_000_000 });
         let repeat = arguments.repeat.unwrap_or(if arguments.quick { 1 } else { 3 });
         if num < 1000 || repeat == 0 {
             return Err("--num must be at least 1000 and --repeat at least 1".into());
@@ -174,7 +174,6 @@ impl Base {
         if group.counters {
             given.set("value_size", "8".into());
             given.set("merge_operator", "uint64add".into());
-            given.set("num", (size.num / 10).max(1).to_string());
         }
         let mut config = Config::new(&given)?;
         config.libraries = self.libraries.clone();
@@ -337,6 +336,10 @@ impl<'a> Board<'a> {
                 config.writes = Some(each);
                 config.reads = each;
             }
+        }
+        if row.operations == Operations::Synced || row.benchmark.ends_with("100K") {
+            // Slow operations: all of them are timed, and the clock does not matter.
+            config.latency = Latency::Every;
         }
         let most = if benchmark.fresh { self.size.load_limit } else { self.size.row_limit };
         config.max_seconds = Some(self.limit(most).as_secs_f64());

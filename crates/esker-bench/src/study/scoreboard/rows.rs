@@ -37,7 +37,7 @@ pub struct Group {
     pub name: &'static str,
     /// The rows, in order.
     pub rows: &'static [Row],
-    /// Whether this is about counters: values of 8 bytes, merged by addition, ten operations per key.
+    /// Whether this is about counters: values of 8 bytes, merged by addition.
     pub counters: bool,
     /// Whether the log is off.
     pub disable_wal: bool,

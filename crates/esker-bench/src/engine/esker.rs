@@ -1,0 +1,269 @@
+//! Esker itself.
+//!
+//! Settings: its defaults, with the write buffer, cache, block size, filter and compression that were asked for. `disable_wal` and `sync` are per
+//! write. Merge is the engine's own. A scan is the engine's cursor, which lends keys and values.
+
+use super::settings::{Settings, number, switch};
+use super::{
+    Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
+    Operation, Result, Session, WriteMode,
+};
+use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions, merge};
+use std::path::Path;
+
+const NAME: &str = "esker";
+
+/// The registry row of Esker.
+pub fn kind() -> EngineKind {
+    EngineKind { name: NAME, open, probe }
+}
+
+fn probe(_library: Option<&Path>) -> Result<String> {
+    Ok(version())
+}
+
+fn version() -> String {
+    let build = if cfg!(debug_assertions) { "debug assertions on" } else { "release" };
+    format!("{} ({build})", env!("CARGO_PKG_VERSION"))
+}
+
+fn failed(error: esker::Error) -> EngineError {
+    EngineError(format!("{NAME}: {error}"))
+}
+
+fn engine_options(options: &EngineOptions) -> Result<Options> {
+    let write_buffer = usize::try_from(options.write_buffer_bytes).unwrap_or(usize::MAX);
+    let mut engine = Options::default().write_buffer_bytes(write_buffer);
+    if let Some(bytes) = options.cache_bytes {
+        engine = engine.block_cache_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+    if let Some(block_bytes) = number::<usize>(options, "esker_block_size")? {
+        engine = engine.block_bytes(block_bytes);
+    } else {
+        engine = engine.block_bytes(usize::try_from(options.block_bytes).unwrap_or(usize::MAX));
+    }
+    if let Some(bytes) = options.max_file_bytes {
+        engine = engine.target_file_bytes(bytes);
+    }
+    if let Some(bits) = options.bloom_bits {
+        engine = engine.filter_bits_per_key(u32::try_from(bits).unwrap_or(0));
+    }
+    engine = engine.compression(match options.compression {
+        Compression::None => esker::Compression::None,
+        Compression::Lz => esker::Compression::Lz4,
+    });
+    if switch(options, "wal_plain")? == Some(true) {
+        engine = engine.wal_mode(WalMode::Plain);
+    }
+    if switch(options, "mmap_read")? == Some(false) {
+        engine = engine.read_mode(ReadMode::Pread);
+    }
+    Ok(engine)
+}
+
+fn keyspace_options(name: Option<&str>) -> Result<KeyspaceOptions> {
+    let name = match name {
+        None => return Ok(KeyspaceOptions::default()),
+        Some("stringappend") => "stringappend:2c",
+        Some(name) => name,
+    };
+    let operator = merge::built_in(name)
+        .ok_or_else(|| EngineError(format!("{NAME}: no merge operator `{name}`: use uint64add, put, max or stringappend")))?;
+    Ok(KeyspaceOptions::default().shared_merge_operator(operator))
+}
+
+fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
+    let db = Db::open(directory, engine_options(options)?).map_err(failed)?;
+    let keyspace = db.keyspace("bench", keyspace_options(options.merge_operator.as_deref())?).map_err(failed)?;
+    Ok(Box::new(Esker { keyspace, settings: settings(options), db }))
+}
+
+fn settings(options: &EngineOptions) -> Settings {
+    let (durability, how) = match (options.disable_wal, options.sync) {
+        (true, _) => (Durability::Process, "WriteOptions::disable_wal"),
+        (false, true) => (Durability::Device, "WriteOptions::sync"),
+        (false, false) => (Durability::OperatingSystem, "log records are stored into a shared file mapping"),
+    };
+    let cache = options.cache_bytes.map_or("64 MiB (default)".to_owned(), |bytes| bytes.to_string());
+    let compression = match options.compression {
+        Compression::None => "none",
+        Compression::Lz => "lz4",
+    };
+    let memory = format!("{} write buffer + {cache} block cache", options.write_buffer_bytes);
+    let mut settings = Settings::new(durability, how, memory, compression);
+    settings.add("write_buffer_bytes", options.write_buffer_bytes);
+    settings.add("block_cache_bytes", cache);
+    settings.add("block_bytes", options.block_bytes);
+    settings.add("filter_bits_per_key", options.bloom_bits.map_or(10, |bits| bits.max(0)));
+    settings.add("background_threads", 1);
+    settings.add("merge", options.merge_operator.as_deref().unwrap_or("none"));
+    settings
+}
+
+struct Esker {
+    keyspace: Keyspace,
+    settings: Settings,
+    db: Db,
+}
+
+impl Engine for Esker {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        version()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            merge: true,
+            batch: true,
+            reverse: true,
+            disable_wal: true,
+            compact: true,
+            compression: true,
+            concurrent_writers: true,
+        }
+    }
+
+    fn effective_settings(&self) -> Vec<(String, String)> {
+        self.settings.list()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(EskerSession { keyspace: self.keyspace.clone(), batch: self.db.batch() }))
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        self.db.compact().map_err(failed)
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        self.db.wait_idle().map_err(failed)
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        match name.trim_start_matches("esker.") {
+            "stats" | "sstables" | "levelstats" => Some(self.db.stats().to_string()),
+            _ => None,
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        let stats = self.db.stats();
+        Counters {
+            comparisons: 0,
+            wal_bytes: stats.wal_bytes,
+            flush_bytes: stats.flush_bytes,
+            compaction_bytes: stats.compaction_bytes,
+            read_bytes: stats.compaction_read_bytes,
+            cache_hits: stats.cache_hits,
+            cache_misses: stats.cache_misses,
+            stall_micros: stats.stall_micros,
+        }
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let Esker { db, keyspace, .. } = *self;
+        drop(keyspace);
+        db.close().map_err(failed)
+    }
+}
+
+struct EskerSession {
+    keyspace: Keyspace,
+    batch: esker::Batch,
+}
+
+fn write_options(mode: WriteMode) -> WriteOptions {
+    // As RocksDB's users have to: a write that leaves the log out cannot be synced.
+    WriteOptions::new().sync(mode.sync && !mode.disable_wal).disable_wal(mode.disable_wal)
+}
+
+impl Session for EskerSession {
+    fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
+        self.keyspace.put_with(key, value, &write_options(mode)).map_err(failed)
+    }
+
+    fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
+        self.keyspace.delete_with(key, &write_options(mode)).map_err(failed)
+    }
+
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
+        self.batch.clear();
+        for operation in batch {
+            let added = match operation {
+                Operation::Put(key, value) => self.batch.put(&self.keyspace, key, value),
+                Operation::Delete(key) => self.batch.delete(&self.keyspace, key),
+                Operation::Merge(key, operand) => self.batch.merge(&self.keyspace, key, operand),
+            };
+            added.map_err(failed)?;
+        }
+        self.batch.commit_and_clear(&write_options(mode)).map_err(failed)
+    }
+
+    fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
+        self.keyspace.merge_with(key, operand, &write_options(mode)).map_err(failed)
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        match self.keyspace.get(key).map_err(failed)? {
+            Some(found) => {
+                value.extend_from_slice(&found);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
+        Ok(Box::new(EskerIteration(self.keyspace.cursor().map_err(failed)?)))
+    }
+}
+
+struct EskerIteration(esker::Cursor);
+
+impl EskerIteration {
+    #[inline]
+    fn arrived(&self, moved: esker::Result<()>) -> Result<bool> {
+        moved.map_err(failed)?;
+        Ok(self.0.valid())
+    }
+}
+
+impl Iteration for EskerIteration {
+    fn seek_to_first(&mut self) -> Result<bool> {
+        let moved = self.0.seek_to_first();
+        self.arrived(moved)
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        let moved = self.0.seek_to_last();
+        self.arrived(moved)
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let moved = self.0.seek(key);
+        self.arrived(moved)
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        let moved = self.0.next();
+        self.arrived(moved)
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        let moved = self.0.prev();
+        self.arrived(moved)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+}
