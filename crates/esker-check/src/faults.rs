@@ -77,11 +77,12 @@ impl Fault {
         }
     }
 
-    /// Whether only the log or the manifest can be hit, so that the handle must refuse writes afterwards.
+    /// Whether only a record of the log or the manifest can be hit, so that the handle must refuse writes afterwards. Log
+    /// files are also written and synced while the next one is prepared, which may fail without harm: that is not counted.
     fn poisons(self) -> bool {
         match self {
-            Fault::Rule { class: Class::LogWrite | Class::LogStore, .. } => true,
-            Fault::Rule { names, .. } => names.is_some(),
+            Fault::Rule { class: Class::LogStore, .. } => true,
+            Fault::Rule { names, .. } => names == Some("MANIFEST"),
             Fault::Sync(_) => false,
         }
     }

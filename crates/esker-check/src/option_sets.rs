@@ -40,7 +40,9 @@ const fn disk(name: &'static str, length_percent: usize, build: fn(Options) -> O
 
 /// All of them.
 pub const OPTION_SETS: &[OptionSet] = &[
-    memory("default-inline", 100, |o| o.background_threads(0).wal_segment_bytes(1 << 20)),
+    memory("default-blocks-inline", 100, |o| {
+        o.background_threads(0).write_buffer_bytes(1 << 20).wal_segment_bytes(1 << 20)
+    }),
     memory("small-inline", 100, |o| small(o).background_threads(0)),
     memory("small-background", 100, |o| small(o).background_threads(1)),
     memory("tiny-everything", 50, |o| {
@@ -65,7 +67,7 @@ pub const OPTION_SETS: &[OptionSet] = &[
         small(o).read_mode(ReadMode::Pread).block_cache_bytes(0).filter_bits_per_key(1).background_threads(0)
     }),
     memory("buffer-never-full", 100, |o| {
-        small(o).write_buffer_bytes(64 << 20).wal_segment_bytes(1 << 20).background_threads(1)
+        small(o).write_buffer_bytes(4 << 20).wal_segment_bytes(1 << 20).background_threads(1)
     }),
     disk("disk-mmap-background", 50, |o| small(o).read_mode(ReadMode::Mmap).background_threads(1)),
     disk("disk-pread-inline", 50, |o| small(o).read_mode(ReadMode::Pread).background_threads(0)),

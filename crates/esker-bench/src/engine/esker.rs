@@ -67,8 +67,9 @@ fn keyspace_options(name: Option<&str>) -> Result<KeyspaceOptions> {
         Some("stringappend") => "stringappend:2c",
         Some(name) => name,
     };
-    let operator = merge::built_in(name)
-        .ok_or_else(|| EngineError(format!("{NAME}: no merge operator `{name}`: use uint64add, put, max or stringappend")))?;
+    let operator = merge::built_in(name).ok_or_else(|| {
+        EngineError(format!("{NAME}: no merge operator `{name}`: use uint64add, put, max or stringappend"))
+    })?;
     Ok(KeyspaceOptions::default().shared_merge_operator(operator))
 }
 

@@ -5,4 +5,5 @@ pub mod checksum;
 pub mod clock;
 pub mod coding;
 pub mod key;
+pub mod memory;
 pub mod slice;

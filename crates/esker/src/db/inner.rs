@@ -13,6 +13,7 @@ use super::health::Condition;
 use super::snapshot::{Registration, SnapshotList};
 use super::stats::Counters;
 use crate::base::key::Sequence;
+use crate::base::memory::MemoryPool;
 use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
@@ -147,6 +148,8 @@ pub struct Inner {
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
     pub cache: Arc<BlockCache>,
+    /// The memory of memtables.
+    pub memory: Arc<MemoryPool>,
     pub condition: Condition,
     pub counters: Counters,
     /// When the last write was seen by the background thread.
@@ -182,7 +185,7 @@ impl Inner {
 
     /// An empty memtable with room for at least `bytes`, and its writer.
     pub fn new_memtable(&self, bytes: usize, expected_keys: usize) -> (Arc<Memtable>, MemtableWriter) {
-        Memtable::create(self.options.write_buffer_bytes.max(bytes), expected_keys)
+        Memtable::create(self.options.write_buffer_bytes.max(bytes), expected_keys, &self.memory)
     }
 
     pub fn table_options(&self) -> TableOptions {

@@ -12,6 +12,7 @@ use super::stats::Counters;
 use super::{files, keyspaces};
 use crate::base::batch::Operations;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
+use crate::base::memory::MemoryPool;
 use crate::env::Lock;
 use crate::error::{Error, Result};
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
@@ -62,12 +63,13 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let (old_manifest, mut state) =
         found.unwrap_or((0, ManifestState { next_file: 1, log_floor: 1, ..Default::default() }));
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let memory = Arc::new(MemoryPool::default());
     let maker = segment_maker(directory, &options);
-    let mut recovering = open_trees(directory, &options, &state, &cache)?;
+    let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
     let inherited = if old_manifest == 0 {
         Inherited { highest_number: highest_segment(&maker)?, ..Inherited::default() }
     } else {
-        replay_log(&maker, &options, &mut state, &mut recovering)?
+        replay_log(&maker, &options, &mut state, &mut recovering, &memory)?
     };
     let log = LogWriter::start(maker, inherited)?;
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
@@ -79,7 +81,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     state.log_floor = log.shared().floor(oldest);
     let manifest = Manifest::create(&*env, directory, number, state)?;
     files::remove_orphans(&*env, directory, number, manifest.state())?;
-    let inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, Some(lock));
+    let inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, memory, Some(lock));
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -90,6 +92,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
     let env = Arc::clone(&options.env);
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let memory = Arc::new(MemoryPool::default());
     // A writer may switch manifests or remove merged tables under our hands: then the newer state is there to read.
     const ATTEMPTS: usize = 5;
     let mut attempt = 0;
@@ -99,16 +102,16 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
             return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
         };
         let result = (|| {
-            let mut recovering = open_trees(directory, &options, &state, &cache)?;
+            let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
             // Without a mapping: nothing may be pre-faulted, and so written, here.
             let maker = SegmentMaker { mapped: false, ..segment_maker(directory, &options) };
-            replay_log(&maker, &options, &mut state, &mut recovering)?;
+            replay_log(&maker, &options, &mut state, &mut recovering, &memory)?;
             Ok(recovering)
         })();
         let moved_on = || !matches!(read_current(&*env, directory), Ok(Some((now, _))) if now == number);
         match result {
             Ok(recovering) => {
-                let inner = assemble(directory, options, recovering, None, None, cache, None);
+                let inner = assemble(directory, options, recovering, None, None, cache, memory, None);
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
             }
@@ -208,6 +211,7 @@ fn open_trees(
     options: &Options,
     state: &ManifestState,
     cache: &Arc<BlockCache>,
+    memory: &Arc<MemoryPool>,
 ) -> Result<BTreeMap<u64, Recovering>> {
     let use_mapping = options.read_mode != crate::options::ReadMode::Pread;
     let mut recovering = BTreeMap::new();
@@ -230,7 +234,7 @@ fn open_trees(
             let path = directory.join(file_name::table(left));
             return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
         }
-        let (memtable, writer) = Memtable::create(options.write_buffer_bytes, 0);
+        let (memtable, writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
         let recovered =
             Recovering { record: record.clone(), tree: Arc::new(tree), memtable, writer, frozen: Vec::new() };
         recovering.insert(id, recovered);
@@ -243,10 +247,11 @@ fn replay_log(
     options: &Options,
     state: &mut ManifestState,
     recovering: &mut BTreeMap<u64, Recovering>,
+    memory: &Arc<MemoryPool>,
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
     let inherited = replay(maker, state.log_floor, &mut |record| {
-        let last = apply_record(options, recovering, &record)?;
+        let last = apply_record(options, recovering, &record, memory)?;
         last_sequence = last_sequence.max(last);
         Ok(last)
     })?;
@@ -268,6 +273,7 @@ fn apply_record(
     options: &Options,
     recovering: &mut BTreeMap<u64, Recovering>,
     record: &Record<'_>,
+    memory: &Arc<MemoryPool>,
 ) -> Result<Sequence> {
     let mut sequence = record.sequence;
     for operation in Operations::new(record.payload) {
@@ -283,7 +289,8 @@ fn apply_record(
             let bytes = super::write::need_of(&operation);
             let roomy = target.memtable.bytes() < options.write_buffer_bytes || target.memtable.is_empty();
             if !target.writer.has_room(bytes) || !roomy {
-                let (memtable, writer) = Memtable::create(options.write_buffer_bytes.max(bytes), target.writer.keys());
+                let (memtable, writer) =
+                    Memtable::create(options.write_buffer_bytes.max(bytes), target.writer.keys(), memory);
                 let full = std::mem::replace(&mut target.memtable, memtable);
                 target.writer = writer;
                 if !full.is_empty() {
@@ -317,6 +324,7 @@ fn assemble(
     log: Option<LogWriter>,
     manifest: Option<Manifest>,
     cache: Arc<BlockCache>,
+    memory: Arc<MemoryPool>,
     lock: Option<Box<dyn Lock>>,
 ) -> Inner {
     let replayed = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable])).map(|m| m.last_sequence());
@@ -338,6 +346,7 @@ fn assemble(
         next_file: AtomicU64::new(next_file),
         snapshots: Arc::new(SnapshotList::default()),
         cache,
+        memory,
         condition: super::health::Condition::default(),
         counters: Counters::default(),
         last_write: Mutex::new((last_sequence, Instant::now())),

@@ -94,4 +94,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
     /// Makes everything written so far durable. Never called again after it failed.
     fn sync(&self) -> Result<()>;
+    /// A hint that stores will follow in the whole segment: makes the first one into each page cheap, where it can. The next `sync` may then write
+    /// the whole segment.
+    fn prefault(&self) {}
 }

@@ -18,8 +18,8 @@
 //! ```
 
 use crate::base::key::{Kind, NEVER, Sequence};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::ptr::NonNull;
+use crate::base::memory::{Memory, MemoryPool};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const HEADER_BYTES: usize = 24;
@@ -45,62 +45,52 @@ pub fn entry_bytes(key_length: usize, value_length: usize, expiry_ms: u64) -> us
 
 /// See the module's comment.
 pub struct Arena {
-    memory: NonNull<u8>,
-    capacity: usize,
+    memory: Memory,
 }
 
-// SAFETY: the memory is owned, and shared access follows the three rules of the module's comment.
-unsafe impl Send for Arena {}
-// SAFETY: as above.
+// SAFETY: shared access to the memory follows the three rules of the module's comment.
 unsafe impl Sync for Arena {}
 
 impl Arena {
     /// An arena of `capacity` bytes, which the system backs with memory as it is touched. Offset 0 is never an entry.
-    pub fn new(capacity: usize) -> Arena {
-        let capacity = padded(capacity.clamp(64, MAX_ARENA_BYTES));
-        let layout = Arena::layout(capacity);
-        // SAFETY: the layout has a size of at least 64.
-        let memory = unsafe { alloc_zeroed(layout) };
-        Arena { memory: NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout)), capacity }
+    pub fn new(capacity: usize, pool: &Arc<MemoryPool>) -> Arena {
+        Arena { memory: pool.take(padded(capacity.clamp(64, MAX_ARENA_BYTES))) }
     }
 
-    fn layout(capacity: usize) -> Layout {
-        Layout::from_size_align(capacity, 64).expect("at most 32 GiB, aligned to a power of two")
-    }
-
+    #[inline]
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.memory.bytes()
     }
 
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.capacity);
+        assert!(at.is_multiple_of(8) && at + 8 <= self.capacity());
         // SAFETY: in bounds and aligned (checked); words reached this way are only ever accessed as atomics (rule 3).
-        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(at).cast()) }
+        unsafe { AtomicU64::from_ptr(self.memory.start().as_ptr().add(at).cast()) }
     }
 
     #[inline]
     fn half(&self, at: usize) -> &AtomicU32 {
-        assert!(at.is_multiple_of(4) && at + 4 <= self.capacity);
+        assert!(at.is_multiple_of(4) && at + 4 <= self.capacity());
         // SAFETY: in bounds and aligned (checked); header halves are only ever accessed as 32-bit atomics (rule 3).
-        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(at).cast()) }
+        unsafe { AtomicU32::from_ptr(self.memory.start().as_ptr().add(at).cast()) }
     }
 
     #[inline]
     fn bytes(&self, at: usize, length: usize) -> &[u8] {
-        assert!(at <= self.capacity && length <= self.capacity - at);
-        // SAFETY: in bounds (checked), initialised (the allocation is zeroed), and immutable: callers ask only for the keys and for the values not
+        assert!(at <= self.capacity() && length <= self.capacity() - at);
+        // SAFETY: in bounds (checked), initialised (memory from the pool was zeroed once), and immutable: callers ask only for the keys and for the values not
         // eight bytes long of published entries (rules 2 and 3).
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), length) }
+        unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), length) }
     }
 
     /// Writes the bytes of an entry that is not published yet. For the one writer only (rule 1).
     #[inline]
     fn write(&self, at: usize, bytes: &[u8]) {
-        assert!(at <= self.capacity && bytes.len() <= self.capacity - at);
+        assert!(at <= self.capacity() && bytes.len() <= self.capacity() - at);
         // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is published (rule 2), and there is one
         // writer (rule 1). `bytes` is a shared reference to other memory: nobody holds references into an unpublished part.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.as_ptr().add(at), bytes.len()) }
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }
     }
 
     /// Writes a whole entry at `at`, not published yet, and returns its length. For the one writer only (rule 1).
@@ -129,13 +119,6 @@ impl Arena {
     #[inline]
     pub(super) fn entry(&self, at: usize) -> Stored<'_> {
         Stored { arena: self, at }
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this very layout, and nobody can refer to it any more.
-        unsafe { dealloc(self.memory.as_ptr(), Arena::layout(self.capacity)) }
     }
 }
 

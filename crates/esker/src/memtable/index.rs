@@ -5,6 +5,7 @@
 //! looks at an entry. Slots are never emptied. When two thirds are used the writer copies them to a table twice as large and publishes that; the smaller ones stay
 //! until the memtable goes, for the readers that may still be in them.
 
+use crate::base::memory::Memory;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -13,21 +14,30 @@ const SMALLEST_BITS: u32 = 6;
 struct Slots {
     /// A slot's index is the half hash shifted right by this.
     shift: u32,
-    slots: Box<[AtomicU64]>,
+    /// Slots less one: their number is a power of two.
+    mask: usize,
+    memory: Memory,
 }
 
 impl Slots {
     fn new(bits: u32) -> Box<Slots> {
-        let slots = (0..1usize << bits).map(|_| AtomicU64::new(0)).collect();
-        Box::new(Slots { shift: 32 - bits, slots })
+        let slots = 1usize << bits;
+        Box::new(Slots { shift: 32 - bits, mask: slots - 1, memory: Memory::zeroed(slots * 8) })
+    }
+
+    #[inline]
+    fn slots(&self) -> &[AtomicU64] {
+        // SAFETY: the memory has eight bytes for each slot, is aligned to 64 and was zeroed, lives as long as `self`, and is only ever reached
+        // through this slice.
+        unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().cast(), self.mask + 1) }
     }
 
     /// The slots from the first one for `half_hash` on, around the end.
     #[inline]
     fn probe(&self, half_hash: u32) -> impl Iterator<Item = &AtomicU64> {
-        let mask = self.slots.len() - 1;
+        let (slots, mask) = (self.slots(), self.mask);
         let first = (half_hash >> self.shift) as usize;
-        (0..=mask).map(move |step| &self.slots[(first + step) & mask])
+        (0..=mask).map(move |step| &slots[(first + step) & mask])
     }
 }
 
@@ -91,7 +101,7 @@ impl Index {
 
     /// Bytes of all tables.
     pub fn bytes(&self) -> usize {
-        self.tables.lock().iter().map(|table| table.slots.len() * 8).sum()
+        self.tables.lock().iter().map(|table| table.memory.bytes()).sum()
     }
 
     /// The offset of the newest entry that `is_key` accepts among those whose half hash agrees.
@@ -132,7 +142,7 @@ impl Index {
     /// Makes room for one key more than the `used` ones. For the one writer.
     #[inline]
     pub fn reserve(&self, used: usize) {
-        if used * 3 >= self.current().slots.len() * 2 {
+        if used * 3 >= (self.current().mask + 1) * 2 {
             self.grow();
         }
     }
@@ -141,7 +151,7 @@ impl Index {
     fn grow(&self) {
         let old = self.current();
         let mut larger = Slots::new(33 - old.shift);
-        for slot in &old.slots {
+        for slot in old.slots() {
             let value = slot.load(Ordering::Relaxed);
             if value != 0
                 && let Some(free) = larger.probe((value >> 32) as u32).find(|s| s.load(Ordering::Relaxed) == 0)

@@ -7,6 +7,7 @@
 //! bytes, changed in place. Otherwise the new entry points to the older one.
 
 use crate::base::key::{Entry, Kind, NEVER, Sequence};
+use crate::base::memory::MemoryPool;
 use crate::merge_operator::MergeOperator;
 use arena::{Arena, Stored};
 use index::{Found, Index};
@@ -52,10 +53,10 @@ impl std::fmt::Debug for Memtable {
 
 impl Memtable {
     /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its only writer.
-    pub fn create(capacity: usize, expected_keys: usize) -> (Arc<Memtable>, MemtableWriter) {
+    pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
         let index = Index::new(expected_keys);
         let memtable = Arc::new(Memtable {
-            arena: Arena::new(capacity.saturating_add(START)),
+            arena: Arena::new(capacity.saturating_add(START), pool),
             index_bytes: AtomicUsize::new(index.bytes()),
             index,
             end: AtomicUsize::new(START),

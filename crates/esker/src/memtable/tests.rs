@@ -31,7 +31,7 @@ fn scan(memtable: &Arc<Memtable>) -> Vec<(Vec<u8>, Sequence)> {
 
 #[test]
 fn counters_fold_in_place_unless_a_snapshot_needs_the_old_value() {
-    let (memtable, mut writer) = Memtable::create(4096, 0);
+    let (memtable, mut writer) = Memtable::create(4096, 0, &Arc::default());
     let one = 1u64.to_le_bytes();
     for sequence in 1..=3 {
         write(&mut writer, sequence, Kind::Merge, b"k", &one, 0);
@@ -45,7 +45,7 @@ fn counters_fold_in_place_unless_a_snapshot_needs_the_old_value() {
 
 #[test]
 fn superseded_entries_die_and_are_not_scanned() {
-    let (memtable, mut writer) = Memtable::create(4096, 0);
+    let (memtable, mut writer) = Memtable::create(4096, 0, &Arc::default());
     write(&mut writer, 1, Kind::Put, b"a", b"old value", 0);
     write(&mut writer, 2, Kind::Put, b"b", b"", 0);
     write(&mut writer, 3, Kind::Put, b"a", b"new", 0);
@@ -59,7 +59,7 @@ fn superseded_entries_die_and_are_not_scanned() {
 
 #[test]
 fn random_writes_are_found_and_ordered_while_growing() {
-    let (memtable, mut writer) = Memtable::create(4 << 20, 0);
+    let (memtable, mut writer) = Memtable::create(4 << 20, 0, &Arc::default());
     let mut model = std::collections::BTreeMap::new();
     let mut state = 1u64;
     for sequence in 1..=20_000u64 {
@@ -93,7 +93,7 @@ fn random_writes_are_found_and_ordered_while_growing() {
 
 #[test]
 fn readers_run_beside_the_writer() {
-    let (memtable, mut writer) = Memtable::create(1 << 20, 0);
+    let (memtable, mut writer) = Memtable::create(1 << 20, 0, &Arc::default());
     let rounds = if cfg!(miri) { 50 } else { 20_000u64 };
     std::thread::scope(|scope| {
         scope.spawn(|| {

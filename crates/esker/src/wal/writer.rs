@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Records of at least this many bytes go through a system call: it copies whole pages as fast as a store does, and brings no page fault each.
 const WRITE_THROUGH_BYTES: usize = 8 << 10;
@@ -47,6 +47,8 @@ pub struct LogSync {
     synced: Condvar,
     /// Bytes of records appended since open.
     appended: AtomicU64,
+    /// Whether most of the last full segment was stored, not written through: the next one is then worth pre-faulting.
+    mostly_stored: AtomicBool,
 }
 
 /// The part of the log under the writer lock.
@@ -55,6 +57,8 @@ pub struct LogWriter {
     shared: Arc<LogSync>,
     segment: Arc<Segment>,
     offset: u64,
+    /// Bytes of records stored, not written through, in this segment.
+    stored: u64,
 }
 
 /// What the log is at a start: the segments replayed, and the files nobody needs.
@@ -96,8 +100,9 @@ impl LogWriter {
             maker,
             synced: Condvar::new(),
             appended: AtomicU64::new(0),
+            mostly_stored: AtomicBool::new(true),
         };
-        let mut writer = LogWriter { shared: Arc::new(shared), segment, offset: HEADER_BYTES as u64 };
+        let mut writer = LogWriter { shared: Arc::new(shared), segment, offset: HEADER_BYTES as u64, stored: 0 };
         writer.append_link(link)?;
         let end = writer.position();
         writer.shared.sync_to(end)?;
@@ -140,10 +145,13 @@ impl LogWriter {
             self.segment.file.write(self.offset, record)?;
         } else {
             self.segment.file.store(self.offset, record)?;
+            self.stored += record.len() as u64;
         }
         self.offset += record_bytes(record.len() - RECORD_HEADER_BYTES);
         self.segment.written.store(self.offset, Ordering::Release);
-        self.shared.appended.fetch_add(record.len() as u64, Ordering::Relaxed);
+        // Only the writer changes it.
+        let appended = self.shared.appended.load(Ordering::Relaxed) + record.len() as u64;
+        self.shared.appended.store(appended, Ordering::Relaxed);
         Ok(())
     }
 
@@ -160,6 +168,8 @@ impl LogWriter {
         let next = self.shared.take_prepared(self.segment.number + 1, least)?;
         let link = Link::to(Some(&self.segment));
         let old = std::mem::replace(&mut self.segment, Arc::clone(&next));
+        let mostly_stored = std::mem::take(&mut self.stored) * 2 > self.offset;
+        self.shared.mostly_stored.store(mostly_stored, Ordering::Relaxed);
         self.offset = HEADER_BYTES as u64;
         {
             let mut state = self.shared.state.lock();
@@ -274,6 +284,9 @@ impl LogSync {
             (state.active.number + 1, free, wanted)
         };
         let segment = self.maker.prepare(number, free, wanted)?;
+        if self.mostly_stored.load(Ordering::Relaxed) {
+            segment.file.prefault();
+        }
         let mut state = self.state.lock();
         if state.active.number + 1 == number && state.prepared.is_none() {
             state.prepared = Some(segment);

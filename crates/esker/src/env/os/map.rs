@@ -50,10 +50,14 @@ impl LogMap {
         if map.len() as u64 != len {
             return None;
         }
+        Some(LogMap { map, storing: AtomicBool::new(false) })
+    }
+
+    /// Makes every page writable now, instead of at its first store.
+    pub(super) fn prefault(&self) {
         // Older kernels do not know the call; then each page faults at its first store.
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        let _ = map.advise(memmap2::Advice::PopulateWrite);
-        Some(LogMap { map, storing: AtomicBool::new(false) })
+        let _ = self.map.advise(memmap2::Advice::PopulateWrite);
     }
 
     /// Copies `bytes` to `offset`. False, with nothing written, if they do not fit or another store is running.

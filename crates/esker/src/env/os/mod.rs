@@ -45,8 +45,8 @@ const ZERO_CHUNK: usize = 1 << 20;
 ///   bytes. The new file is filled with written zeroes; if that fails, for example on a full disk, it is removed again.
 /// - A log segment opened as `mapped` is mapped on Linux, unless its file has unallocated parts or lies on a
 ///   copy-on-write file system: a store that needs a new block could not report a full disk. Unmapped segments work
-///   the same, one system call per store. Mapping touches every page for writing, so the first `sync` after it writes
-///   the whole segment once.
+///   the same, one system call per store. Pre-faulting touches every page for writing, so the first `sync` after it
+///   writes the whole segment once.
 /// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it with the process.
 ///   Elsewhere it excludes only other handles of the same process.
 #[derive(Clone, Copy, Debug, Default)]
@@ -361,5 +361,11 @@ impl LogFile for OsLogFile {
             return Err(refuse_after_failure("sync", &self.path));
         }
         self.file.sync_data().map_err(|e| self.fail("sync", e))
+    }
+
+    fn prefault(&self) {
+        if let Some(map) = &self.map {
+            map.prefault();
+        }
     }
 }

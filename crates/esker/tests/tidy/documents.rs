@@ -1,0 +1,64 @@
+//! The rules about documents that repeat what the code says: they must go on saying the same.
+
+use crate::report::Violation;
+use crate::workspace::Workspace;
+
+const README: &str = "README.md";
+const CONTRIBUTING: &str = "CONTRIBUTING.md";
+const LIBRARY: &str = "crates/esker/src/lib.rs";
+
+/// Where the example in the README differs from the one that is compiled and run with the documentation of the engine.
+pub fn example(workspace: &Workspace) -> Vec<Violation> {
+    let text = |path: &str| workspace.texts.get(path).map_or("", String::as_str);
+    let documentation: String = text(LIBRARY)
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+        .collect();
+    let tested = block(&documentation, "```").1;
+    let (start, shown) = block(text(README), "```rust");
+    let tested: Vec<&str> = tested.lines().filter(|line| *line != "#" && !line.starts_with("# ")).collect();
+    let shown: Vec<&str> = shown.lines().collect();
+    if tested.is_empty() || shown.is_empty() {
+        return vec![Violation::new(README, 1, format!("no example here, or none at the head of {LIBRARY}"))];
+    }
+    let length = tested.len().max(shown.len());
+    let different = (0..length).find(|index| tested.get(*index) != shown.get(*index));
+    let what = format!("the example is not the one at the head of {LIBRARY}");
+    different.map(|index| Violation::new(README, start + index, what)).into_iter().collect()
+}
+
+/// The first block of code that begins with the line `fence`: the number of its first line, and its text.
+fn block<'a>(text: &'a str, fence: &str) -> (usize, &'a str) {
+    let mut offset = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        offset += line.len();
+        if line.trim_end() == fence {
+            let rest = &text[offset..];
+            return (index + 2, rest.split("```").next().unwrap_or(rest));
+        }
+    }
+    (1, "")
+}
+
+/// Every dependency on a foreign crate whose reason is not in CONTRIBUTING.
+pub fn dependencies(workspace: &Workspace) -> Vec<Violation> {
+    let reasons = workspace.texts.get(CONTRIBUTING).map_or("", String::as_str);
+    let mut found = Vec::new();
+    for (path, text) in workspace.texts.iter().filter(|(path, _)| path.ends_with("/Cargo.toml")) {
+        let mut in_dependencies = false;
+        for (index, line) in text.lines().enumerate() {
+            if line.starts_with('[') {
+                in_dependencies = line.trim_end().ends_with("dependencies]");
+            }
+            let name = line.split(['=', '.']).next().unwrap_or("").trim();
+            let is_foreign = !name.is_empty() && !name.starts_with(['#', '[', ' ']) && !name.starts_with("esker");
+            let is_dependency = in_dependencies && is_foreign && line.starts_with(name) && line.contains('=');
+            if is_dependency && !reasons.contains(&format!("`{name}`")) {
+                let what = format!("the dependency `{name}` has no reason in {CONTRIBUTING}");
+                found.push(Violation::new(path, index + 1, what));
+            }
+        }
+    }
+    found
+}

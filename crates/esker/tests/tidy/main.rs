@@ -1,0 +1,104 @@
+//! Proves the house rules (CONTRIBUTING.md) over the whole workspace. `planted.rs` proves that each rule finds what it
+//! is for.
+
+mod code;
+mod documents;
+mod exceptions;
+mod graph;
+mod imports;
+mod lexer;
+mod planted;
+mod report;
+mod size;
+mod source;
+mod text;
+mod workspace;
+
+use report::Violation;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::OnceLock;
+use workspace::Workspace;
+
+/// The workspace that this crate belongs to, read once.
+fn workspace() -> &'static Workspace {
+    static WORKSPACE: OnceLock<Workspace> = OnceLock::new();
+    WORKSPACE.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        Workspace::read(&root).expect("the sources of the workspace can be read")
+    })
+}
+
+/// Fails with one line per violation.
+fn none(mut violations: Vec<Violation>) {
+    violations.sort();
+    let mut list = String::new();
+    for violation in &violations {
+        let _ = writeln!(list, "{violation}");
+    }
+    assert!(violations.is_empty(), "{} violations\n{list}", violations.len());
+}
+
+#[test]
+fn the_workspace_is_seen() {
+    // A rule over no files holds trivially.
+    let workspace = workspace();
+    assert!(workspace.sources.len() > 100, "only {} Rust files found", workspace.sources.len());
+    let edges = imports::edges(workspace, graph::ENGINE).len();
+    assert!(edges > 200, "only {edges} imports found in the engine");
+}
+
+#[test]
+fn rooms_import_only_from_below() {
+    none(graph::layers(workspace(), &exceptions::IMPORTS));
+}
+
+#[test]
+fn modules_have_no_cycle() {
+    none(graph::cycles(workspace(), &exceptions::IMPORTS));
+}
+
+#[test]
+fn exceptions_for_imports_are_needed() {
+    none(graph::needless(workspace(), &exceptions::IMPORTS));
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    none(size::lengths(workspace(), &exceptions::LONG));
+}
+
+#[test]
+fn unsafe_code_is_declared_and_argued() {
+    none(code::unsafe_code(workspace(), &exceptions::UNSAFE));
+}
+
+#[test]
+fn nothing_gives_up() {
+    none(code::giving_up(workspace()));
+}
+
+#[test]
+fn text_is_ascii() {
+    none(text::ascii(workspace()));
+}
+
+#[test]
+fn text_names_no_machine() {
+    none(text::machine_paths(workspace()));
+}
+
+#[test]
+fn every_file_is_compiled() {
+    none(text::dead_files(workspace()));
+}
+
+#[test]
+fn the_first_example_is_the_tested_one() {
+    none(documents::example(workspace()));
+}
+
+#[test]
+fn every_dependency_has_a_reason() {
+    none(documents::dependencies(workspace()));
+}

@@ -1,0 +1,201 @@
+//! Plants violations in small made-up workspaces: each rule must find its own, at its line, and nothing else.
+
+use crate::report::Violation;
+use crate::workspace::Workspace;
+use crate::{code, documents, graph, lexer, size, text};
+
+/// A workspace of one engine crate with these files below `crates/esker/src`.
+fn engine(files: &[(&str, &str)]) -> Workspace {
+    let mut texts: Vec<(String, String)> =
+        files.iter().map(|(path, text)| (format!("crates/esker/src/{path}"), (*text).to_owned())).collect();
+    texts.push(("crates/esker/Cargo.toml".to_owned(), "[package]\n".to_owned()));
+    Workspace::new(texts.into_iter().collect())
+}
+
+/// Checks that exactly these places were found, each with a text that contains the given one.
+fn expect(found: &[Violation], expected: &[(&str, usize, &str)]) {
+    let fits = found.len() == expected.len()
+        && expected.iter().all(|(path, line, what)| {
+            let file = format!("crates/esker/src/{path}");
+            found
+                .iter()
+                .any(|violation| violation.file == file && violation.line == *line && violation.what.contains(what))
+        });
+    assert!(fits, "expected {expected:#?}, found {found:#?}");
+}
+
+#[test]
+fn an_import_from_above() {
+    let workspace = engine(&[
+        ("lib.rs", "mod base;\nmod table;\nmod wal;\npub use table::Table;\n"),
+        ("base/mod.rs", "pub mod key;\n"),
+        ("base/key.rs", "// use crate::table::Table;\nfn f() {\n    crate::table::Table::new();\n}\n"),
+        ("table.rs", "use crate::base::key;\npub struct Table;\n"),
+        (
+            "wal.rs",
+            "use crate::{\n    Table,\n    base::key,\n};\n#[cfg(test)]\nmod tests {\n    use crate::table;\n}\n",
+        ),
+    ]);
+    expect(
+        &graph::layers(&workspace, &[]),
+        &[
+            ("base/key.rs", 3, "room `base` (0) imports from `table` (3)"),
+            ("wal.rs", 2, "`wal` (3) imports from `table`"),
+        ],
+    );
+    let allowed = [("crates/esker/src/base/key.rs", "table"), ("crates/esker/src/wal.rs", "table")];
+    expect(&graph::layers(&workspace, &allowed), &[]);
+    expect(&graph::needless(&workspace, &allowed), &[]);
+    let needless = graph::needless(&workspace, &[("crates/esker/src/wal.rs", "base::key")]);
+    expect(&needless, &[("wal.rs", 1, "not needed")]);
+}
+
+#[test]
+fn a_room_without_a_number() {
+    let workspace = engine(&[("lib.rs", "mod attic;\n"), ("attic.rs", "")]);
+    expect(&graph::layers(&workspace, &[]), &[("attic.rs", 1, "no number")]);
+}
+
+#[test]
+fn a_re_export_does_not_hide_an_import() {
+    let workspace = engine(&[
+        ("lib.rs", "mod options;\nmod table;\n"),
+        ("options.rs", "pub use crate::table::Compression;\n"),
+        ("table/mod.rs", "mod compress;\npub use compress::Compression;\n"),
+        ("table/compress.rs", "pub enum Compression { None }\n"),
+    ]);
+    expect(&graph::layers(&workspace, &[]), &[("options.rs", 1, "imports from `table`")]);
+}
+
+#[test]
+fn cycles_of_files_and_folders() {
+    let workspace = engine(&[
+        ("lib.rs", "mod db;\n"),
+        ("db/mod.rs", "mod read;\nmod write;\npub mod scan;\npub use read::Read;\n"),
+        ("db/read.rs", "use super::write::Write;\npub struct Read;\n"),
+        ("db/write.rs", "pub struct Write;\nfn f(_: super::Read) {}\n"),
+        ("db/scan.rs", "use super::Read;\nmod inner;\npub struct Scan;\nfn f(_: inner::Inner) {}\n"),
+        ("db/scan/inner.rs", "use super::Scan;\npub struct Inner;\n"),
+    ]);
+    expect(
+        &graph::cycles(&workspace, &[]),
+        &[("db/write.rs", 2, "read -> write"), ("db/scan/inner.rs", 1, "(the parent itself) -> inner")],
+    );
+}
+
+#[test]
+fn a_facade_is_no_cycle() {
+    let workspace = engine(&[
+        ("lib.rs", "mod env;\npub use env::OsEnv;\n"),
+        ("env/mod.rs", "mod os;\npub use os::OsEnv;\npub trait Env {}\n"),
+        ("env/os.rs", "use super::Env;\npub struct OsEnv;\nimpl Env for OsEnv {}\n"),
+    ]);
+    expect(&graph::cycles(&workspace, &[]), &[]);
+    expect(&graph::layers(&workspace, &[]), &[]);
+}
+
+#[test]
+fn long_files_and_functions() {
+    let body = "    work();\n".repeat(size::FUNCTION_LINES);
+    let comments = "    // why\n\n".repeat(size::FILE_LINES);
+    let long = format!("fn short() {{\n{comments}}}\nfn long() {{\n{body}}}\n");
+    let first = 3 + 2 * size::FILE_LINES;
+    let file = "crates/esker/src/lib.rs";
+    let workspace = engine(&[("lib.rs", &long)]);
+    expect(&size::lengths(&workspace, &[]), &[("lib.rs", first, "function `long` has 72 lines")]);
+    expect(&size::lengths(&workspace, &[(file, "long", 72)]), &[]);
+    expect(&size::lengths(&workspace, &[(file, "long", 71)]), &[("lib.rs", first, "more than 71")]);
+    expect(
+        &size::lengths(&workspace, &[(file, "long", 72), (file, "short", 80)]),
+        &[("lib.rs", 1, "`short` is not needed")],
+    );
+    let test = format!("#[cfg(test)]\nmod tests {{\n    fn long() {{\n{body}    }}\n}}\n");
+    expect(&size::lengths(&engine(&[("lib.rs", &test)]), &[]), &[]);
+    let items = "const A: &str = \"text\";\n".repeat(size::FILE_LINES + 1);
+    expect(&size::lengths(&engine(&[("lib.rs", &items)]), &[]), &[("lib.rs", 1, "file has 601 lines")]);
+}
+
+#[test]
+fn unsafe_code() {
+    let argued =
+        "// SAFETY: it is there.\nlet a =\n    unsafe { b() };\n// SAFETY: as above.\nunsafe impl Send for A {}\n";
+    let bare = "fn f() {\n    // SAFETY: of something else.\n    let a = 1;\n    unsafe { b(a) }\n}\n";
+    let workspace = engine(&[("lib.rs", "mod argued;\nmod bare;\n"), ("argued.rs", argued), ("bare.rs", bare)]);
+    let (argued, bare) = ("crates/esker/src/argued.rs", "crates/esker/src/bare.rs");
+    expect(&code::unsafe_code(&workspace, &[argued, bare]), &[("bare.rs", 4, "without a SAFETY comment")]);
+    expect(
+        &code::unsafe_code(&workspace, &[bare, "crates/esker/src/lib.rs"]),
+        &[
+            ("argued.rs", 3, "not declared"),
+            ("bare.rs", 4, "without a SAFETY comment"),
+            ("lib.rs", 1, "remove it from the list"),
+        ],
+    );
+}
+
+#[test]
+fn code_that_gives_up() {
+    let lines = "fn f() {\n    a().unwrap();\n    todo!();\n    let s = \"b.unwrap() todo!()\"; // c.unwrap()\n    dbg!(s);\n}\n";
+    let test = "#[test]\nfn t() {\n    a().unwrap();\n}\n";
+    let workspace = engine(&[("lib.rs", lines), ("main.rs", test)]);
+    expect(
+        &code::giving_up(&workspace),
+        &[("lib.rs", 2, "`unwrap()`"), ("lib.rs", 3, "`todo!`"), ("lib.rs", 5, "`dbg!`")],
+    );
+}
+
+#[test]
+fn text() {
+    let path = format!("// see /{}/a\n", "root");
+    let workspace = engine(&[("lib.rs", "// a caf\u{e9}\n"), ("main.rs", &path), ("page.md", "a\n\u{2014}\n")]);
+    expect(&text::ascii(&workspace), &[("lib.rs", 1, "\\u{e9}"), ("page.md", 2, "\\u{2014}")]);
+    expect(&text::machine_paths(&workspace), &[("main.rs", 1, "one machine")]);
+}
+
+#[test]
+fn files_that_nobody_compiles() {
+    let workspace = engine(&[
+        ("lib.rs", "// mod left;\nmod a;\n#[cfg(test)]\n#[path = \"checks.rs\"]\nmod tests;\n"),
+        ("a/mod.rs", "mod b;\n"),
+        ("a/b.rs", ""),
+        ("checks.rs", "fn t() { a().unwrap(); }\n"),
+        ("left.rs", ""),
+        ("b.rs", ""),
+        ("bin/tool.rs", ""),
+    ]);
+    expect(&text::dead_files(&workspace), &[("left.rs", 1, "no `mod`"), ("b.rs", 1, "no `mod`")]);
+    // The file of a test module is a test.
+    expect(&code::giving_up(&workspace), &[]);
+}
+
+#[test]
+fn literals_and_comments_are_not_code() {
+    let text = "a'b' /* c /* d */ e */ \"f\\\"g\" r#\"h\"i\"# 'x j' // k\nl<'m>('\\'', b\"n\")\n";
+    let code: String =
+        lexer::separate(text).code.iter().map(|byte| *byte as char).filter(char::is_ascii_alphabetic).collect();
+    // A prefix of a byte string is left; it is no name that a rule looks for.
+    assert_eq!(code, "axjlmb");
+}
+
+#[test]
+fn an_example_that_is_not_the_documentation_s() {
+    let library = "//! ```\n//! # fn main() {\n//! use a::B;\n//!\n//! b();\n//! # }\n//! ```\n";
+    let same = "# A\n\n```rust\nuse a::B;\n\nb();\n```\n";
+    let texts = |readme: &str| {
+        let texts = [("README.md", readme), ("crates/esker/src/lib.rs", library)];
+        Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into())
+    };
+    assert_eq!(documents::example(&texts(same)), []);
+    let found = documents::example(&texts(&same.replace("b();", "c();")));
+    assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [6]);
+    assert_eq!(documents::example(&texts("# A\n")).len(), 1);
+}
+
+#[test]
+fn a_dependency_without_a_reason() {
+    let manifest = "[package]\nname = \"a\"\n[dependencies]\nesker.workspace = true\nserde = \"1\"\n\n[dev-dependencies]\nb = { path = \"b\" }\n";
+    let texts = [("crates/a/Cargo.toml", manifest), ("CONTRIBUTING.md", "* `serde`: reads.\n")];
+    let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    let found = documents::dependencies(&workspace);
+    assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [8], "{found:?}");
+}
