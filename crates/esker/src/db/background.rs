@@ -5,10 +5,10 @@
 //! work, in the same order every time.
 
 use super::files;
+use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, Signals, View};
-use super::write::freeze;
 use crate::base::key::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::output::OutputOptions;
 use crate::job::pick::{Plan, RunShape, pick};
 use crate::job::retain::Rules;
@@ -18,6 +18,7 @@ use crate::table::Table;
 use crate::version::edit::Change;
 use crate::version::tree::{Run, Tree};
 use parking_lot::MutexGuard;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -29,8 +30,16 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Retired log segments that make a keyspace flush a memtable that is not full.
 const MAX_LOG_BUFFERS: u64 = 4;
 
-/// The body of the background thread.
+/// The body of the background thread. A panic in it, which can only be a defect, ends writing and not the process.
 pub fn run(inner: &Inner) {
+    if catch_unwind(AssertUnwindSafe(|| work_until_stopped(inner))).is_err() {
+        inner.condition.refuse_writes("background work panicked");
+        inner.signals.lock().busy = false;
+        inner.work_done.notify_all();
+    }
+}
+
+fn work_until_stopped(inner: &Inner) {
     loop {
         let idle = {
             let mut signals = inner.signals.lock();
@@ -39,27 +48,25 @@ pub fn run(inner: &Inner) {
             }
             signals.work = false;
             signals.busy = true;
-            signals.hurry || is_idle(inner)
+            std::mem::take(&mut signals.hurry) || is_idle(inner)
         };
-        let result = run_all_holding(inner, &inner.jobs.lock(), idle);
+        let result = run_all(inner, idle);
         match &result {
             Ok(()) => inner.condition.recovered(),
             Err(error) => inner.condition.delay(error),
         }
         let mut signals = inner.signals.lock();
         signals.busy = false;
-        if idle {
-            signals.hurry = false;
-        }
         inner.work_done.notify_all();
         if signals.shutting_down {
             return;
         }
-        let patience = match (result.is_err(), idle) {
-            (true, _) => Some(RETRY_AFTER),
-            (false, false) => Some(IDLE_AFTER),
-            // Nothing to do until somebody writes.
-            (false, true) => None,
+        // Once read-only there is nothing to do but to wait for the end.
+        let patience = match (&result, idle) {
+            (Err(_), _) if inner.condition.check().is_err() => None,
+            (Err(_), _) => Some(RETRY_AFTER),
+            (Ok(()), false) => Some(IDLE_AFTER),
+            (Ok(()), true) => None,
         };
         if result.is_err() || !(signals.work || signals.hurry) {
             wait(inner, &mut signals, patience);
@@ -85,14 +92,18 @@ fn is_idle(inner: &Inner) -> bool {
     last.1.elapsed() >= IDLE_AFTER
 }
 
-/// Does everything that is due, in the calling thread.
-pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
-    let guard = inner.jobs.lock();
-    run_all_holding(inner, &guard, idle)
+/// The right to flush and merge, for a handle that may still write.
+fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
+    let jobs = inner.jobs.lock();
+    // Whoever had it before may have closed the database.
+    inner.condition.check()?;
+    Ok(jobs)
 }
 
-fn run_all_holding(inner: &Inner, _jobs: &MutexGuard<'_, ()>, idle: bool) -> Result<()> {
-    loop {
+/// Does everything that is due, in the calling thread. Others get their turn between two jobs.
+pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
+    while !inner.stopping.load(Relaxed) {
+        let _jobs = lock_jobs(inner)?;
         flush_all(inner)?;
         freeze_log_holders(inner);
         let next = inner.all_keyspaces().into_iter().find_map(|keyspace| {
@@ -101,33 +112,29 @@ fn run_all_holding(inner: &Inner, _jobs: &MutexGuard<'_, ()>, idle: bool) -> Res
             pick(&shapes, idle).map(|plan| (keyspace, tree, plan))
         });
         match next {
-            Some((keyspace, tree, plan)) => merge(inner, &keyspace, &tree, plan)?,
+            Some((keyspace, tree, plan)) => merge(inner, &keyspace, tree, plan)?,
             None if inner.all_keyspaces().iter().all(|keyspace| keyspace.view.load().frozen.is_empty()) => break,
             None => {}
-        }
-        if inner.signals.lock().shutting_down {
-            break;
         }
     }
     files::sweep(inner);
     Ok(())
 }
 
-/// Prepares the next log segment and flushes every memtable that waits for it, oldest first.
+/// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
 fn flush_all(inner: &Inner) -> Result<()> {
     loop {
-        if let Some(log) = &inner.log
-            && !inner.inline_jobs()
-            && log.wants_preparation()
-        {
-            log.prepare_next()?;
-        }
+        // On a full disk a flush may be what makes room for the segment, so the flush is tried whatever became of it.
+        let prepared = match &inner.log {
+            Some(log) if !inner.inline_jobs() && log.wants_preparation() => log.prepare_next(),
+            _ => Ok(()),
+        };
         let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
             let oldest = keyspace.view.load().frozen.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
         let Some((keyspace, memtable)) = waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) else {
-            return Ok(());
+            return prepared;
         };
         flush_one(inner, &keyspace, &memtable)?;
     }
@@ -175,8 +182,7 @@ fn still_waits((keyspace, memtable): &Waiting) -> bool {
 /// Flushes everything written before the call and nothing else, then calls `then` with the job lock still held: the tables are
 /// then the state at one point of the order of writes.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
-    inner.condition.check()?;
-    let _jobs = inner.jobs.lock();
+    let _jobs = lock_jobs(inner)?;
     let waiting = freeze_all(inner);
     for (keyspace, memtable) in waiting.iter().filter(|waiting| still_waits(waiting)) {
         flush_one(inner, keyspace, memtable)?;
@@ -199,6 +205,7 @@ fn with_output<T>(inner: &Inner, job: impl FnOnce(&OutputOptions<'_>) -> Result<
 }
 
 fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
+    inner.condition.check()?;
     let tree = Arc::clone(&keyspace.view.load().tree);
     // Taken before the entries are read: whoever registers later reads at or above all of them.
     let snapshots = inner.snapshots.all();
@@ -206,12 +213,14 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let rules = Rules { snapshots: &snapshots, bottom: tree.runs.is_empty(), operator: operator.as_deref() };
     let tables = with_output(inner, |output| flush::flush(memtable, rules, output)).inspect_err(|_| clean_up(inner))?;
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
-    let run = deepest_run(&tree, &tables).unwrap_or_else(|| inner.next_file_number());
+    let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
+    let run = deepest_run(&tree, &tables, above).unwrap_or_else(|| inner.next_file_number());
 
     let sequence = memtable.last_sequence();
     let oldest = inner.oldest_unflushed(std::slice::from_ref(memtable));
-    // Other keyspaces may have older writes that are only in the log: without them this flush would leave a hole after a power loss.
-    if oldest <= sequence {
+    // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them this flush would leave a hole after a power
+    // loss.
+    if others_have_writes(inner, keyspace) {
         inner.sync_log()?;
     }
     let mut changes = vec![Change::Flushed { keyspace: keyspace.id, sequence }, Change::LastSequence(sequence)];
@@ -239,11 +248,20 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     Ok(())
 }
 
+fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
+    inner.all_keyspaces().iter().filter(|other| other.id != keyspace.id).any(|other| {
+        let view = other.view.load();
+        view.frozen.iter().chain([&view.active]).any(|memtable| !memtable.is_empty())
+    })
+}
+
 /// The oldest run that can take the tables: neither it nor any newer run has a key between theirs. Sequential loads are written once this way.
-fn deepest_run(tree: &Tree, tables: &[Arc<Table>]) -> Option<u64> {
+/// While a merge is at work, only runs newer than its newest input, `above`, can: what it reads will be replaced as a whole.
+fn deepest_run(tree: &Tree, tables: &[Arc<Table>], above: Option<u64>) -> Option<u64> {
     let smallest = &tables.first()?.summary().smallest_key;
     let largest = &tables.last()?.summary().largest_key;
-    let free = tree.runs.iter().take_while(|run| !run.overlaps(smallest, largest)).last()?;
+    let candidates = tree.runs.iter().take_while(|run| above.is_none_or(|newest| run.id > newest));
+    let free = candidates.take_while(|run| !run.overlaps(smallest, largest)).last()?;
     Some(free.id)
 }
 
@@ -270,25 +288,35 @@ fn commit(
     }
 }
 
-fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, tree: &Tree, plan: Plan) -> Result<()> {
+fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, tree: Arc<Tree>, plan: Plan) -> Result<()> {
+    inner.condition.check()?;
     let inputs: Vec<Arc<Run>> = tree.runs[plan.first..=plan.last].to_vec();
     let Some(newest) = inputs.first() else { return Ok(()) };
     let snapshots = inner.snapshots.all();
     let operator = keyspace.operator();
     let bottom = plan.last + 1 == tree.runs.len();
     let rules = Rules { snapshots: &snapshots, bottom, operator: operator.as_deref() };
-    let mut pause = || flush_all(inner);
+    drop(tree);
+    let mut pause = || {
+        if inner.stopping.load(Relaxed) {
+            return Err(Error::ReadOnly { why: "the database is being closed".into() });
+        }
+        flush_all(inner)
+    };
+    *inner.merging.lock() = Some((keyspace.id, newest.id));
     let result = with_output(inner, |output| compact::compact(&inputs, rules, output, &mut pause));
+    *inner.merging.lock() = None;
     let tables = result.inspect_err(|_| clean_up(inner))?;
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
+    let id = newest.id;
     let removed: Vec<Arc<Table>> = inputs.iter().flat_map(|run| run.tables.iter().cloned()).collect();
     let numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
     // The result takes the place of its newest input: newer runs have greater ids, older ones smaller.
-    commit(inner, keyspace, Vec::new(), newest.id, &tables, &numbers)?;
+    commit(inner, keyspace, Vec::new(), id, &tables, &numbers)?;
     keyspace.change_view(|view| View {
         active: Arc::clone(&view.active),
         frozen: view.frozen.clone(),
-        tree: Arc::new(view.tree.edited(&numbers, tables.iter().map(|table| (newest.id, Arc::clone(table))))),
+        tree: Arc::new(view.tree.edited(&numbers, tables.iter().map(|table| (id, Arc::clone(table))))),
     });
     inner.counters.compactions.fetch_add(1, Relaxed);
     inner.counters.compaction_bytes.fetch_add(bytes, Relaxed);
@@ -302,6 +330,10 @@ fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, tree: &Tree, plan: Plan) 
 
 /// Removes what a failed job left. If that fails too, the next open does it.
 fn clean_up(inner: &Inner) {
+    // Once read-only, the manifest on the device may say something else than the one in memory.
+    if inner.condition.check().is_err() {
+        return;
+    }
     if let Some(manifest) = &*inner.manifest.lock() {
         let _ = files::remove_orphans(&*inner.options.env, &inner.directory, manifest.number(), manifest.state());
     }
@@ -314,7 +346,10 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
     while waiting.iter().any(still_waits) {
         // Whoever has the job lock flushes too, even in the middle of a merge.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
-            Some(_jobs) => flush_all(inner)?,
+            Some(_jobs) => {
+                inner.condition.check()?;
+                flush_all(inner)?;
+            }
             None => {
                 inner.condition.check()?;
                 inner.condition.check_background()?;
@@ -326,18 +361,17 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
 
 /// Flushes, then merges the keyspace, or all of them, into one run each.
 pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
-    inner.condition.check()?;
-    freeze_all(inner);
-    let _jobs = inner.jobs.lock();
-    flush_all(inner)?;
+    flush_now(inner)?;
     for keyspace in inner.all_keyspaces() {
+        let _jobs = lock_jobs(inner)?;
         let tree = Arc::clone(&keyspace.view.load().tree);
         let needed = tree.runs.len() > 1 || tree.runs.first().is_some_and(|run| needs_rewrite(run));
         if only.is_none_or(|id| id == keyspace.id) && needed {
             let plan = Plan { first: 0, last: tree.runs.len() - 1 };
-            merge(inner, &keyspace, &tree, plan)?;
+            merge(inner, &keyspace, tree, plan)?;
         }
     }
+    files::sweep(inner);
     Ok(())
 }
 
@@ -349,6 +383,7 @@ fn needs_rewrite(run: &Run) -> bool {
 
 /// Waits until nothing is left to do in the background, as after a long pause.
 pub fn wait_idle(inner: &Inner) -> Result<()> {
+    inner.condition.check()?;
     if inner.inline_jobs() {
         return run_all(inner, true);
     }

@@ -2,6 +2,7 @@
 
 use super::background;
 use super::inner::Inner;
+use super::open::create_directory;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::WalMode;
@@ -18,13 +19,12 @@ const COPY_BYTES: u64 = 1 << 20;
 
 /// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and opens as a database.
 pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
+    inner.condition.check()?;
     let env = &*inner.options.env;
     if env.exists(target)? && !env.list(target)?.is_empty() {
         return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
     }
-    env.create_dir_all(target)?;
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    env.sync_dir(parent)?;
+    create_directory(env, target)?;
     background::flush_exactly(inner, || write(inner, target))
 }
 
@@ -42,6 +42,7 @@ fn write(inner: &Inner, target: &Path) -> Result<()> {
         env: Arc::clone(&inner.options.env),
         directory: target.to_path_buf(),
         mapped: inner.options.wal_mode == WalMode::Mapped,
+        read_only: false,
         smallest_bytes: inner.options.wal_segment_bytes.clamp(256, 1 << 20),
         largest_bytes: inner.options.wal_segment_bytes.max(256),
     };
@@ -55,6 +56,10 @@ fn write(inner: &Inner, target: &Path) -> Result<()> {
 fn link_or_copy(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
     if env.hard_link(from, to).is_ok() {
         return Ok(());
+    }
+    // A link that was made but not reported would be written through, into the original.
+    if env.exists(to)? {
+        env.remove(to)?;
     }
     let source = env.open(from)?;
     let mut copy = env.create(to)?;

@@ -5,7 +5,7 @@ use crate::env::Env;
 use crate::error::Result;
 use crate::table::Table;
 use crate::version::edit::ManifestState;
-use crate::version::file_name::{CURRENT_TEMPORARY, manifest_number, table_number};
+use crate::version::file_name::{CURRENT_TEMPORARY, manifest, manifest_number, table_number};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +39,11 @@ pub fn sweep(inner: &Inner) {
     }
 }
 
+/// Removes manifest `number`, which `CURRENT` does not name any more.
+pub fn remove_manifest(inner: &Inner, number: u64) {
+    let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
+}
+
 /// Lets go of the log segments before `floor`, which a durable manifest names. `keep`: some stay for reuse.
 pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
     if let Some(log) = &inner.log {
@@ -50,12 +55,12 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
 }
 
 /// Removes tables and manifests that `state` does not name: what a crash or a failed job left behind.
-pub fn remove_orphans(env: &dyn Env, directory: &Path, manifest: u64, state: &ManifestState) -> Result<()> {
+pub fn remove_orphans(env: &dyn Env, directory: &Path, current: u64, state: &ManifestState) -> Result<()> {
     let live: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
     for name in env.list(directory)? {
         let orphan = match (table_number(&name), manifest_number(&name)) {
             (Some(number), _) => !live.contains(&number),
-            (_, Some(number)) => number != manifest,
+            (_, Some(number)) => number != current,
             _ => name == CURRENT_TEMPORARY,
         };
         if orphan {

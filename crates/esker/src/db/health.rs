@@ -27,6 +27,24 @@ struct Delayed {
     disk_full: bool,
 }
 
+/// See [`Condition::unfinished`].
+#[derive(Debug)]
+pub struct Unfinished<'a>(&'a Condition);
+
+impl Unfinished<'_> {
+    /// The work is done.
+    #[inline]
+    pub fn finish(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.refuse_writes("a panic interrupted a write");
+    }
+}
+
 /// What the handle knows about its own health.
 #[derive(Debug, Default)]
 pub struct Condition {
@@ -58,6 +76,11 @@ impl Condition {
         drop(why);
         self.poisoned.store(true, Ordering::Release);
         error
+    }
+
+    /// Poisons when dropped, unless [`Unfinished::finish`] was called: for work that must not be left half done by a panic.
+    pub fn unfinished(&self) -> Unfinished<'_> {
+        Unfinished(self)
     }
 
     /// Refuses all writes for a reason that is no failure.

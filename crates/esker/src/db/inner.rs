@@ -2,16 +2,17 @@
 //!
 //! Locks, in the order in which a thread may take them:
 //! 1. `jobs`: whoever flushes or compacts holds it; there is one such thread at a time.
-//! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one write, never over a wait or a sync.
+//! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one write, not over a stall or the sync of a write; over the preparation of
+//!    a log segment only if the background thread did not get to it in time.
 //! 3. `manifest`: held while an edit is made durable.
 //! 4. a keyspace's `view_change`: held while a view is replaced, never over I/O.
 //! 5. `signals`, and the locks inside the log, the snapshot list and the caches: leaves.
 //!
 //! Readers take none of them: they load a keyspace's view and search it.
 
+use super::counters::Counters;
 use super::health::Condition;
 use super::snapshot::{Registration, SnapshotList};
-use super::stats::Counters;
 use crate::base::key::Sequence;
 use crate::base::memory::MemoryPool;
 use crate::env::Lock;
@@ -19,7 +20,7 @@ use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::merge_operator::MergeOperator;
 use crate::options::{Options, ReadMode};
-use crate::table::{BlockCache, TableOptions};
+use crate::table::{BlockCache, Table, TableOptions};
 use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
 use crate::wal::writer::{LogSync, LogWriter};
@@ -28,7 +29,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Everything a read of a keyspace searches, newest first: immutable, replaced as a whole.
@@ -100,6 +101,8 @@ pub struct KeyspaceWriter {
     pub keyspace: Arc<KeyspaceInner>,
     pub memtable: MemtableWriter,
     pub operator: Option<Arc<dyn MergeOperator>>,
+    /// The operator is the built-in `uint64add`, which the memtable carries out in place.
+    pub adds_uint64: bool,
 }
 
 impl std::fmt::Debug for dyn MergeOperator {
@@ -144,6 +147,8 @@ pub struct Inner {
     pub work_done: Condvar,
     pub keyspaces: RwLock<BTreeMap<String, Arc<KeyspaceInner>>>,
     pub log: Option<Arc<LogSync>>,
+    /// Whether what was replayed at open is known to be on the device.
+    pub log_was_closed: bool,
     pub last_sequence: AtomicU64,
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
@@ -155,7 +160,11 @@ pub struct Inner {
     /// When the last write was seen by the background thread.
     pub last_write: Mutex<(Sequence, Instant)>,
     /// Tables out of every tree, still pinned by readers.
-    pub obsolete: Mutex<Vec<Arc<crate::table::Table>>>,
+    pub obsolete: Mutex<Vec<Arc<Table>>>,
+    /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
+    pub merging: Mutex<Option<(u64, u64)>>,
+    /// Background work should end as soon as it can.
+    pub stopping: AtomicBool,
     /// Held from open to drop; none in a database opened read-only.
     pub lock: Mutex<Option<Box<dyn Lock>>>,
 }

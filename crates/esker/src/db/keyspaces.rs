@@ -1,10 +1,11 @@
 //! Creating and opening keyspaces.
 
+use super::files;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
 use crate::error::{Error, Result};
-use crate::merge_operator::{MergeOperator, built_in};
+use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in};
 use crate::options::KeyspaceOptions;
-use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord};
+use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
 use crate::version::file_name;
 use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
@@ -12,8 +13,6 @@ use std::sync::Arc;
 
 /// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
-/// Ids index a table in the writer.
-const MAX_KEYSPACES: u64 = 1 << 16;
 
 /// Opens the keyspace, creating it if it is missing.
 pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
@@ -27,6 +26,7 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
     inner.condition.check()?;
     // No flush or compaction may commit to the old manifest while the new one is made.
     let _jobs = inner.jobs.lock();
+    inner.condition.check()?;
     if let Some(found) = find(inner, name) {
         return check_operator(inner, found, options.merge_operator);
     }
@@ -58,7 +58,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Arc<dyn MergeOperator>>) -
     let next = Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.condition.poison(error))?;
     *manifest = Some(next);
     drop(manifest);
-    let _ = env.remove(&inner.directory.join(file_name::manifest(old)));
+    files::remove_manifest(inner, old);
 
     let (active, memtable) = inner.new_memtable(0, 0);
     let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
@@ -79,7 +79,8 @@ pub fn add(
     if writer.keyspaces.len() <= at {
         writer.keyspaces.resize_with(at + 1, || None);
     }
-    writer.keyspaces[at] = Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator });
+    let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
+    writer.keyspaces[at] = Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64 });
     drop(writer);
     inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
 }

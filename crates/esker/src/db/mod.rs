@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `open` | recovery, and creating what is missing |
-//! | `write` | the write path: one lock around log and memtable |
+//! | `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `snapshot` | which sequence numbers somebody still reads at |
 //! | `background` | flush and compaction: what is next, and installing the result |
@@ -11,11 +11,13 @@
 //! | `files` | the only remover of files |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `checkpoint`, `verify`, `stats`, `health` | what their names say |
-//! | `inner` | the state all of them share, and its locks |
+//! | `inner`, `counters` | the state all of them share, and its locks |
 
 pub mod background;
 pub mod checkpoint;
+pub mod counters;
 pub mod files;
+pub mod freeze;
 pub mod health;
 pub mod inner;
 pub mod keyspaces;

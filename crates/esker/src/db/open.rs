@@ -6,9 +6,9 @@
 //!
 //! Steps 1 to 6 change nothing that a later attempt would need: recovery can be interrupted any number of times.
 
+use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
-use super::stats::Counters;
 use super::{files, keyspaces};
 use crate::base::batch::Operations;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
@@ -16,21 +16,23 @@ use crate::base::memory::MemoryPool;
 use crate::env::Lock;
 use crate::error::{Error, Result};
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
+use crate::merge_operator::UINT64_ADD;
 use crate::options::{Options, WalMode};
 use crate::table::{BlockCache, Table};
 use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::file_name::{self, CURRENT, CURRENT_TEMPORARY, LOCK, manifest_number, table_number};
 use crate::version::manifest::{Manifest, read_current};
 use crate::version::tree::Tree;
-use crate::wal::reader::{Record, replay};
-use crate::wal::segment::{SegmentMaker, is_segment_name};
+use crate::wal::reader::{Record, holds_history, replay};
+use crate::wal::segment::{SegmentMaker, file_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// The first log segment of a database: small, so that opening an empty one is quick.
 const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
@@ -53,10 +55,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
     }
     refuse_foreign_directory(&options, directory)?;
-    env.create_dir_all(directory)?;
-    sync_parent(&options, directory)?;
+    create_directory(&*env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
     let found = read_current(&*env, directory)?;
+    // After the death of a process `CURRENT` may be visible without being durable; what follows relies on it.
+    env.sync_dir(directory)?;
     if found.is_none() {
         refuse_missing_current(&options, directory)?;
     }
@@ -67,10 +70,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let maker = segment_maker(directory, &options);
     let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
     let inherited = if old_manifest == 0 {
-        Inherited { highest_number: highest_segment(&maker)?, ..Inherited::default() }
+        Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
     } else {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory)?
     };
+    let log_was_closed = inherited.closed || inherited.retired.is_empty();
     let log = LogWriter::start(maker, inherited)?;
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let number = state.next_file;
@@ -81,7 +85,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     state.log_floor = log.shared().floor(oldest);
     let manifest = Manifest::create(&*env, directory, number, state)?;
     files::remove_orphans(&*env, directory, number, manifest.state())?;
-    let inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, memory, Some(lock));
+    let mut inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, memory, Some(lock));
+    inner.log_was_closed = log_was_closed;
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -90,40 +95,45 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.
 pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
-    let env = Arc::clone(&options.env);
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
     let memory = Arc::new(MemoryPool::default());
-    // A writer may switch manifests or remove merged tables under our hands: then the newer state is there to read.
-    const ATTEMPTS: usize = 5;
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let Some((number, mut state)) = read_current(&*env, directory)? else {
+    // A writer may remove merged tables and recycle log segments while they are read here, but only after an edit of the manifest. So what was read between two
+    // looks at the same manifest is one state; what failed to be read may just have been in motion.
+    const ATTEMPTS: usize = 50;
+    const PATIENCE: Duration = Duration::from_millis(10);
+    for attempt in 1.. {
+        let Some(before) = read_current(&*options.env, directory)? else {
             return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
         };
-        let result = (|| {
-            let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
-            // Without a mapping: nothing may be pre-faulted, and so written, here.
-            let maker = SegmentMaker { mapped: false, ..segment_maker(directory, &options) };
-            replay_log(&maker, &options, &mut state, &mut recovering, &memory)?;
-            Ok(recovering)
-        })();
-        let moved_on = || !matches!(read_current(&*env, directory), Ok(Some((now, _))) if now == number);
+        let result = read_state(directory, &options, &before.1, &cache, &memory);
+        let unchanged = matches!(read_current(&*options.env, directory), Ok(Some(after)) if after == before);
         match result {
-            Ok(recovering) => {
+            Ok(recovering) if unchanged => {
                 let inner = assemble(directory, options, recovering, None, None, cache, memory, None);
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
             }
-            Err(_) if attempt < ATTEMPTS && (moved_on() || files_in_motion(&*env, directory)) => continue,
-            Err(error) => return Err(error),
+            // Damage does not go away; a writer at work is not likely to be met so often.
+            Err(error) if attempt >= if unchanged { 5 } else { ATTEMPTS } => return Err(error),
+            Ok(_) if attempt >= ATTEMPTS => break,
+            _ => std::thread::sleep(PATIENCE),
         }
     }
+    let what = "the database changes too fast to be read beside its writer; try again, or read through the writer";
+    Err(Error::Stalled { reason: what.into() })
 }
 
-/// Whether somebody has the database open for writing right now, so that what looked damaged may just have been in motion.
-fn files_in_motion(env: &dyn crate::env::Env, directory: &Path) -> bool {
-    matches!(env.lock(&directory.join(LOCK)), Err(Error::Locked { .. }))
+fn read_state(
+    directory: &Path,
+    options: &Options,
+    state: &ManifestState,
+    cache: &Arc<BlockCache>,
+    memory: &Arc<MemoryPool>,
+) -> Result<BTreeMap<u64, Recovering>> {
+    let mut recovering = open_trees(directory, options, state, cache, memory)?;
+    let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
+    replay_log(&maker, options, &mut state.clone(), &mut recovering, memory)?;
+    Ok(recovering)
 }
 
 fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
@@ -133,6 +143,7 @@ fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
         env: Arc::clone(&options.env),
         directory: directory.to_path_buf(),
         mapped: options.wal_mode == WalMode::Mapped,
+        read_only: false,
         smallest_bytes: FIRST_SEGMENT_BYTES.min(largest_bytes),
         largest_bytes,
     }
@@ -140,7 +151,7 @@ fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
 
 fn is_ours(name: &str) -> bool {
     matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK)
-        || is_segment_name(name)
+        || file_number(name).is_some()
         || table_number(name).is_some()
         || manifest_number(name).is_some()
 }
@@ -168,35 +179,32 @@ fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()> {
             return missing(format!("there is a table, {name}"));
         }
     }
-    // A log that was written to belongs to a database whose `CURRENT` got lost.
-    let maker = SegmentMaker { mapped: false, ..segment_maker(directory, options) };
-    if highest_segment(&maker)? > 0 {
-        let mut batches = 0;
-        let _ = replay(&maker, 1, &mut |record| {
-            batches += 1;
-            Ok(record.sequence + Operations::new(record.payload).count() as Sequence - 1)
-        });
-        if batches > 0 {
-            return missing("the log holds writes".into());
+    // A log that was written to, or goes on from an earlier one, belongs to a database whose `CURRENT` got lost.
+    let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
+    if holds_history(&maker)? { missing("the log holds writes".into()) } else { Ok(()) }
+}
+
+fn highest_segment(env: &dyn crate::env::Env, directory: &Path) -> Result<u64> {
+    Ok(env.list(directory)?.iter().filter_map(|name| file_number(name)).max().unwrap_or(0))
+}
+
+/// Creates the directory and its parents, and makes all their names durable.
+pub fn create_directory(env: &dyn crate::env::Env, directory: &Path) -> Result<()> {
+    let named = |path: &Path| !path.as_os_str().is_empty();
+    let mut missing = Vec::new();
+    for ancestor in directory.ancestors().filter(|path| named(path)) {
+        missing.push(ancestor);
+        // The first that exists may have been made by an attempt that was cut short before its name was durable.
+        if env.exists(ancestor)? {
+            break;
         }
     }
+    env.create_dir_all(directory)?;
+    for made in missing.iter().rev() {
+        let parent = made.parent().filter(|path| named(path)).unwrap_or(Path::new("."));
+        env.sync_dir(parent)?;
+    }
     Ok(())
-}
-
-fn highest_segment(maker: &SegmentMaker) -> Result<u64> {
-    let names = maker.env.list(&maker.directory)?;
-    Ok(names
-        .iter()
-        .filter(|name| is_segment_name(name))
-        .filter_map(|name| name[..name.len() - 4].parse().ok())
-        .max()
-        .unwrap_or(0))
-}
-
-fn sync_parent(options: &Options, directory: &Path) -> Result<()> {
-    let parent = directory.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    let parent = if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent };
-    options.env.sync_dir(&parent)
 }
 
 /// A number above that of every file there is, named by the manifest or not.
@@ -250,19 +258,23 @@ fn replay_log(
     memory: &Arc<MemoryPool>,
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
-    let inherited = replay(maker, state.log_floor, &mut |record| {
+    let mut last_segment = 0;
+    let mut inherited = replay(maker, state.log_floor, &mut |record| {
         let last = apply_record(options, recovering, &record, memory)?;
         last_sequence = last_sequence.max(last);
+        last_segment = record.segment;
         Ok(last)
     })?;
-    if let Some((segment, offset)) = state.closed {
-        let end = inherited.retired.last().map(|retired| &retired.segment);
-        let reached = end.map(|s| (s.number, s.written.load(std::sync::atomic::Ordering::Relaxed)));
-        if reached != Some((segment, offset)) {
-            let path = end.map_or_else(|| maker.directory.clone(), |segment| segment.path.clone());
-            let what = format!("the database was closed with its log ending at offset {offset} of segment {segment}");
-            return Err(Error::corruption(path, reached.map_or(0, |(_, at)| at), what));
+    if let Some((number, offset)) = state.closed {
+        // Behind the segment that was closed there may be others without writes, from openings that were cut short.
+        let closed = inherited.retired.iter().find(|retired| retired.segment.number == number);
+        let end = closed.map(|retired| retired.segment.written.load(Relaxed));
+        if end != Some(offset) || last_segment > number {
+            let path = closed.map_or_else(|| maker.directory.clone(), |retired| retired.segment.path.clone());
+            let what = format!("the database was closed with its log ending at offset {offset} of segment {number}");
+            return Err(Error::corruption(path, end.unwrap_or(0), what));
         }
+        inherited.closed = true;
     }
     state.last_sequence = last_sequence;
     Ok(inherited)
@@ -297,9 +309,10 @@ fn apply_record(
                     target.frozen.insert(0, full);
                 }
             }
-            // Folding is left to later writes and to the flush: a custom operator is not known yet.
+            // A custom operator is not known yet: its operands are kept apart until a flush that knows it.
             let operator = keyspaces::stored_operator(&target.record);
-            let context = WriteContext { newest_snapshot: 0, operator: operator.as_deref(), reserved: 0 };
+            let adds_uint64 = target.record.operator.as_deref() == Some(UINT64_ADD);
+            let context = WriteContext { newest_snapshot: 0, operator: operator.as_deref(), adds_uint64, reserved: 0 };
             let entry = Entry {
                 key: operation.key,
                 sequence,
@@ -336,6 +349,7 @@ fn assemble(
         options,
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
+        log_was_closed: true,
         writer: Mutex::new(Writer { log, keyspaces: Vec::new(), last_sequence }),
         manifest: Mutex::new(manifest),
         signals: Mutex::new(Signals::default()),
@@ -351,6 +365,8 @@ fn assemble(
         counters: Counters::default(),
         last_write: Mutex::new((last_sequence, Instant::now())),
         obsolete: Mutex::new(Vec::new()),
+        merging: Mutex::new(None),
+        stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),
     };
     for (id, recovered) in recovering {
@@ -363,10 +379,15 @@ fn assemble(
     inner
 }
 
-/// Whether the log inherited from earlier opens has become long enough to be worth a flush: many short openings leave a segment each.
+/// What was replayed from a log that had not been closed must reach tables before anything is promised on top of it: a sync that failed before
+/// the start may have taken it from the log without a trace. Many short openings leave a log segment each; they are let go the same way.
 pub fn wants_flush(inner: &Inner) -> bool {
     const MANY_SEGMENTS: u64 = 4;
-    inner.log.as_ref().is_some_and(|log| log.segments() > MANY_SEGMENTS)
+    let replayed = inner.all_keyspaces().iter().any(|keyspace| {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).any(|memtable| !memtable.is_empty())
+    });
+    replayed && (!inner.log_was_closed || inner.log.as_ref().is_some_and(|log| log.segments() > MANY_SEGMENTS))
 }
 
 /// Stops accepting writes, makes everything durable and marks the end of the log. The handle is unusable for writes afterwards.
@@ -374,15 +395,19 @@ pub fn close(inner: &Inner) -> Result<()> {
     if inner.manifest.lock().is_none() {
         return Ok(());
     }
-    let unlogged = inner.all_keyspaces().iter().any(|keyspace| {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).any(|memtable| memtable.has_unlogged_writes())
-    });
-    if unlogged {
-        super::background::flush_now(inner)?;
-    }
-    let _jobs = inner.jobs.lock();
-    let mut writer = inner.writer.lock();
+    let (_jobs, mut writer) = loop {
+        if has_unlogged_writes(inner) {
+            super::background::flush_now(inner)?;
+        }
+        // Now: a merge at work gives up instead of being waited for.
+        inner.stopping.store(true, Ordering::Release);
+        let jobs = inner.jobs.lock();
+        let writer = inner.writer.lock();
+        if !has_unlogged_writes(inner) {
+            break (jobs, writer);
+        }
+        inner.stopping.store(false, Ordering::Release);
+    };
     inner.condition.check()?;
     inner.condition.refuse_writes("it was closed");
     let Some(log) = &mut writer.log else { return Ok(()) };
@@ -391,9 +416,16 @@ pub fn close(inner: &Inner) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     if let Some(manifest) = &mut *manifest {
         manifest.commit(&[
-            crate::version::edit::Change::LastSequence(inner.last_sequence.load(std::sync::atomic::Ordering::Acquire)),
+            crate::version::edit::Change::LastSequence(inner.last_sequence.load(Ordering::Acquire)),
             crate::version::edit::Change::Closed { segment: end.segment, offset: end.offset },
         ])?;
     }
     Ok(())
+}
+
+fn has_unlogged_writes(inner: &Inner) -> bool {
+    inner.all_keyspaces().iter().any(|keyspace| {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).any(|memtable| memtable.has_unlogged_writes())
+    })
 }

@@ -54,6 +54,9 @@ enum Place {
     Behind,
     /// Before all versions of the key handed out, which is in the buffers.
     Before,
+    /// As `Behind` and `Before`, but the operands of the key in the buffer could not be combined: nothing is handed out, and a step goes on from there.
+    FailedBehind,
+    FailedBefore,
 }
 
 /// See the module's comment.
@@ -78,15 +81,24 @@ impl ScanCursor {
 
     #[inline]
     pub fn valid(&self) -> bool {
-        self.place != Place::Nowhere
+        matches!(self.place, Place::At | Place::Behind | Place::Before)
+    }
+
+    /// The key that the cursor is at, or whose operands could not be combined there.
+    pub fn reached(&self) -> Option<&[u8]> {
+        match self.place {
+            Place::Nowhere => None,
+            Place::At => Some(self.merged.entry().key),
+            _ => Some(&self.key),
+        }
     }
 
     #[inline]
     pub fn key(&self) -> &[u8] {
         match self.place {
             Place::At => self.merged.entry().key,
-            Place::Nowhere => &[],
-            _ => &self.key,
+            Place::Behind | Place::Before => &self.key,
+            _ => &[],
         }
     }
 
@@ -94,8 +106,8 @@ impl ScanCursor {
     pub fn value(&self) -> &[u8] {
         match self.place {
             Place::At => self.merged.entry().value,
-            Place::Nowhere => &[],
-            _ => &self.value,
+            Place::Behind | Place::Before => &self.value,
+            _ => &[],
         }
     }
 
@@ -148,12 +160,11 @@ impl ScanCursor {
         if !below(&self.upper, key) {
             return self.seek_to_last();
         }
-        self.seek(key)?;
-        if self.valid() && self.key() == key {
-            return Ok(());
-        }
         self.place = Place::Nowhere;
-        self.merged.seek(key, MAX_SEQUENCE)?;
+        self.merged.seek(key, 0)?;
+        while self.merged.valid() && self.merged.entry().key == key {
+            self.merged.next()?;
+        }
         step_back(&mut self.merged)?;
         self.settle_backward()
     }
@@ -162,7 +173,7 @@ impl ScanCursor {
     pub fn next(&mut self) -> Result<()> {
         match self.place {
             Place::Nowhere => return Ok(()),
-            Place::Behind => {}
+            Place::Behind | Place::FailedBehind => {}
             Place::At => {
                 self.key.clear();
                 self.key.extend_from_slice(self.merged.entry().key);
@@ -170,7 +181,7 @@ impl ScanCursor {
                 self.merged.next()?;
                 self.skip_older_versions()?;
             }
-            Place::Before => {
+            Place::Before | Place::FailedBefore => {
                 self.place = Place::Nowhere;
                 self.merged.seek(&self.key, 0)?;
                 self.skip_older_versions()?;
@@ -183,9 +194,9 @@ impl ScanCursor {
     pub fn prev(&mut self) -> Result<()> {
         match self.place {
             Place::Nowhere => return Ok(()),
-            Place::Before => {}
-            Place::At | Place::Behind => {
-                let key = self.key().to_vec();
+            Place::Before | Place::FailedBefore => {}
+            Place::At | Place::Behind | Place::FailedBehind => {
+                let key = self.reached().unwrap_or_default().to_vec();
                 self.place = Place::Nowhere;
                 self.merged.seek(&key, MAX_SEQUENCE)?;
                 step_back(&mut self.merged)?;
@@ -260,7 +271,10 @@ impl ScanCursor {
         }
         self.skip_older_versions()?;
         newest_first.reverse();
-        self.merge_into_value(existing.as_deref(), &newest_first)
+        self.place = Place::FailedBehind;
+        let has_value = self.merge_into_value(existing.as_deref(), &newest_first)?;
+        self.place = Place::Nowhere;
+        Ok(has_value)
     }
 
     fn merge_into_value(&mut self, existing: Option<&[u8]>, oldest_first: &[Vec<u8>]) -> Result<bool> {
@@ -311,7 +325,10 @@ impl ScanCursor {
             return Ok(has_value);
         }
         let existing = has_value.then(|| std::mem::take(&mut self.value));
-        self.merge_into_value(existing.as_deref(), &oldest_first)
+        self.place = Place::FailedBefore;
+        let has_value = self.merge_into_value(existing.as_deref(), &oldest_first)?;
+        self.place = Place::Nowhere;
+        Ok(has_value)
     }
 }
 

@@ -1,20 +1,8 @@
-//! Counters, and the figures made of them.
+//! Figures for people and monitors.
 
 use super::inner::Inner;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Work done since open.
-#[derive(Debug, Default)]
-pub struct Counters {
-    pub flushes: AtomicU64,
-    pub flush_bytes: AtomicU64,
-    pub compactions: AtomicU64,
-    pub compaction_bytes: AtomicU64,
-    pub compaction_read_bytes: AtomicU64,
-    pub stalls: AtomicU64,
-    pub stall_micros: AtomicU64,
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Figures about an open database. All counts are since open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

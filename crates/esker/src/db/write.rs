@@ -7,7 +7,8 @@
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails, the handle takes no more writes.
 
-use super::inner::{Inner, KeyspaceWriter, View, Writer};
+use super::freeze::freeze;
+use super::inner::{Inner, KeyspaceWriter, Writer};
 use super::stall;
 use crate::base::batch::{Operation, Operations};
 use crate::base::key::{Entry, hash};
@@ -15,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::memtable::{MAX_ARENA_BYTES, WriteContext, entry_bytes};
 use crate::options::WriteOptions;
 use crate::wal::format::RECORD_HEADER_BYTES;
+use crate::wal::writer::{AppendError, Position};
 use parking_lot::MutexGuard;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Arena bytes that one keyspace needs for a write.
@@ -54,6 +55,7 @@ pub fn commit(
     let mut writer = lock_with_room(inner, needs)?;
     let first = writer.last_sequence + 1;
     let mut position = None;
+    let unfinished = inner.condition.unfinished();
     if options.disable_wal {
         for (keyspace, _) in needs {
             if let Some(Some(target)) = writer.keyspaces.get(*keyspace as usize) {
@@ -61,7 +63,13 @@ pub fn commit(
             }
         }
     } else {
-        position = Some(append(inner, &mut writer, record, first, options.sync)?);
+        match append(inner, &mut writer, record, first, options.sync) {
+            Ok(end) => position = Some(end),
+            Err(error) => {
+                unfinished.finish();
+                return Err(error);
+            }
+        }
     }
     let count = match content {
         Content::One(operation) => {
@@ -77,6 +85,7 @@ pub fn commit(
     };
     writer.last_sequence = first + count - 1;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+    unfinished.finish();
     drop(writer);
     match (position, &inner.log) {
         (Some(position), Some(log)) if options.sync => {
@@ -87,13 +96,7 @@ pub fn commit(
 }
 
 #[inline]
-fn append(
-    inner: &Inner,
-    writer: &mut Writer,
-    record: &mut [u8],
-    first: u64,
-    sync: bool,
-) -> Result<crate::wal::writer::Position> {
+fn append(inner: &Inner, writer: &mut Writer, record: &mut [u8], first: u64, sync: bool) -> Result<Position> {
     let last = writer.last_sequence;
     let Some(log) = &mut writer.log else {
         return Err(Error::ReadOnly { why: "it was opened read-only".into() });
@@ -104,12 +107,9 @@ fn append(
         // The next segment should be ready before this one is full.
         inner.wake();
     }
-    appended.map_err(|error| {
-        if log.position() == before {
-            // There was no space for another segment: nothing was written, and the log is as it was.
-            return error;
-        }
-        inner.condition.poison(error)
+    appended.map_err(|error| match error {
+        AppendError::NoSegment(error) => error,
+        AppendError::Failed(error) => inner.condition.poison(error),
     })
 }
 
@@ -127,8 +127,9 @@ fn apply<'a>(
     for (sequence, operation) in (first..).zip(operations) {
         reserved = reserved.saturating_sub(need_of(&operation));
         let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { continue };
-        let KeyspaceWriter { memtable, operator, .. } = target;
-        let context = WriteContext { newest_snapshot, operator: operator.as_deref(), reserved };
+        let KeyspaceWriter { memtable, operator, adds_uint64, .. } = target;
+        let context =
+            WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
         let Operation { kind, expiry_ms, key, value, .. } = operation;
         memtable.apply(hash(key), Entry { key, sequence, kind, expiry_ms, value }, context);
     }
@@ -164,27 +165,6 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             stall::wait_for_room(inner, keyspace)?;
         }
     }
-}
-
-/// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
-/// happens if the active one is empty and has that room.
-pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
-    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
-    let empty = target.memtable.memtable().is_empty();
-    if empty && target.memtable.has_room(bytes) {
-        return;
-    }
-    // The next memtable will hold about as many keys.
-    let (active, memtable_writer) = inner.new_memtable(bytes, target.memtable.keys());
-    target.memtable = memtable_writer;
-    target.keyspace.change_view(|view| {
-        let frozen = if empty { None } else { Some(Arc::clone(&view.active)) };
-        View {
-            active,
-            frozen: frozen.into_iter().chain(view.frozen.iter().cloned()).collect(),
-            tree: Arc::clone(&view.tree),
-        }
-    });
 }
 
 /// An empty record: space for the header, and the operations to come.

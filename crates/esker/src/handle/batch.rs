@@ -124,6 +124,10 @@ impl Batch {
         if self.count > 0 {
             let content = Content::Encoded(self.count);
             commit(&self.shared.inner, &mut self.record, content, &self.needs, options)?;
+        } else if options.sync {
+            // The promise of a sync covers everything acknowledged before it.
+            self.shared.inner.condition.check()?;
+            self.shared.inner.sync_log()?;
         }
         self.clear();
         Ok(())

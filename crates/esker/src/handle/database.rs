@@ -13,6 +13,7 @@ use crate::options::{KeyspaceOptions, Options};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// What all handles of one open database share. The last one to go stops the background thread.
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn stop(&self) {
+        self.inner.stopping.store(true, Ordering::Release);
         self.inner.signals.lock().shutting_down = true;
         self.inner.work_arrived.notify_all();
         self.inner.work_done.notify_all();

@@ -76,12 +76,16 @@ impl Iter {
         };
         let cursor = moving?;
         // The ends meet where one would hand out what the other has handed out already.
-        let met = other.as_ref().is_some_and(|other| {
-            other.valid() && if forward { cursor.key() >= other.key() } else { cursor.key() <= other.key() }
-        });
+        let ends = cursor.reached().zip(other.as_ref().and_then(|other| other.reached()));
+        let met = ends.is_some_and(|(this, other)| if forward { this >= other } else { this <= other });
         let item = match moved {
+            Err(_) if met => {
+                self.done = true;
+                None
+            }
             Err(error) => {
-                self.done = !matches!(error, Error::MergeFailed { .. } | Error::MissingMergeOperator { .. });
+                // Where the cursor knows the key whose merge failed, it goes on behind it.
+                self.done = cursor.reached().is_none();
                 Some(Err(error))
             }
             Ok(()) if !cursor.valid() || met => {

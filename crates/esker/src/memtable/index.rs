@@ -7,6 +7,7 @@
 
 use crate::base::memory::Memory;
 use parking_lot::Mutex;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 const SMALLEST_BITS: u32 = 6;
@@ -20,9 +21,11 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(bits: u32) -> Box<Slots> {
+    /// A table on the heap, which whoever gets the pointer owns.
+    fn new(bits: u32) -> NonNull<Slots> {
         let slots = 1usize << bits;
-        Box::new(Slots { shift: 32 - bits, mask: slots - 1, memory: Memory::zeroed(slots * 8) })
+        let slots = Slots { shift: 32 - bits, mask: slots - 1, memory: Memory::zeroed(slots * 8) };
+        NonNull::from(Box::leak(Box::new(slots)))
     }
 
     #[inline]
@@ -59,9 +62,21 @@ fn offset_of(slot: u64) -> usize {
 /// See the module's comment.
 pub struct Index {
     current: AtomicPtr<Slots>,
-    /// Every table ever published, the last one current. Boxed so that they do not move.
-    #[allow(clippy::vec_box)]
-    tables: Mutex<Vec<Box<Slots>>>,
+    /// Every table ever published, the last one current.
+    tables: Mutex<Vec<Published>>,
+}
+
+/// Owns a table that readers may be in.
+struct Published(NonNull<Slots>);
+
+// SAFETY: it is an owning pointer to a `Slots`, which is itself `Send`.
+unsafe impl Send for Published {}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // SAFETY: made from a box in `Slots::new`, owned by this value alone, and dropped only with the index, when no reader is left.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 /// What the writer found.
@@ -87,9 +102,8 @@ impl Index {
     /// An index that holds `expected` keys before it grows.
     pub fn new(expected: usize) -> Index {
         let bits = (expected * 3 / 2 + 1).next_power_of_two().trailing_zeros().clamp(SMALLEST_BITS, 31);
-        let mut slots = Slots::new(bits);
-        let current = AtomicPtr::new(&raw mut *slots);
-        Index { current, tables: Mutex::new(vec![slots]) }
+        let slots = Slots::new(bits);
+        Index { current: AtomicPtr::new(slots.as_ptr()), tables: Mutex::new(vec![Published(slots)]) }
     }
 
     #[inline]
@@ -101,7 +115,9 @@ impl Index {
 
     /// Bytes of all tables.
     pub fn bytes(&self) -> usize {
-        self.tables.lock().iter().map(|table| table.memory.bytes()).sum()
+        let tables = self.tables.lock();
+        // SAFETY: published tables live as long as the index.
+        tables.iter().map(|table| unsafe { table.0.as_ref() }.memory.bytes()).sum()
     }
 
     /// The offset of the newest entry that `is_key` accepts among those whose half hash agrees.
@@ -150,7 +166,9 @@ impl Index {
     #[cold]
     fn grow(&self) {
         let old = self.current();
-        let mut larger = Slots::new(33 - old.shift);
+        let published = Published(Slots::new(33 - old.shift));
+        // SAFETY: just made, and owned by `published`, which lives in `tables` from the end of this function on.
+        let larger = unsafe { published.0.as_ref() };
         for slot in old.slots() {
             let value = slot.load(Ordering::Relaxed);
             if value != 0
@@ -159,7 +177,7 @@ impl Index {
                 free.store(value, Ordering::Relaxed);
             }
         }
-        self.current.store(&raw mut *larger, Ordering::Release);
-        self.tables.lock().push(larger);
+        self.current.store(published.0.as_ptr(), Ordering::Release);
+        self.tables.lock().push(published);
     }
 }

@@ -150,6 +150,8 @@ pub struct WriteContext<'a> {
     pub newest_snapshot: Sequence,
     /// The keyspace's operator.
     pub operator: Option<&'a dyn MergeOperator>,
+    /// The operator is the built-in `uint64add`.
+    pub adds_uint64: bool,
     /// Arena bytes that later operations of the same batch were promised.
     pub reserved: usize,
 }
@@ -202,7 +204,7 @@ impl MemtableWriter {
                 if old.sequence() <= context.newest_snapshot {
                     return slot.publish(memtable.append(entry, at));
                 }
-                if fold_in_place(old, &entry, context.operator) {
+                if fold_in_place(old, &entry, context.adds_uint64) {
                     return;
                 }
                 let folded = fold(old, &entry, context.operator);
@@ -251,7 +253,7 @@ impl Memtable {
 
 /// Whether `entry` could be put into `old` by changing its eight bytes.
 #[inline]
-fn fold_in_place(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>) -> bool {
+fn fold_in_place(old: Stored<'_>, entry: &Entry<'_>, adds_uint64: bool) -> bool {
     let Ok(eight) = <[u8; 8]>::try_from(entry.value) else { return false };
     if old.value_length() != 8 || entry.expiry_ms != NEVER || old.expiry_ms() != NEVER {
         return false;
@@ -259,9 +261,7 @@ fn fold_in_place(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn Merge
     let operand = u64::from_le_bytes(eight);
     let value = match (old.kind(), entry.kind) {
         (Kind::Put, Kind::Put) => operand,
-        (Kind::Put | Kind::Merge, Kind::Merge) if operator.is_some_and(|o| o.is_uint64_add()) => {
-            old.eight().wrapping_add(operand)
-        }
+        (Kind::Put | Kind::Merge, Kind::Merge) if adds_uint64 => old.eight().wrapping_add(operand),
         _ => return false,
     };
     old.set_eight(value);

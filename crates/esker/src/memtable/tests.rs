@@ -5,7 +5,8 @@ use crate::merge_operator::UInt64Add;
 
 fn write(writer: &mut MemtableWriter, sequence: Sequence, kind: Kind, key: &[u8], value: &[u8], snapshot: Sequence) {
     let entry = Entry { key, sequence, kind, expiry_ms: NEVER, value };
-    let context = WriteContext { newest_snapshot: snapshot, operator: Some(&UInt64Add), reserved: 0 };
+    let context =
+        WriteContext { newest_snapshot: snapshot, operator: Some(&UInt64Add), adds_uint64: true, reserved: 0 };
     writer.apply(hash(key), entry, context);
 }
 

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 type Merged = Result<Option<Vec<u8>>, MergeError>;
 
+/// The stored name of [`UInt64Add`].
+pub(crate) const UINT64_ADD: &str = "uint64add";
+
 /// The built-in operator of that stored name, if there is one.
 pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
     Some(match name {
-        "uint64add" => Arc::new(UInt64Add),
+        UINT64_ADD => Arc::new(UInt64Add),
         "max" => Arc::new(Max),
         "min" => Arc::new(Min),
         "put" => Arc::new(Put),
@@ -32,7 +35,7 @@ fn uint64(bytes: &[u8], what: &str) -> Result<u64, MergeError> {
 
 impl MergeOperator for UInt64Add {
     fn name(&self) -> &str {
-        "uint64add"
+        UINT64_ADD
     }
 
     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
@@ -50,10 +53,6 @@ impl MergeOperator for UInt64Add {
 
     fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
         uint64(operand, "the operand").map(|_| ())
-    }
-
-    fn is_uint64_add(&self) -> bool {
-        true
     }
 }
 

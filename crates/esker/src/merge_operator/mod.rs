@@ -4,6 +4,7 @@ use std::fmt;
 
 mod built_in;
 
+pub(crate) use built_in::UINT64_ADD;
 pub use built_in::{Max, Min, Put, StringAppend, UInt64Add, built_in};
 
 /// Why an operator could not combine what it was given.
@@ -62,11 +63,5 @@ pub trait MergeOperator: Send + Sync + 'static {
     fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
         let _ = operand;
         Ok(())
-    }
-
-    /// Whether the operator is exactly "add the operand, an 8-byte little-endian integer, wrapping": the engine then adds in place,
-    /// without calling the operator.
-    fn is_uint64_add(&self) -> bool {
-        false
     }
 }

@@ -21,6 +21,12 @@ use std::collections::BTreeMap;
 /// The only comparator so far: unsigned bytes.
 pub const BYTEWISE: &str = "bytewise";
 
+/// Keyspace ids are below this: they index a table.
+pub const MAX_KEYSPACES: u64 = 1 << 16;
+
+/// File and segment numbers are below this: counting on from one cannot overflow.
+const MAX_NUMBER: u64 = 1 << 56;
+
 /// A change to a [`ManifestState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -121,6 +127,17 @@ fn text(cursor: &mut Cursor<'_>) -> Result<String, DecodeError> {
 impl ManifestState {
     /// Applies `change`, or says what is impossible about it.
     pub fn apply(&mut self, change: &Change) -> Result<(), String> {
+        let (id, number) = match change {
+            Change::NextFile(number) | Change::LogFloor(number) => (0, *number),
+            Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
+            Change::Keyspace { id, .. } => (*id, 0),
+            Change::AddTable { run, number, .. } => (0, *run.max(number)),
+            Change::Closed { segment, .. } => (0, *segment),
+            Change::RemoveTable { .. } => (0, 0),
+        };
+        if id >= MAX_KEYSPACES || number >= MAX_NUMBER {
+            return Err(format!("an impossible number: {change:?}"));
+        }
         match change {
             Change::NextFile(number) => self.next_file = self.next_file.max(*number),
             Change::LastSequence(sequence) => self.last_sequence = self.last_sequence.max(*sequence),

@@ -5,3 +5,6 @@ pub mod edit;
 pub mod file_name;
 pub mod manifest;
 pub mod tree;
+
+#[cfg(test)]
+mod example_test;

@@ -125,7 +125,7 @@ pub fn verify_record(record: &[u8], sum: u32, segment: u64, offset: u64) -> bool
 }
 
 /// What a segment says about the log before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// The segment before; 0 if this is the first of the database.
     pub previous_number: u64,

@@ -7,3 +7,6 @@ pub mod format;
 pub mod reader;
 pub mod segment;
 pub mod writer;
+
+#[cfg(test)]
+mod example_test;

@@ -11,7 +11,7 @@ use super::format::{
     HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordHeader, RecordType, decode_header, decode_record_header,
     record_bytes, verify_record,
 };
-use super::segment::{FreeFile, Retired, Segment, SegmentMaker, is_segment_name};
+use super::segment::{FreeFile, Retired, Segment, SegmentMaker, file_number};
 use super::writer::Inherited;
 use crate::base::key::Sequence;
 use crate::env::LogFile;
@@ -34,6 +34,8 @@ pub struct Record<'a> {
     pub sequence: Sequence,
     /// The operations: `base/batch.rs`.
     pub payload: &'a [u8],
+    /// The segment it is in.
+    pub segment: u64,
     /// Where the payload is, for errors.
     pub path: &'a Path,
     /// See `path`.
@@ -68,8 +70,7 @@ pub fn replay(
             refuse_synced_hole(&segments, &chain[at + 1..], &found.path, end)?;
             ended = true;
         }
-        let synced = if reader.closed { end } else { 0 };
-        let segment = Segment::new(number, found.path, found.file, end, synced);
+        let segment = Segment::new(number, found.path, found.file, end, 0);
         inherited.retired.push(Retired { segment, last_sequence });
     }
     // What is left is in no chain: given up by an earlier recovery, older than the floor, or prepared and never used.
@@ -77,13 +78,27 @@ pub fn replay(
     Ok(inherited)
 }
 
+/// Whether the segments in the directory are those of a database that was written to or opened more than once, and not what an interrupted creation
+/// leaves.
+pub fn holds_history(maker: &SegmentMaker) -> Result<bool> {
+    let segments = open_segments(maker, 0, &mut Inherited::default())?;
+    for (&number, found) in &segments {
+        if let Some(link) = read_link(found, number)? {
+            let behind_link = HEADER_BYTES as u64 + record_bytes(24);
+            if link.previous_number > 0 || SegmentReader::new(number, found).record(behind_link)?.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) -> Result<BTreeMap<u64, SegmentFile>> {
     let mut segments = BTreeMap::new();
     let mut nameless = Vec::new();
     for name in maker.env.list(&maker.directory)? {
-        if !is_segment_name(&name) {
-            continue;
-        }
+        let Some(file_number) = file_number(&name) else { continue };
+        inherited.highest_number = inherited.highest_number.max(file_number);
         let path = maker.directory.join(&name);
         let file = maker.open(&path)?;
         let mut header = [0u8; HEADER_BYTES];
@@ -182,15 +197,25 @@ fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &P
             None if link.previous_synced > HEADER_BYTES as u64 => {
                 return Err(Error::corruption(&found.path, HEADER_BYTES as u64, "the segment's link does not verify"));
             }
-            // Never synced: the log has a hole here. Only the first segment after a start links to another than its
-            // neighbour, and that link is synced.
-            None => Link { previous_number: previous - 1, previous_end: 0, previous_synced: 0 },
+            // Never synced: the log has a hole here, and what it held from there on is lost. What came before is the newest segment with a link: the one of
+            // the last start is on the device.
+            None => Link { previous_number: newest_linked_below(segments, floor, previous)?, ..Link::default() },
         };
         number = previous;
         chain.push(number);
     }
     chain.reverse();
     Ok(chain)
+}
+
+/// The newest segment below `number`, but not below `floor`, that has an intact link; 0 if there is none.
+fn newest_linked_below(segments: &BTreeMap<u64, SegmentFile>, floor: u64, number: u64) -> Result<u64> {
+    for (&candidate, found) in segments.range(floor..number).rev() {
+        if read_link(found, candidate)?.is_some() {
+            return Ok(candidate);
+        }
+    }
+    Ok(0)
 }
 
 /// A segment ends before its successor says: fine unless something behind the hole was synced, and with it the missing bytes.
@@ -255,6 +280,7 @@ impl<'a> SegmentReader<'a> {
     ) -> Result<u64> {
         let path = self.found.path.clone();
         let cut = next.map_or(u64::MAX, |link| link.previous_end);
+        let number = self.number;
         let mut offset = HEADER_BYTES as u64;
         while offset < cut {
             let Some((header, payload)) = self.record(offset)? else { break };
@@ -266,7 +292,13 @@ impl<'a> SegmentReader<'a> {
                     return Err(Error::corruption(path, offset, what));
                 }
                 let payload_at = offset + RECORD_HEADER_BYTES as u64;
-                *last_sequence = visit(Record { sequence: header.sequence, payload, path: &path, offset: payload_at })?;
+                *last_sequence = visit(Record {
+                    sequence: header.sequence,
+                    payload,
+                    segment: number,
+                    path: &path,
+                    offset: payload_at,
+                })?;
             }
             self.closed = closed;
             offset += step;

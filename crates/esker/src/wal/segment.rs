@@ -4,8 +4,8 @@
 
 use super::format::{HEADER_BYTES, encode_header};
 use crate::base::key::Sequence;
-use crate::env::{Env, LogFile};
-use crate::error::Result;
+use crate::env::{Env, LogFile, ReadFile};
+use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -42,37 +42,43 @@ pub struct FreeFile {
     pub file: Arc<dyn LogFile>,
 }
 
-/// How segment files are made.
+/// How segment files are made and opened.
 #[derive(Debug, Clone)]
 pub struct SegmentMaker {
     pub env: Arc<dyn Env>,
     pub directory: PathBuf,
     pub mapped: bool,
+    /// Nothing may be written: segments are opened for reading only.
+    pub read_only: bool,
     /// Length of the first segment of a database and of a full-grown one.
     pub smallest_bytes: u64,
     pub largest_bytes: u64,
 }
 
-/// The name of a segment file made for segment `number`. Recycled files keep their name: the number inside counts.
-pub fn file_name(number: u64) -> String {
-    format!("{number:06}.wal")
+/// The name of the segment file made as number `file`. Recycled files keep their name: which segment a file holds, its header says.
+pub fn file_name(file: u64) -> String {
+    format!("{file:06}.wal")
 }
 
-/// Whether a file of this name is a segment.
-pub fn is_segment_name(name: &str) -> bool {
-    name.strip_suffix(".wal").is_some_and(|stem| !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_digit()))
+/// The number in the name of a segment file.
+pub fn file_number(name: &str) -> Option<u64> {
+    let stem = name.strip_suffix(".wal")?;
+    if stem.is_empty() || !stem.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    stem.parse().ok()
 }
 
 impl SegmentMaker {
-    /// Makes segment `number` ready for its first record, in `free` if that is given, with room for `least_bytes`. The header is on
-    /// the device when this returns.
-    pub fn prepare(&self, number: u64, free: Option<FreeFile>, wanted_bytes: u64) -> Result<Arc<Segment>> {
+    /// Makes segment `number` ready for its first record, in `free` if that is given, else in a new file numbered `file` of `new_bytes`. The
+    /// header is on the device when this returns.
+    pub fn prepare(&self, number: u64, free: Option<FreeFile>, file: u64, new_bytes: u64) -> Result<Arc<Segment>> {
         let reused = free.is_some();
         let FreeFile { path, file } = match free {
             Some(free) => free,
             None => {
-                let path = self.directory.join(file_name(number));
-                let file = self.env.open_log(&path, Some(wanted_bytes), self.mapped)?;
+                let path = self.directory.join(file_name(file));
+                let file = self.env.open_log(&path, Some(new_bytes), self.mapped)?;
                 FreeFile { path, file }
             }
         };
@@ -86,6 +92,44 @@ impl SegmentMaker {
 
     /// Opens an existing segment file.
     pub fn open(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        if self.read_only {
+            return Ok(Arc::new(ReadOnlySegment { file: self.env.open(path)?, path: path.to_path_buf() }));
+        }
         self.env.open_log(path, None, self.mapped)
+    }
+}
+
+/// A segment file of a database that is only read.
+#[derive(Debug)]
+struct ReadOnlySegment {
+    file: Arc<dyn ReadFile>,
+    path: PathBuf,
+}
+
+impl ReadOnlySegment {
+    fn refuse(&self) -> Result<()> {
+        Err(Error::ReadOnly { why: format!("{} was opened for reading", self.path.display()) })
+    }
+}
+
+impl LogFile for ReadOnlySegment {
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn store(&self, _offset: u64, _bytes: &[u8]) -> Result<()> {
+        self.refuse()
+    }
+
+    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<()> {
+        self.refuse()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.refuse()
     }
 }

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Records of at least this many bytes go through a system call: it copies whole pages as fast as a store does, and brings no page fault each.
 const WRITE_THROUGH_BYTES: usize = 8 << 10;
+/// Bytes of a link record's payload.
+const LINK_BYTES: usize = 24;
 /// How much larger each new segment file is than the one before, until full-grown.
 const GROWTH: u64 = 4;
 
@@ -30,6 +32,10 @@ pub struct Position {
 struct State {
     active: Arc<Segment>,
     prepared: Option<Arc<Segment>>,
+    /// Somebody is preparing a segment: one does at a time.
+    preparing: bool,
+    /// The next number for a segment, and for a file of one. No number is given twice, not even after a failure.
+    next_number: u64,
     /// Oldest first. Those not synced yet hold `synced < written`.
     retired: VecDeque<Retired>,
     free: Vec<FreeFile>,
@@ -44,7 +50,8 @@ struct State {
 pub struct LogSync {
     maker: SegmentMaker,
     state: Mutex<State>,
-    synced: Condvar,
+    /// Signalled when a sync or a preparation ends.
+    turn: Condvar,
     /// Bytes of records appended since open.
     appended: AtomicU64,
     /// Whether most of the last full segment was stored, not written through: the next one is then worth pre-faulting.
@@ -65,31 +72,45 @@ pub struct LogWriter {
 #[derive(Debug, Default)]
 pub struct Inherited {
     pub retired: Vec<Retired>,
+    /// Not to be written before the new segment's link is on the device: until then a recovery may still follow links through them.
     pub free: Vec<FreeFile>,
-    /// The highest segment number ever seen; 0 for a new database.
+    /// The highest segment number ever seen, in a header or in a file's name; 0 for a new database.
     pub highest_number: u64,
+    /// The database was closed, and the log is known to be on the device to its end.
+    pub closed: bool,
+}
+
+/// Why a record was not appended.
+#[derive(Debug)]
+pub enum AppendError {
+    /// There is no room for another segment. Nothing was written, and the log is as it was.
+    NoSegment(Error),
+    /// Writing failed: what is in the file is unknown.
+    Failed(Error),
 }
 
 impl LogWriter {
-    /// Starts a new segment behind what was inherited. Everything inherited is on the device when this returns.
+    /// Starts a new segment behind what was inherited. Its link is on the device when this returns; what was inherited need not be. Unless the database had been closed,
+    /// the caller must write it to tables before it acknowledges a sync: a sync that failed before the start may have taken pages from the old segments that a sync
+    /// now would not miss.
     pub fn start(maker: SegmentMaker, inherited: Inherited) -> Result<LogWriter> {
-        let Inherited { retired, mut free, highest_number } = inherited;
-        for old in &retired {
-            if old.segment.synced.load(Ordering::Relaxed) < old.segment.written.load(Ordering::Relaxed) {
-                old.segment.file.sync()?;
-                old.segment.synced.store(old.segment.written.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
+        let Inherited { retired, free, highest_number, closed } = inherited;
+        for old in retired.iter().filter(|_| closed) {
+            old.segment.synced.store(old.segment.written.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let smallest = maker.smallest_bytes;
         let largest_seen = retired.iter().map(|r| r.segment.file.len()).max();
-        let next_file_bytes = largest_seen.map_or(smallest, |bytes| (bytes * GROWTH).min(maker.largest_bytes));
-        let reuse = free.iter().position(|f| f.file.len() >= smallest).map(|at| free.swap_remove(at));
-        let segment = maker.prepare(highest_number + 1, reuse, smallest)?;
+        let next_file_bytes = largest_seen.unwrap_or(smallest).saturating_mul(GROWTH).min(maker.largest_bytes);
+        // Always in a new file: see `Inherited::free`.
+        let number = highest_number + 1;
+        let segment = maker.prepare(number, None, number, smallest)?;
         let link = Link::to(retired.last().map(|r| &*r.segment));
         let shared = LogSync {
             state: Mutex::new(State {
                 active: Arc::clone(&segment),
                 prepared: None,
+                preparing: false,
+                next_number: number + 1,
                 retired: retired.into(),
                 free,
                 next_file_bytes,
@@ -98,14 +119,15 @@ impl LogWriter {
                 failed: false,
             }),
             maker,
-            synced: Condvar::new(),
+            turn: Condvar::new(),
             appended: AtomicU64::new(0),
             mostly_stored: AtomicBool::new(true),
         };
-        let mut writer = LogWriter { shared: Arc::new(shared), segment, offset: HEADER_BYTES as u64, stored: 0 };
+        let offset = HEADER_BYTES as u64;
+        let mut writer = LogWriter { shared: Arc::new(shared), segment, offset, stored: 0 };
         writer.append_link(link)?;
-        let end = writer.position();
-        writer.shared.sync_to(end)?;
+        writer.segment.file.sync()?;
+        writer.segment.synced.store(writer.offset, Ordering::Relaxed);
         Ok(writer)
     }
 
@@ -128,12 +150,14 @@ impl LogWriter {
         sequence: Sequence,
         last_sequence: Sequence,
         soon_synced: bool,
-    ) -> Result<Position> {
+    ) -> std::result::Result<Position, AppendError> {
         let bytes = record_bytes(record.len() - RECORD_HEADER_BYTES);
         if self.offset + bytes > self.segment.file.len() {
-            self.roll(bytes, last_sequence)?;
+            let least = HEADER_BYTES as u64 + record_bytes(LINK_BYTES) + bytes;
+            let next = self.shared.take_prepared(least).map_err(AppendError::NoSegment)?;
+            self.roll(next, last_sequence).map_err(AppendError::Failed)?;
         }
-        self.write_record(record, RecordType::Batch, sequence, soon_synced)?;
+        self.write_record(record, RecordType::Batch, sequence, soon_synced).map_err(AppendError::Failed)?;
         Ok(self.position())
     }
 
@@ -161,22 +185,20 @@ impl LogWriter {
         self.write_record(&mut record, RecordType::Link, 0, false)
     }
 
-    /// Goes on in the next segment, which has room for a record of `bytes`.
+    /// Goes on in `next`.
     #[cold]
-    fn roll(&mut self, bytes: u64, last_sequence: Sequence) -> Result<()> {
-        let least = HEADER_BYTES as u64 + record_bytes(24) + bytes;
-        let next = self.shared.take_prepared(self.segment.number + 1, least)?;
+    fn roll(&mut self, next: Arc<Segment>, last_sequence: Sequence) -> Result<()> {
         let link = Link::to(Some(&self.segment));
-        let old = std::mem::replace(&mut self.segment, Arc::clone(&next));
         let mostly_stored = std::mem::take(&mut self.stored) * 2 > self.offset;
         self.shared.mostly_stored.store(mostly_stored, Ordering::Relaxed);
+        let old = std::mem::replace(&mut self.segment, Arc::clone(&next));
         self.offset = HEADER_BYTES as u64;
-        {
-            let mut state = self.shared.state.lock();
-            state.retired.push_back(Retired { segment: old, last_sequence });
-            state.active = next;
-        }
-        self.append_link(link)
+        // Before anybody can see the segment as the active one: a manifest may name it from then on.
+        self.append_link(link)?;
+        let mut state = self.shared.state.lock();
+        state.retired.push_back(Retired { segment: old, last_sequence });
+        state.active = next;
+        Ok(())
     }
 
     /// Syncs everything and writes the closing record: damage anywhere is then told from a torn tail.
@@ -209,49 +231,11 @@ impl LogSync {
     /// Returns when everything before `position` is on the device. One caller syncs for all that wait. After a failed sync every
     /// later call fails: the state of the device is unknown then, and asking again would not tell.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        let mut state = self.state.lock();
-        loop {
-            if state.failed {
-                return Err(Error::ReadOnly { why: "an earlier sync of the write-ahead log failed".into() });
-            }
-            if state.durable >= position {
-                return Ok(());
-            }
-            if !state.syncing {
-                break;
-            }
-            self.synced.wait(&mut state);
-        }
-        state.syncing = true;
-        let mut goals: Vec<(Arc<Segment>, u64)> = state
-            .retired
-            .iter()
-            .map(|r| Arc::clone(&r.segment))
-            .chain([Arc::clone(&state.active)])
-            .map(|segment| {
-                let goal = segment.written.load(Ordering::Acquire);
-                (segment, goal)
-            })
-            .collect();
-        drop(state);
-        goals.retain(|(segment, goal)| segment.synced.load(Ordering::Relaxed) < *goal);
-        let mut result = Ok(());
-        for (segment, goal) in &goals {
-            result = segment.file.sync();
-            if result.is_err() {
-                break;
-            }
-            segment.synced.store(*goal, Ordering::Relaxed);
-        }
-        let mut state = self.state.lock();
-        state.syncing = false;
-        state.failed |= result.is_err();
-        if let (Ok(()), Some((segment, goal))) = (&result, goals.last()) {
-            state.durable = Position { segment: segment.number, offset: *goal }.max(state.durable);
-        }
-        drop(state);
-        self.synced.notify_all();
-        result
+        self.sync_in_turn(
+            |state| state.durable >= position,
+            |state| state.retired.iter().map(|retired| &retired.segment).chain([&state.active]).cloned().collect(),
+            true,
+        )
     }
 
     /// Syncs everything appended so far.
@@ -260,41 +244,93 @@ impl LogSync {
         self.sync_to(Position { segment: active.number, offset: active.written.load(Ordering::Acquire) })
     }
 
-    fn take_prepared(&self, number: u64, least: u64) -> Result<Arc<Segment>> {
-        let (free, wanted) = {
-            let mut state = self.state.lock();
-            match state.prepared.take() {
-                Some(ready) if ready.number == number && ready.file.len() >= least => return Ok(ready),
-                Some(other) => state.free.push(FreeFile { path: other.path.clone(), file: Arc::clone(&other.file) }),
-                None => {}
-            }
-            state.choose(least, &self.maker)
+    /// Makes the link of segment `number` durable, so that a manifest may name the segment as its floor. Says nothing about the segments
+    /// before it.
+    pub fn sync_link(&self, number: u64) -> Result<()> {
+        let find = |state: &State| {
+            let all = state.retired.iter().map(|retired| &retired.segment).chain([&state.active]);
+            let found = all.into_iter().find(|segment| segment.number == number);
+            found.filter(|segment| segment.synced.load(Ordering::Relaxed) <= HEADER_BYTES as u64).cloned()
         };
-        self.maker.prepare(number, free, wanted)
+        self.sync_in_turn(|state| find(state).is_none(), |state| find(state).into_iter().collect(), false)
+    }
+
+    /// Waits for its turn, then syncs the segments that `choose` names, in order, unless `done` says that others did. Two syncs never run beside each
+    /// other: of two, only one might be told of a failure. With `in_order` the segments are all there are, so that what was synced can be noted.
+    fn sync_in_turn(
+        &self,
+        done: impl Fn(&State) -> bool,
+        choose: impl FnOnce(&State) -> Vec<Arc<Segment>>,
+        in_order: bool,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            if state.failed {
+                return Err(Error::ReadOnly { why: "an earlier sync of the write-ahead log failed".into() });
+            }
+            if done(&state) {
+                return Ok(());
+            }
+            if !state.syncing {
+                break;
+            }
+            self.turn.wait(&mut state);
+        }
+        state.syncing = true;
+        let chosen = choose(&state);
+        drop(state);
+        let result = sync_segments(&chosen, in_order);
+        let mut state = self.state.lock();
+        state.syncing = false;
+        match &result {
+            Err(_) => state.failed = true,
+            Ok(Some(end)) if in_order => state.durable = state.durable.max(*end),
+            Ok(_) => {}
+        }
+        drop(state);
+        self.turn.notify_all();
+        result.map(|_| ())
+    }
+
+    /// A segment with room for `least` bytes behind the active one: the prepared one, if that is long enough.
+    fn take_prepared(&self, least: u64) -> Result<Arc<Segment>> {
+        let mut state = self.state.lock();
+        while state.preparing {
+            self.turn.wait(&mut state);
+        }
+        match state.prepared.take() {
+            Some(ready) if ready.file.len() >= least => return Ok(ready),
+            // Too short for this record. It has a header without a link: a recovery passes it over.
+            Some(short) => state.free.push(FreeFile { path: short.path.clone(), file: Arc::clone(&short.file) }),
+            None => {}
+        }
+        let (number, free, wanted) = state.choose(least, &self.maker);
+        drop(state);
+        // Under the writer lock: nobody else prepares, because nobody else saw that a segment is missing.
+        self.maker.prepare(number, free, number, wanted)
     }
 
     /// Prepares the segment after the active one, unless that is done. For the background thread.
     pub fn prepare_next(&self) -> Result<()> {
-        let (number, free, wanted) = {
-            let mut state = self.state.lock();
-            if state.prepared.is_some() {
-                return Ok(());
-            }
-            let (free, wanted) = state.choose(0, &self.maker);
-            (state.active.number + 1, free, wanted)
-        };
-        let segment = self.maker.prepare(number, free, wanted)?;
-        if self.mostly_stored.load(Ordering::Relaxed) {
+        let mut state = self.state.lock();
+        if state.prepared.is_some() || state.preparing {
+            return Ok(());
+        }
+        state.preparing = true;
+        let (number, free, wanted) = state.choose(0, &self.maker);
+        drop(state);
+        let prepared = self.maker.prepare(number, free, number, wanted);
+        if let Ok(segment) = &prepared
+            && self.mostly_stored.load(Ordering::Relaxed)
+        {
             segment.file.prefault();
         }
         let mut state = self.state.lock();
-        if state.active.number + 1 == number && state.prepared.is_none() {
-            state.prepared = Some(segment);
-        } else {
-            // The writer could not wait and prepared its own.
-            state.free.push(FreeFile { path: segment.path.clone(), file: Arc::clone(&segment.file) });
-        }
-        Ok(())
+        state.preparing = false;
+        let result = prepared.map(|segment| state.prepared = Some(segment));
+        drop(state);
+        self.turn.notify_all();
+        result
     }
 
     /// Whether the background thread should call `prepare_next`.
@@ -306,18 +342,6 @@ impl LogSync {
     pub fn floor(&self, needed: Sequence) -> u64 {
         let state = self.state.lock();
         state.retired.iter().find(|r| r.last_sequence >= needed).map_or(state.active.number, |r| r.segment.number)
-    }
-
-    /// Makes the link of segment `number` durable, so that a manifest may name the segment as its floor. Says nothing about what is behind the link.
-    pub fn sync_link(&self, number: u64) -> Result<()> {
-        let segment = {
-            let state = self.state.lock();
-            let all = state.retired.iter().map(|r| &r.segment).chain([&state.active]);
-            all.into_iter()
-                .find(|s| s.number == number && s.synced.load(Ordering::Relaxed) <= HEADER_BYTES as u64)
-                .cloned()
-        };
-        segment.map_or(Ok(()), |segment| segment.file.sync())
     }
 
     /// Lets go of the segments before `floor`, which a durable manifest must name. Up to `keep` files stay for reuse; the paths of the
@@ -335,7 +359,7 @@ impl LogSync {
         state.free.split_off(keep).into_iter().map(|free| free.path).collect()
     }
 
-    /// Bytes of retired segments, which hold back nothing but disk space, and the first write they may hold.
+    /// Bytes of the files of retired segments.
     pub fn retired_bytes(&self) -> u64 {
         self.state.lock().retired.iter().map(|r| r.segment.file.len()).sum()
     }
@@ -352,16 +376,35 @@ impl LogSync {
     }
 }
 
+/// Syncs what was written to each segment, in order. The end of the last one, if there was any to sync. `note`: remember it as synced, which
+/// promises the same of all segments before.
+fn sync_segments(segments: &[Arc<Segment>], note: bool) -> Result<Option<Position>> {
+    let mut end = None;
+    for segment in segments {
+        let goal = segment.written.load(Ordering::Acquire);
+        if segment.synced.load(Ordering::Relaxed) < goal {
+            segment.file.sync()?;
+            if note {
+                segment.synced.store(goal, Ordering::Relaxed);
+            }
+        }
+        end = Some(Position { segment: segment.number, offset: goal });
+    }
+    Ok(end)
+}
+
 impl State {
-    /// A free file with room for `least` bytes, and how long a new file would have to be.
-    fn choose(&mut self, least: u64, maker: &SegmentMaker) -> (Option<FreeFile>, u64) {
+    /// A number for a segment and its file, a free file with room for `least` bytes, and how long a new file would have to be.
+    fn choose(&mut self, least: u64, maker: &SegmentMaker) -> (u64, Option<FreeFile>, u64) {
+        let number = self.next_number;
+        self.next_number += 1;
         let wanted = self.next_file_bytes.max(least);
         // A file much smaller than the next new one would only make the log roll more often.
         let enough = least.max(wanted.min(maker.largest_bytes) / GROWTH);
         let found = self.free.iter().position(|free| free.file.len() >= enough).map(|at| self.free.swap_remove(at));
         if found.is_none() {
-            self.next_file_bytes = (self.next_file_bytes * GROWTH).min(maker.largest_bytes);
+            self.next_file_bytes = self.next_file_bytes.saturating_mul(GROWTH).min(maker.largest_bytes);
         }
-        (found, wanted)
+        (number, found, wanted)
     }
 }

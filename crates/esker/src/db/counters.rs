@@ -1,0 +1,15 @@
+//! Counters of work done.
+
+use std::sync::atomic::AtomicU64;
+
+/// Work done since open.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub flushes: AtomicU64,
+    pub flush_bytes: AtomicU64,
+    pub compactions: AtomicU64,
+    pub compaction_bytes: AtomicU64,
+    pub compaction_read_bytes: AtomicU64,
+    pub stalls: AtomicU64,
+    pub stall_micros: AtomicU64,
+}

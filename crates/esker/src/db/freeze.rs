@@ -1,0 +1,25 @@
+//! Putting full memtables aside for their flush.
+
+use super::inner::{Inner, View, Writer};
+use std::sync::Arc;
+
+/// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
+/// happens if the active one is empty and has that room.
+pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
+    let empty = target.memtable.memtable().is_empty();
+    if empty && target.memtable.has_room(bytes) {
+        return;
+    }
+    // The next memtable will hold about as many keys.
+    let (active, memtable_writer) = inner.new_memtable(bytes, target.memtable.keys());
+    target.memtable = memtable_writer;
+    target.keyspace.change_view(|view| {
+        let frozen = if empty { None } else { Some(Arc::clone(&view.active)) };
+        View {
+            active,
+            frozen: frozen.into_iter().chain(view.frozen.iter().cloned()).collect(),
+            tree: Arc::clone(&view.tree),
+        }
+    });
+}
