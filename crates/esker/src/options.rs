@@ -176,6 +176,11 @@ impl Options {
         self
     }
 
+    /// Whether tables may be read through a mapping.
+    pub(crate) fn use_mapping(&self) -> bool {
+        self.read_mode != ReadMode::Pread
+    }
+
     /// Refuses what cannot work, saying what would.
     pub(crate) fn validate(&self) -> Result<()> {
         const LARGEST: u64 = 8 << 30;

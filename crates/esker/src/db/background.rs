@@ -9,7 +9,7 @@ use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, Signals, View};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
-use crate::job::output::OutputOptions;
+use crate::job::output::{OutputOptions, table_options};
 use crate::job::pick::{Plan, RunShape, pick};
 use crate::job::retain::Rules;
 use crate::job::{compact, flush};
@@ -196,10 +196,10 @@ fn with_output<T>(inner: &Inner, job: impl FnOnce(&OutputOptions<'_>) -> Result<
     job(&OutputOptions {
         env: &*inner.options.env,
         directory: inner.directory.clone(),
-        table: inner.table_options(),
+        table: table_options(&inner.options),
         target_file_bytes: inner.options.target_file_bytes,
         cache: Arc::clone(&inner.cache),
-        use_mapping: inner.use_mapping(),
+        use_mapping: inner.options.use_mapping(),
         next_file: &next_file,
     })
 }
@@ -214,7 +214,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let tables = with_output(inner, |output| flush::flush(memtable, rules, output)).inspect_err(|_| clean_up(inner))?;
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
     let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
-    let run = deepest_run(&tree, &tables, above).unwrap_or_else(|| inner.next_file_number());
+    let run = tree.deepest_free_run(&tables, above).unwrap_or_else(|| inner.next_file_number());
 
     let sequence = memtable.last_sequence();
     let oldest = inner.oldest_unflushed(std::slice::from_ref(memtable));
@@ -253,16 +253,6 @@ fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
         let view = other.view.load();
         view.frozen.iter().chain([&view.active]).any(|memtable| !memtable.is_empty())
     })
-}
-
-/// The oldest run that can take the tables: neither it nor any newer run has a key between theirs. Sequential loads are written once this way.
-/// While a merge is at work, only runs newer than its newest input, `above`, can: what it reads will be replaced as a whole.
-fn deepest_run(tree: &Tree, tables: &[Arc<Table>], above: Option<u64>) -> Option<u64> {
-    let smallest = &tables.first()?.summary().smallest_key;
-    let largest = &tables.last()?.summary().largest_key;
-    let candidates = tree.runs.iter().take_while(|run| above.is_none_or(|newest| run.id > newest));
-    let free = candidates.take_while(|run| !run.overlaps(smallest, largest)).last()?;
-    Some(free.id)
 }
 
 /// Makes a job's result durable.

@@ -19,8 +19,8 @@ use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::merge_operator::MergeOperator;
-use crate::options::{Options, ReadMode};
-use crate::table::{BlockCache, Table, TableOptions};
+use crate::options::Options;
+use crate::table::{BlockCache, Table};
 use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
 use crate::wal::writer::{LogSync, LogWriter};
@@ -147,8 +147,6 @@ pub struct Inner {
     pub work_done: Condvar,
     pub keyspaces: RwLock<BTreeMap<String, Arc<KeyspaceInner>>>,
     pub log: Option<Arc<LogSync>>,
-    /// Whether what was replayed at open is known to be on the device.
-    pub log_was_closed: bool,
     pub last_sequence: AtomicU64,
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
@@ -195,18 +193,6 @@ impl Inner {
     /// An empty memtable with room for at least `bytes`, and its writer.
     pub fn new_memtable(&self, bytes: usize, expected_keys: usize) -> (Arc<Memtable>, MemtableWriter) {
         Memtable::create(self.options.write_buffer_bytes.max(bytes), expected_keys, &self.memory)
-    }
-
-    pub fn table_options(&self) -> TableOptions {
-        TableOptions {
-            block_bytes: self.options.block_bytes,
-            compression: self.options.compression,
-            filter_bits_per_key: self.options.filter_bits_per_key,
-        }
-    }
-
-    pub fn use_mapping(&self) -> bool {
-        self.options.read_mode != ReadMode::Pread
     }
 
     /// Whether flush and compaction run inside the calls that need them.

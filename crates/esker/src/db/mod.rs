@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `open` | recovery, and creating what is missing |
+//! | `open`, `replayed` | recovery, and creating what is missing |
 //! | `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `snapshot` | which sequence numbers somebody still reads at |
@@ -23,6 +23,7 @@ pub mod inner;
 pub mod keyspaces;
 pub mod open;
 pub mod read;
+pub mod replayed;
 pub mod scan;
 pub mod snapshot;
 pub mod stall;

@@ -1,20 +1,21 @@
 //! Opening a database: creating what is missing, recovering what is there.
 //!
-//! 1. Take the lock. 2. Read the manifest in force. 3. Open its tables. 4. Replay the log into memtables: of each keyspace what is not in tables. 5. Start
-//! a new log segment; what was replayed is on the device from here on. 6. Write a new manifest and point `CURRENT` at it. 7. Remove what no manifest
-//! names.
+//! 1. Take the lock. 2. Read the manifest in force. 3. Open its tables. 4. Replay the log into memtables: of each keyspace what is not in tables. 5. If
+//! the log had not been closed, write them to tables (`replayed.rs`). 6. Start a new log segment. 7. Write a new manifest and point `CURRENT` at
+//! it. 8. Remove what no manifest names.
 //!
-//! Steps 1 to 6 change nothing that a later attempt would need: recovery can be interrupted any number of times.
+//! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times.
 
 use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
-use super::{files, keyspaces};
+use super::{files, keyspaces, replayed};
 use crate::base::batch::Operations;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::MemoryPool;
 use crate::env::Lock;
 use crate::error::{Error, Result};
+use crate::job::output::{OutputOptions, table_options};
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
 use crate::merge_operator::UINT64_ADD;
 use crate::options::{Options, WalMode};
@@ -27,6 +28,7 @@ use crate::wal::reader::{Record, holds_history, replay};
 use crate::wal::segment::{SegmentMaker, file_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +38,9 @@ use std::time::{Duration, Instant};
 
 /// The first log segment of a database: small, so that opening an empty one is quick.
 const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
+
+/// Log segments at open above which what they hold is written to tables: many short openings leave one each.
+const MANY_SEGMENTS: usize = 4;
 
 /// A keyspace while the log is replayed into it.
 struct Recovering {
@@ -74,9 +79,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     } else {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory)?
     };
-    let log_was_closed = inherited.closed || inherited.retired.is_empty();
-    let log = LogWriter::start(maker, inherited)?;
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
+    if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
+        write_replayed(directory, &options, &mut state, &mut recovering, &cache, &memory)?;
+    }
+    let log = LogWriter::start(maker, inherited)?;
     let number = state.next_file;
     state.next_file += 1;
     // What the log must still hold: everything replayed into memtables.
@@ -85,8 +92,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     state.log_floor = log.shared().floor(oldest);
     let manifest = Manifest::create(&*env, directory, number, state)?;
     files::remove_orphans(&*env, directory, number, manifest.state())?;
-    let mut inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, memory, Some(lock));
-    inner.log_was_closed = log_was_closed;
+    let inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, memory, Some(lock));
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -221,7 +227,7 @@ fn open_trees(
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
 ) -> Result<BTreeMap<u64, Recovering>> {
-    let use_mapping = options.read_mode != crate::options::ReadMode::Pread;
+    let use_mapping = options.use_mapping();
     let mut recovering = BTreeMap::new();
     for (&id, record) in &state.keyspaces {
         let mut tables = Vec::with_capacity(record.tables.len());
@@ -250,6 +256,41 @@ fn open_trees(
     Ok(recovering)
 }
 
+/// Writes every memtable to tables (`replayed.rs` says why), and notes that in `state`, which is in no manifest yet.
+fn write_replayed(
+    directory: &Path,
+    options: &Options,
+    state: &mut ManifestState,
+    recovering: &mut BTreeMap<u64, Recovering>,
+    cache: &Arc<BlockCache>,
+    memory: &Arc<MemoryPool>,
+) -> Result<()> {
+    let next = Cell::new(state.next_file);
+    let next_file = || next.replace(next.get() + 1);
+    let output = OutputOptions {
+        env: &*options.env,
+        directory: directory.to_path_buf(),
+        table: table_options(options),
+        target_file_bytes: options.target_file_bytes,
+        cache: Arc::clone(cache),
+        use_mapping: options.use_mapping(),
+        next_file: &next_file,
+    };
+    for (&id, recovered) in recovering.iter_mut() {
+        let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
+        let memtables: Vec<Arc<Memtable>> = recovered.frozen.drain(..).rev().chain(newest).collect();
+        let operator = keyspaces::stored_operator(&recovered.record);
+        let (tree, changes) = replayed::write(id, &memtables, &recovered.tree, operator.as_deref(), &output)?;
+        for change in &changes {
+            state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
+        }
+        recovered.tree = Arc::new(tree);
+        (recovered.memtable, recovered.writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
+    }
+    state.next_file = next.get();
+    Ok(())
+}
+
 fn replay_log(
     maker: &SegmentMaker,
     options: &Options,
@@ -258,23 +299,21 @@ fn replay_log(
     memory: &Arc<MemoryPool>,
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
-    let mut last_segment = 0;
     let mut inherited = replay(maker, state.log_floor, &mut |record| {
         let last = apply_record(options, recovering, &record, memory)?;
         last_sequence = last_sequence.max(last);
-        last_segment = record.segment;
         Ok(last)
     })?;
     if let Some((number, offset)) = state.closed {
         // Behind the segment that was closed there may be others without writes, from openings that were cut short.
         let closed = inherited.retired.iter().find(|retired| retired.segment.number == number);
         let end = closed.map(|retired| retired.segment.written.load(Relaxed));
-        if end != Some(offset) || last_segment > number {
+        if end != Some(offset) || inherited.last_with_batches > number {
             let path = closed.map_or_else(|| maker.directory.clone(), |retired| retired.segment.path.clone());
             let what = format!("the database was closed with its log ending at offset {offset} of segment {number}");
             return Err(Error::corruption(path, end.unwrap_or(0), what));
         }
-        inherited.closed = true;
+        inherited.closed = Some(number);
     }
     state.last_sequence = last_sequence;
     Ok(inherited)
@@ -349,7 +388,6 @@ fn assemble(
         options,
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
-        log_was_closed: true,
         writer: Mutex::new(Writer { log, keyspaces: Vec::new(), last_sequence }),
         manifest: Mutex::new(manifest),
         signals: Mutex::new(Signals::default()),
@@ -377,17 +415,6 @@ fn assemble(
         keyspaces::add(&inner, &keyspace, writer, operator);
     }
     inner
-}
-
-/// What was replayed from a log that had not been closed must reach tables before anything is promised on top of it: a sync that failed before
-/// the start may have taken it from the log without a trace. Many short openings leave a log segment each; they are let go the same way.
-pub fn wants_flush(inner: &Inner) -> bool {
-    const MANY_SEGMENTS: u64 = 4;
-    let replayed = inner.all_keyspaces().iter().any(|keyspace| {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).any(|memtable| !memtable.is_empty())
-    });
-    replayed && (!inner.log_was_closed || inner.log.as_ref().is_some_and(|log| log.segments() > MANY_SEGMENTS))
 }
 
 /// Stops accepting writes, makes everything durable and marks the end of the log. The handle is unusable for writes afterwards.

@@ -86,11 +86,7 @@ impl Db {
                 .map_err(|source| Error::io("start the background thread of", path.as_ref(), source))?;
             *shared.thread.lock() = Some(thread);
         }
-        if open::wants_flush(inner) {
-            background::flush_now(inner)?;
-        } else {
-            inner.wake();
-        }
+        inner.wake();
         Ok(Db { shared })
     }
 

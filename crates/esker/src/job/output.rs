@@ -4,6 +4,7 @@
 use crate::base::key::Entry;
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::options::Options;
 use crate::table::{BlockCache, Table, TableBuilder, TableOptions, TableSummary};
 use crate::version::file_name;
 use std::path::PathBuf;
@@ -19,6 +20,15 @@ pub struct OutputOptions<'a> {
     pub use_mapping: bool,
     /// Gives out file numbers.
     pub next_file: &'a dyn Fn() -> u64,
+}
+
+/// How the options of a database say that tables are written.
+pub fn table_options(options: &Options) -> TableOptions {
+    TableOptions {
+        block_bytes: options.block_bytes,
+        compression: options.compression,
+        filter_bits_per_key: options.filter_bits_per_key,
+    }
 }
 
 /// The tables of one job, in the order of their keys.

@@ -71,6 +71,16 @@ impl Tree {
         self.runs.iter().flat_map(|run| run.tables.iter().map(|table| (run.id, Arc::clone(table))))
     }
 
+    /// The oldest run that can take the tables: neither it nor any newer run has a key between theirs. Sequential loads are written once this
+    /// way. While a merge is at work, only runs newer than its newest input, `above`, can: what it reads will be replaced as a whole.
+    pub fn deepest_free_run(&self, tables: &[Arc<Table>], above: Option<u64>) -> Option<u64> {
+        let smallest = &tables.first()?.summary().smallest_key;
+        let largest = &tables.last()?.summary().largest_key;
+        let candidates = self.runs.iter().take_while(|run| above.is_none_or(|newest| run.id > newest));
+        let free = candidates.take_while(|run| !run.overlaps(smallest, largest)).last()?;
+        Some(free.id)
+    }
+
     /// The first pair of neighbours in a run that overlap, by file number: there must be none.
     pub fn overlap(&self) -> Option<(u64, u64)> {
         self.runs.iter().flat_map(|run| run.tables.windows(2)).find_map(|pair| {

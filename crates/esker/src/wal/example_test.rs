@@ -26,7 +26,14 @@ fn example() -> Vec<u8> {
 fn maker(env: &MemEnv) -> SegmentMaker {
     let bytes = SEGMENT_BYTES as u64;
     let directory = Path::new("/db").to_path_buf();
-    SegmentMaker { env: Arc::new(env.clone()), directory, mapped: true, smallest_bytes: bytes, largest_bytes: bytes }
+    SegmentMaker {
+        env: Arc::new(env.clone()),
+        directory,
+        mapped: true,
+        read_only: false,
+        smallest_bytes: bytes,
+        largest_bytes: bytes,
+    }
 }
 
 fn record(operations: &[Operation<'_>]) -> Vec<u8> {

@@ -129,7 +129,7 @@ pub fn verify_record(record: &[u8], sum: u32, segment: u64, offset: u64) -> bool
 pub struct Link {
     /// The segment before; 0 if this is the first of the database.
     pub previous_number: u64,
-    /// Where its records end.
+    /// Where its records end; 0 if that is not known: then they end where they stop being intact.
     pub previous_end: u64,
     /// Up to where it was known to be on the device.
     pub previous_synced: u64,

@@ -53,6 +53,11 @@ pub fn replay(
     let mut segments = open_segments(maker, floor, &mut inherited)?;
     let chain = follow_links(&segments, floor, &maker.directory)?;
     let mut last_sequence = 0;
+    let mut last_with_batches = 0;
+    let mut visit = |record: Record<'_>| {
+        last_with_batches = record.segment;
+        visit(record)
+    };
     let mut ended = false;
     for (at, &number) in chain.iter().enumerate() {
         let Some(found) = segments.remove(&number) else { continue };
@@ -62,8 +67,9 @@ pub fn replay(
         }
         let next = chain.get(at + 1).and_then(|&next| segments.get(&next).map(|found| (next, found)));
         let next_link = next.map(|(next, found)| read_link(found, next)).transpose()?.flatten();
+        let next_link = next_link.filter(|link| link.previous_end > 0);
         let mut reader = SegmentReader::new(number, &found);
-        let end = reader.read_all(next_link, &mut last_sequence, visit)?;
+        let end = reader.read_all(next_link, &mut last_sequence, &mut visit)?;
         if let Some(link) = next_link
             && end < link.previous_end
         {
@@ -73,6 +79,8 @@ pub fn replay(
         let segment = Segment::new(number, found.path, found.file, end, 0);
         inherited.retired.push(Retired { segment, last_sequence });
     }
+    inherited.last_with_batches = last_with_batches;
+    inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
     // What is left is in no chain: given up by an earlier recovery, older than the floor, or prepared and never used.
     inherited.free.extend(segments.into_values().map(|found| FreeFile { path: found.path, file: found.file }));
     Ok(inherited)

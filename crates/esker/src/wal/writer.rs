@@ -76,8 +76,24 @@ pub struct Inherited {
     pub free: Vec<FreeFile>,
     /// The highest segment number ever seen, in a header or in a file's name; 0 for a new database.
     pub highest_number: u64,
-    /// The database was closed, and the log is known to be on the device to its end.
-    pub closed: bool,
+    /// The number of the segment that the database was closed with: up to its end the log is known to be on the device.
+    pub closed: Option<u64>,
+    /// The number of the last segment with writes; 0 if there is none.
+    pub last_with_batches: u64,
+    /// The newest segment with a link below the floor; 0 if there is none. The manifest that named the floor may be visible without being durable, and the one
+    /// before it may need that segment: the chain of links must not depend on either.
+    pub below_floor: u64,
+}
+
+impl Inherited {
+    /// Lets go of the segments at the end that hold no writes, but for those known to be on the device: nobody knows whether the others are, and nobody
+    /// needs them. The log goes on behind the one before.
+    fn give_up_empty_tail(&mut self) {
+        let needed = self.last_with_batches.max(self.closed.unwrap_or(0));
+        while let Some(last) = self.retired.pop_if(|last| last.segment.number > needed) {
+            self.free.push(FreeFile { path: last.segment.path.clone(), file: Arc::clone(&last.segment.file) });
+        }
+    }
 }
 
 /// Why a record was not appended.
@@ -93,9 +109,10 @@ impl LogWriter {
     /// Starts a new segment behind what was inherited. Its link is on the device when this returns; what was inherited need not be. Unless the database had been closed,
     /// the caller must write it to tables before it acknowledges a sync: a sync that failed before the start may have taken pages from the old segments that a sync
     /// now would not miss.
-    pub fn start(maker: SegmentMaker, inherited: Inherited) -> Result<LogWriter> {
-        let Inherited { retired, free, highest_number, closed } = inherited;
-        for old in retired.iter().filter(|_| closed) {
+    pub fn start(maker: SegmentMaker, mut inherited: Inherited) -> Result<LogWriter> {
+        inherited.give_up_empty_tail();
+        let Inherited { retired, free, highest_number, closed, below_floor, .. } = inherited;
+        for old in retired.iter().filter(|old| closed.is_some_and(|last| old.segment.number <= last)) {
             old.segment.synced.store(old.segment.written.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let smallest = maker.smallest_bytes;
@@ -104,7 +121,10 @@ impl LogWriter {
         // Always in a new file: see `Inherited::free`.
         let number = highest_number + 1;
         let segment = maker.prepare(number, None, number, smallest)?;
-        let link = Link::to(retired.last().map(|r| &*r.segment));
+        let link = match retired.last() {
+            Some(last) => Link::to(&last.segment),
+            None => Link { previous_number: below_floor, ..Link::default() },
+        };
         let shared = LogSync {
             state: Mutex::new(State {
                 active: Arc::clone(&segment),
@@ -188,7 +208,7 @@ impl LogWriter {
     /// Goes on in `next`.
     #[cold]
     fn roll(&mut self, next: Arc<Segment>, last_sequence: Sequence) -> Result<()> {
-        let link = Link::to(Some(&self.segment));
+        let link = Link::to(&self.segment);
         let mostly_stored = std::mem::take(&mut self.stored) * 2 > self.offset;
         self.shared.mostly_stored.store(mostly_stored, Ordering::Relaxed);
         let old = std::mem::replace(&mut self.segment, Arc::clone(&next));
@@ -214,15 +234,11 @@ impl LogWriter {
 }
 
 impl Link {
-    fn to(previous: Option<&Segment>) -> Link {
-        let word = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        match previous {
-            None => Link { previous_number: 0, previous_end: 0, previous_synced: 0 },
-            Some(segment) => Link {
-                previous_number: segment.number,
-                previous_end: word(&segment.written),
-                previous_synced: word(&segment.synced),
-            },
+    fn to(previous: &Segment) -> Link {
+        Link {
+            previous_number: previous.number,
+            previous_end: previous.written.load(Ordering::Relaxed),
+            previous_synced: previous.synced.load(Ordering::Relaxed),
         }
     }
 }
