@@ -29,8 +29,8 @@
 //!
 //! What a write promises: an acknowledged write survives the death of the process; one with [`WriteOptions::sync`] that of the machine.
 //!
-//! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`; `options`, `merge_operator`; `memtable`, `wal`, `table`;
-//! `version`; `job`; `db`; `handle`.
+//! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
+//! `merge_operator`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
 
 mod base;
 mod cache;

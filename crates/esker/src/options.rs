@@ -8,8 +8,6 @@ use crate::merge_operator::MergeOperator;
 use std::fmt;
 use std::sync::Arc;
 
-pub use crate::table::Compression;
-
 /// How log records reach the operating system. Both ways survive the death of the process; neither, without
 /// [`WriteOptions::sync`], that of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +27,16 @@ pub enum ReadMode {
     Mmap,
     /// System calls into the block cache only: bounded memory, no page faults.
     Pread,
+}
+
+/// How data blocks are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Compression {
+    /// Not at all: read in place where the file is mapped.
+    #[default]
+    None,
+    /// LZ4; blocks that it does not make an eighth smaller are stored as they are.
+    Lz4,
 }
 
 /// Options of a database. Every setter takes and returns the options, so that calls chain.
@@ -86,7 +94,7 @@ impl Default for Options {
             wal_mode: WalMode::Mapped,
             read_mode: ReadMode::Auto,
             background_threads: 1,
-            env: Arc::new(OsEnv::default()),
+            env: Arc::new(OsEnv),
             clock: Arc::new(SystemClock),
         }
     }

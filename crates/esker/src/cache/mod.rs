@@ -9,62 +9,22 @@
 //! again goes at the next turn of the hand, and callers that read in bulk do not insert at all.
 
 mod ring;
+mod slots;
 
-use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use ring::Ring;
-use std::cell::Cell;
+use slots::Shared;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// What a cached thing costs.
-pub trait Weigh: Send + Sync {
-    /// The memory it holds, in bytes.
-    fn weight(&self) -> usize;
-}
-
-/// A value found in the cache: alive while this is held, without having touched its reference count.
-pub type Hit<T> = Guard<Option<Arc<T>>>;
+pub use slots::{Hit, Slots, Weigh};
 
 /// A cache of `T` with a byte budget.
 pub struct Cache<T: Weigh> {
     budget: usize,
     shared: Arc<Shared>,
     ring: Mutex<Ring<T>>,
-}
-
-/// What the slot arrays share with the cache they belong to.
-#[derive(Default)]
-struct Shared {
-    usage: AtomicUsize,
-    /// Ring entries whose slot array is gone: a hint when to sweep the ring.
-    dead: AtomicUsize,
-    hits: [Counter; COUNTERS],
-    misses: AtomicU64,
-}
-
-const COUNTERS: usize = 16;
-
-/// A counter on a cache line of its own.
-#[derive(Default)]
-#[repr(align(64))]
-struct Counter(AtomicU64);
-
-thread_local! {
-    static COUNTER: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-/// Which counter this thread adds to.
-#[inline]
-fn counter_index() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    COUNTER.with(|cell| {
-        if cell.get() == usize::MAX {
-            cell.set(NEXT.fetch_add(1, Ordering::Relaxed) % COUNTERS);
-        }
-        cell.get()
-    })
 }
 
 impl<T: Weigh> Cache<T> {
@@ -75,7 +35,7 @@ impl<T: Weigh> Cache<T> {
 
     /// Slots for the `count` blocks of a table. Their memory is only taken when the first block is kept.
     pub fn slots(&self, count: usize) -> Arc<Slots<T>> {
-        Arc::new(Slots { count, slots: OnceLock::new(), shared: Arc::clone(&self.shared) })
+        Arc::new(Slots::new(count, &self.shared))
     }
 
     /// Keeps `value` in slot `index`, evicting others as needed, and returns what the slot holds from now on:
@@ -108,11 +68,6 @@ impl<T: Weigh> Cache<T> {
         value
     }
 
-    /// The budget in bytes.
-    pub fn budget_bytes(&self) -> usize {
-        self.budget
-    }
-
     /// The memory held by cached values, in bytes.
     pub fn usage_bytes(&self) -> usize {
         self.shared.usage.load(Ordering::Relaxed)
@@ -120,7 +75,7 @@ impl<T: Weigh> Cache<T> {
 
     /// Lookups that found their block.
     pub fn hits(&self) -> u64 {
-        self.shared.hits.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+        self.shared.hits()
     }
 
     /// Lookups that did not.
@@ -135,76 +90,6 @@ impl<T: Weigh> fmt::Debug for Cache<T> {
             .field("budget", &self.budget)
             .field("usage", &self.usage_bytes())
             .finish_non_exhaustive()
-    }
-}
-
-/// The places of one table's blocks in the cache. Dropping the last reference frees what is cached there.
-pub struct Slots<T: Weigh> {
-    count: usize,
-    slots: OnceLock<Box<[Slot<T>]>>,
-    shared: Arc<Shared>,
-}
-
-struct Slot<T> {
-    /// Stored to only under the ring's mutex, or by `drop`.
-    value: ArcSwapOption<T>,
-    /// Asked for since the hand last passed.
-    referenced: AtomicBool,
-}
-
-impl<T: Weigh> Slots<T> {
-    /// The value in slot `index`, counted as a hit or a miss.
-    #[inline]
-    pub fn lookup(&self, index: usize) -> Option<Hit<T>> {
-        if let Some(slot) = self.slots.get().and_then(|slots| slots.get(index)) {
-            let hit = slot.value.load();
-            if hit.is_some() {
-                if !slot.referenced.load(Ordering::Relaxed) {
-                    slot.referenced.store(true, Ordering::Relaxed);
-                }
-                self.shared.hits[counter_index()].0.fetch_add(1, Ordering::Relaxed);
-                return Some(hit);
-            }
-        }
-        self.shared.misses.fetch_add(1, Ordering::Relaxed);
-        None
-    }
-
-    fn allocate(&self) -> &[Slot<T>] {
-        self.slots.get_or_init(|| {
-            (0..self.count)
-                .map(|_| Slot { value: ArcSwapOption::empty(), referenced: AtomicBool::new(false) })
-                .collect()
-        })
-    }
-
-    /// Empties slot `index` unless it was asked for since the last call; returns the weight freed. Without
-    /// `spare` the flag is not looked at.
-    fn reclaim(&self, index: usize, spare: bool) -> Option<usize> {
-        let slot = self.slots.get()?.get(index)?;
-        if spare && slot.referenced.swap(false, Ordering::Relaxed) {
-            return None;
-        }
-        Some(slot.value.swap(None).map_or(0, |value| value.weight()))
-    }
-}
-
-impl<T: Weigh> Drop for Slots<T> {
-    fn drop(&mut self) {
-        let Some(slots) = self.slots.get() else { return };
-        let (mut held, mut freed) = (0, 0);
-        for value in slots.iter().filter_map(|slot| slot.value.swap(None)) {
-            held += 1;
-            freed += value.weight();
-        }
-        self.shared.usage.fetch_sub(freed, Ordering::Relaxed);
-        self.shared.dead.fetch_add(held, Ordering::Relaxed);
-    }
-}
-
-impl<T: Weigh> fmt::Debug for Slots<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slots").field("count", &self.count).finish_non_exhaustive()
     }
 }
 

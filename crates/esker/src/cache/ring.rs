@@ -1,6 +1,6 @@
 //! The CLOCK ring: which slots hold something, in the order in which the hand passes them.
 
-use super::{Slots, Weigh};
+use super::slots::{Slots, Weigh};
 use std::sync::{Arc, Weak};
 
 /// The occupied slots of all tables. A place whose value was evicted stays as a hole for the next newcomer, so

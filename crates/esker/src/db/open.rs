@@ -1,8 +1,13 @@
 //! Opening a database: creating what is missing, recovering what is there.
 //!
-//! 1. Take the lock. 2. Read the manifest in force. 3. Open its tables. 4. Replay the log into memtables: of each keyspace what is not in tables. 5. If
-//! the log had not been closed, write them to tables (`replayed.rs`). 6. Start a new log segment. 7. Write a new manifest and point `CURRENT` at
-//! it. 8. Remove what no manifest names.
+//! 1. Take the lock.
+//! 2. Read the manifest in force.
+//! 3. Open its tables.
+//! 4. Replay the log into memtables: of each keyspace what is not in tables.
+//! 5. If the log had not been closed, write them to tables (`replayed.rs`).
+//! 6. Start a new log segment.
+//! 7. Write a new manifest and point `CURRENT` at it.
+//! 8. Remove what no manifest names.
 //!
 //! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times.
 
@@ -92,7 +97,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     state.log_floor = log.shared().floor(oldest);
     let manifest = Manifest::create(&*env, directory, number, state)?;
     files::remove_orphans(&*env, directory, number, manifest.state())?;
-    let inner = assemble(directory, options, recovering, Some(log), Some(manifest), cache, memory, Some(lock));
+    let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
+    let inner = assemble(directory, options, recovering, writing, cache, memory);
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -115,7 +121,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
         let unchanged = matches!(read_current(&*options.env, directory), Ok(Some(after)) if after == before);
         match result {
             Ok(recovering) if unchanged => {
-                let inner = assemble(directory, options, recovering, None, None, cache, memory, None);
+                let inner = assemble(directory, options, recovering, Writing::default(), cache, memory);
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
             }
@@ -369,16 +375,23 @@ fn apply_record(
     Ok(sequence - 1)
 }
 
+/// What only a database open for writing has: all of it or nothing.
+#[derive(Default)]
+struct Writing {
+    log: Option<LogWriter>,
+    manifest: Option<Manifest>,
+    lock: Option<Box<dyn Lock>>,
+}
+
 fn assemble(
     directory: &Path,
     options: Options,
     recovering: BTreeMap<u64, Recovering>,
-    log: Option<LogWriter>,
-    manifest: Option<Manifest>,
+    writing: Writing,
     cache: Arc<BlockCache>,
     memory: Arc<MemoryPool>,
-    lock: Option<Box<dyn Lock>>,
 ) -> Inner {
+    let Writing { log, manifest, lock } = writing;
     let replayed = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable])).map(|m| m.last_sequence());
     let stored = manifest.as_ref().map_or(0, |manifest| manifest.state().last_sequence);
     let last_sequence = replayed.chain([stored]).max().unwrap_or(0);

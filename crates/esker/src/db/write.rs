@@ -149,8 +149,9 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
                 return Err(Error::invalid("the batch is for a keyspace of another database"));
             };
             let memtable = target.memtable.memtable();
-            let roomy = target.memtable.has_room(bytes) && memtable.bytes() < inner.options.write_buffer_bytes;
-            if !roomy && !(memtable.is_empty() && target.memtable.has_room(bytes)) {
+            // One that is empty is not frozen, whatever its index takes.
+            let is_small = memtable.is_empty() || memtable.bytes() < inner.options.write_buffer_bytes;
+            if !is_small || !target.memtable.has_room(bytes) {
                 full = Some((keyspace, bytes));
                 break;
             }

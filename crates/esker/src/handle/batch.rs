@@ -1,7 +1,7 @@
 //! Several operations as one.
 
-use super::database::Shared;
 use super::keyspace::{Keyspace, check};
+use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, NEVER};
 use crate::db::write::{Content, Need, commit, need_of, start_record};

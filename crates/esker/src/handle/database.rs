@@ -2,46 +2,16 @@
 
 use super::batch::Batch;
 use super::keyspace::Keyspace;
+use super::shared::Shared;
 use super::snapshot::Snapshot;
 use crate::db::health::Health;
-use crate::db::inner::Inner;
 use crate::db::stats::{Stats, collect};
 use crate::db::verify::VerifyReport;
 use crate::db::{background, checkpoint, keyspaces, open, stall, verify};
 use crate::error::{Error, Result};
 use crate::options::{KeyspaceOptions, Options};
-use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
-
-/// What all handles of one open database share. The last one to go stops the background thread.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) inner: Arc<Inner>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Shared {
-    fn stop(&self) {
-        self.inner.stopping.store(true, Ordering::Release);
-        self.inner.signals.lock().shutting_down = true;
-        self.inner.work_arrived.notify_all();
-        self.inner.work_done.notify_all();
-        if let Some(thread) = self.thread.lock().take() {
-            let _ = thread.join();
-        }
-        // Only now: until here the thread may have been writing.
-        self.inner.lock.lock().take();
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
 
 /// An open database. Cheap to clone; all clones are the same database, usable from any thread.
 ///
@@ -76,7 +46,7 @@ impl Db {
     /// options or a directory that holds something else; `Corruption` and `Unsupported` name the file; `Io` whatever the system refuses.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let inner = Arc::new(open::open(path.as_ref(), options)?);
-        let shared = Arc::new(Shared { inner, thread: Mutex::new(None) });
+        let shared = Arc::new(Shared::new(inner));
         let inner = &shared.inner;
         if !inner.inline_jobs() {
             let for_thread = Arc::clone(inner);
@@ -97,7 +67,7 @@ impl Db {
     /// As [`Db::open`]; `NotFound` if there is no database. Later writes through the handle are refused with `ReadOnly`.
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let inner = Arc::new(open::open_read_only(path.as_ref(), options)?);
-        Ok(Db { shared: Arc::new(Shared { inner, thread: Mutex::new(None) }) })
+        Ok(Db { shared: Arc::new(Shared::new(inner)) })
     }
 
     /// The keyspace of that name, created with these options if it is missing.

@@ -1,7 +1,7 @@
 //! The handle of one keyspace.
 
-use super::database::Shared;
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
+use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER};
 use crate::base::slice::Slice;

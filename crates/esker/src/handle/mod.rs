@@ -4,6 +4,7 @@ mod batch;
 mod database;
 mod iterator;
 mod keyspace;
+mod shared;
 mod snapshot;
 
 pub use batch::Batch;

@@ -1,8 +1,8 @@
 //! The database as it was.
 
-use super::database::Shared;
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::keyspace::Keyspace;
+use super::shared::Shared;
 use crate::base::slice::Slice;
 use crate::db::read;
 use crate::db::scan::Source;

@@ -75,17 +75,6 @@ impl<C: Cursor> MergingCursor<C> {
         }
     }
 
-    /// The child that the current entry comes from.
-    #[inline]
-    pub fn current_child(&self) -> usize {
-        self.winner
-    }
-
-    /// The children, to be used again.
-    pub fn into_children(self) -> Vec<C> {
-        self.children
-    }
-
     /// Whether child `a` comes before child `b` in the present direction.
     #[inline]
     fn before(&self, a: usize, b: usize) -> bool {

@@ -83,7 +83,7 @@ pub fn retain(
         }
         retain.take(entry)?;
         retain.done.read += 1;
-        if retain.done.read % PAUSE_EVERY == 0 {
+        if retain.done.read.is_multiple_of(PAUSE_EVERY) {
             pause()?;
         }
         cursor.next()?;

@@ -120,6 +120,12 @@ impl Arena {
     pub(super) fn entry(&self, at: usize) -> Stored<'_> {
         Stored { arena: self, at }
     }
+
+    /// The published entry at this many times eight bytes, which is how offsets are kept in four bytes.
+    #[inline]
+    pub(super) fn stored(&self, offset: u32) -> Stored<'_> {
+        self.entry(offset as usize * 8)
+    }
 }
 
 /// A published entry in an arena.

@@ -1,11 +1,28 @@
 //! The internal cursor over one ordered run of a memtable.
 
-use super::Memtable;
 use super::order::Run;
+use super::store::{Memtable, START};
 use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
 use crate::iter::Cursor;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Memtable {
+    /// Cursors that together pass every entry written before the call.
+    pub fn cursors(self: &Arc<Memtable>) -> Vec<RunCursor> {
+        let end = self.end.load(Ordering::Acquire);
+        let runs = self.order.lock().extend(&self.arena, START, end);
+        runs.into_iter().map(|run| RunCursor::new(Arc::clone(self), run)).collect()
+    }
+
+    /// One cursor over everything, for a memtable that is no longer written.
+    pub fn sealed_cursor(self: &Arc<Memtable>) -> RunCursor {
+        let end = self.end.load(Ordering::Acquire);
+        let run = self.order.lock().seal(&self.arena, START, end);
+        RunCursor::new(Arc::clone(self), run)
+    }
+}
 
 /// A position in a run. Entries that are dead (superseded before any live snapshot) are passed over.
 pub struct RunCursor {
@@ -18,7 +35,7 @@ pub struct RunCursor {
 }
 
 impl RunCursor {
-    pub fn new(memtable: Arc<Memtable>, run: Arc<Run>) -> RunCursor {
+    fn new(memtable: Arc<Memtable>, run: Arc<Run>) -> RunCursor {
         let index = run.len();
         RunCursor { memtable, run, index, eight: [0; 8] }
     }
@@ -26,7 +43,7 @@ impl RunCursor {
     /// Moves forward from `index` to the first entry that is alive.
     #[inline]
     fn settle_forward(&mut self, mut index: usize) {
-        while index < self.run.len() && self.memtable.stored(self.run.offset(index)).is_dead() {
+        while index < self.run.len() && self.memtable.arena.stored(self.run.offset(index)).is_dead() {
             index += 1;
         }
         self.arrive(index);
@@ -35,7 +52,7 @@ impl RunCursor {
     /// Moves back from the entry before `end` to the first one that is alive.
     #[inline]
     fn settle_backward(&mut self, mut end: usize) {
-        while end > 0 && self.memtable.stored(self.run.offset(end - 1)).is_dead() {
+        while end > 0 && self.memtable.arena.stored(self.run.offset(end - 1)).is_dead() {
             end -= 1;
         }
         self.arrive(if end == 0 { self.run.len() } else { end - 1 });
@@ -45,7 +62,7 @@ impl RunCursor {
     fn arrive(&mut self, index: usize) {
         self.index = index;
         if index < self.run.len() {
-            let entry = self.memtable.stored(self.run.offset(index));
+            let entry = self.memtable.arena.stored(self.run.offset(index));
             if entry.value_length() == 8 {
                 self.eight = entry.eight().to_le_bytes();
             }
@@ -65,7 +82,7 @@ impl Cursor for RunCursor {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let index = self.run.lower_bound(&self.memtable, key, sequence);
+        let index = self.run.lower_bound(&self.memtable.arena, key, sequence);
         self.settle_forward(index);
         Ok(())
     }
@@ -93,7 +110,7 @@ impl Cursor for RunCursor {
 
     #[inline]
     fn entry(&self) -> Entry<'_> {
-        let stored = self.memtable.stored(self.run.offset(self.index));
+        let stored = self.memtable.arena.stored(self.run.offset(self.index));
         let value = if stored.value_length() == 8 { &self.eight[..] } else { stored.long_value() };
         Entry {
             key: stored.key(),

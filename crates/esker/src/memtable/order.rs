@@ -4,7 +4,7 @@
 //! at least half as long as the one before it is merged with it, so that there are never more than a logarithm of runs and every entry is
 //! merged a logarithm of times.
 
-use super::Memtable;
+use super::arena::Arena;
 use crate::base::key::{common_prefix, compare, head};
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub struct Run {
 }
 
 impl Run {
-    fn build(memtable: &Memtable, offsets: Vec<u32>) -> Run {
-        let key = |offset: u32| memtable.stored(offset).key();
+    fn build(arena: &Arena, offsets: Vec<u32>) -> Run {
+        let key = |offset: u32| arena.stored(offset).key();
         let prefix = match offsets.first() {
             None => Vec::new(),
             Some(&first) => {
@@ -31,7 +31,7 @@ impl Run {
         // A stable sort: it finds the sorted runs that sequential loads and merged runs are made of.
         pairs.sort_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| {
-                let (a, b) = (memtable.stored(a.1), memtable.stored(b.1));
+                let (a, b) = (arena.stored(a.1), arena.stored(b.1));
                 compare(a.key(), a.sequence(), b.key(), b.sequence())
             })
         });
@@ -49,7 +49,7 @@ impl Run {
     }
 
     /// The first index whose entry is at or after (`key`, `sequence`).
-    pub fn lower_bound(&self, memtable: &Memtable, key: &[u8], sequence: u64) -> usize {
+    pub fn lower_bound(&self, arena: &Arena, key: &[u8], sequence: u64) -> usize {
         let skip = self.prefix.len();
         let start = &key[..key.len().min(skip)];
         match start.cmp(&self.prefix[..start.len()]) {
@@ -62,7 +62,7 @@ impl Run {
         let from = self.heads.partition_point(|&h| h < wanted);
         let ties = self.heads[from..].partition_point(|&h| h == wanted);
         from + self.offsets[from..from + ties].partition_point(|&offset| {
-            let entry = memtable.stored(offset);
+            let entry = arena.stored(offset);
             compare(entry.key(), entry.sequence(), key, sequence).is_lt()
         })
     }
@@ -78,11 +78,11 @@ pub struct Order {
 
 impl Order {
     /// Covers the arena up to `end`, and returns the runs.
-    pub fn extend(&mut self, memtable: &Memtable, start: usize, end: usize) -> Vec<Arc<Run>> {
+    pub fn extend(&mut self, arena: &Arena, start: usize, end: usize) -> Vec<Arc<Run>> {
         let mut at = self.covered.max(start);
         let mut offsets = Vec::new();
         while at < end {
-            let entry = memtable.arena.entry(at);
+            let entry = arena.entry(at);
             if !entry.is_dead() {
                 offsets.push((at / 8) as u32);
             }
@@ -97,20 +97,20 @@ impl Order {
                     offsets = merged;
                     self.runs.pop();
                 }
-                _ => self.runs.push(Arc::new(Run::build(memtable, std::mem::take(&mut offsets)))),
+                _ => self.runs.push(Arc::new(Run::build(arena, std::mem::take(&mut offsets)))),
             }
         }
         self.runs.clone()
     }
 
     /// As `extend`, with everything in one run.
-    pub fn seal(&mut self, memtable: &Memtable, start: usize, end: usize) -> Arc<Run> {
-        let runs = self.extend(memtable, start, end);
+    pub fn seal(&mut self, arena: &Arena, start: usize, end: usize) -> Arc<Run> {
+        let runs = self.extend(arena, start, end);
         if let [run] = runs.as_slice() {
             return Arc::clone(run);
         }
         let offsets = runs.iter().flat_map(|run| run.offsets.iter().copied()).collect();
-        let run = Arc::new(Run::build(memtable, offsets));
+        let run = Arc::new(Run::build(arena, offsets));
         self.runs = vec![Arc::clone(&run)];
         run
     }

@@ -1,7 +1,9 @@
 use super::*;
-use crate::base::key::{MAX_SEQUENCE, hash};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
 use crate::iter::Cursor;
 use crate::merge_operator::UInt64Add;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 fn write(writer: &mut MemtableWriter, sequence: Sequence, kind: Kind, key: &[u8], value: &[u8], snapshot: Sequence) {
     let entry = Entry { key, sequence, kind, expiry_ms: NEVER, value };

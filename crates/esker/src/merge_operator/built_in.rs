@@ -128,7 +128,7 @@ impl StringAppend {
     }
 
     fn from_name(name: &str, hex: &str) -> Option<StringAppend> {
-        if !hex.is_ascii() || hex.len() % 2 != 0 {
+        if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
             return None;
         }
         let digits = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok());

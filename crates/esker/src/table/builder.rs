@@ -1,7 +1,7 @@
 //! Writes a table from entries in order.
 
 use super::block_builder::BlockBuilder;
-use super::compress::{Compression, Compressor, LZ4, STORED};
+use super::compress::{Compressor, LZ4, STORED};
 use super::filter;
 use super::format::{FOOTER_BYTES, Footer, Handle, seal};
 use super::index::IndexBuilder;
@@ -9,6 +9,7 @@ use super::summary::TableSummary;
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
 use crate::env::WriteFile;
 use crate::error::{Error, Result, escape_key};
+use crate::options::Compression;
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
@@ -135,11 +136,6 @@ impl TableBuilder {
             entry.value.len(),
             entry.sequence
         ))
-    }
-
-    /// Entries added so far.
-    pub fn entries(&self) -> u64 {
-        self.summary.entries + self.block.kinds.len() as u64
     }
 
     /// Roughly how long the file would be if it were finished now.

@@ -4,16 +4,6 @@ use crate::base::coding::DecodeError;
 use crate::base::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 
-/// How data blocks are compressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Compression {
-    /// Not at all: read in place where the file is mapped.
-    #[default]
-    None,
-    /// LZ4; blocks that it does not make an eighth smaller are stored as they are.
-    Lz4,
-}
-
 /// The compression kind of a block stored as it is.
 pub(super) const STORED: u8 = 0;
 /// The compression kind of `raw_bytes:u32` followed by an LZ4 block.

@@ -12,6 +12,14 @@ use crate::iter::merging::repeat_error;
 use std::ops::Range;
 use std::sync::Arc;
 
+impl Table {
+    /// A cursor over all entries. Without `fill_cache` the blocks it loads are not kept in the cache: the way
+    /// for compaction and other bulk reads.
+    pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
+        TableCursor::new(Arc::clone(self), fill_cache)
+    }
+}
+
 /// A [`Cursor`] over one table. Seeking is free of allocation once its key buffer has grown.
 #[derive(Debug)]
 pub struct TableCursor {
@@ -46,7 +54,7 @@ enum Held {
 }
 
 impl TableCursor {
-    pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> TableCursor {
+    fn new(table: Arc<Table>, fill_cache: bool) -> TableCursor {
         TableCursor {
             table,
             fill_cache,
@@ -63,11 +71,6 @@ impl TableCursor {
             value: 0..0,
             failure: None,
         }
-    }
-
-    /// The table that the cursor is on.
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
     }
 
     /// The content of the block at hand.

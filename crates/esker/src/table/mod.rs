@@ -1,6 +1,6 @@
 //! Sorted tables: immutable files of entries in THE order.
 //!
-//! [`format`] draws the file, [`block`] a data block, [`index`], [`filter`] and [`summary`] the others. A table
+//! [`mod@format`] draws the file, [`block`] a data block, [`index`], [`filter`] and [`summary`] the others. A table
 //! is written by [`TableBuilder`] in one pass and read by [`Table`], from its mapping without a copy where it
 //! has one and is not compressed, otherwise through the block cache. Whatever is read is checked first: damage
 //! is an error that names the file and the offset.
@@ -13,6 +13,7 @@ mod cursor;
 mod filter;
 mod format;
 mod index;
+mod mapped;
 mod prefetch;
 mod reader;
 mod source;
@@ -22,7 +23,6 @@ mod version;
 
 pub use block::Block;
 pub use builder::{TableBuilder, TableOptions};
-pub use compress::Compression;
 pub use cursor::TableCursor;
 pub use reader::Table;
 pub use summary::TableSummary;

@@ -2,11 +2,10 @@
 
 use super::BlockCache;
 use super::block::{Block, Layout};
-use super::cursor::TableCursor;
 use super::filter::Filter;
 use super::format::{Footer, read_plain};
 use super::index::Index;
-use super::source::{MappedFile, Verified};
+use super::mapped::{MappedFile, Verified};
 use super::summary::TableSummary;
 use super::version::Version;
 use crate::base::coding::DecodeError;
@@ -173,12 +172,6 @@ impl Table {
             }
         }
         Some(Visited::GoOn)
-    }
-
-    /// A cursor over all entries. Without `fill_cache` the blocks it loads are not kept in the cache: the way
-    /// for compaction and other bulk reads.
-    pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
-        TableCursor::new(Arc::clone(self), fill_cache)
     }
 
     /// The error that block `number` and the index contradict each other.

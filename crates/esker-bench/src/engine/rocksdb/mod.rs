@@ -5,6 +5,7 @@
 //! where the library has it). LZ4, or Snappy in a build without LZ4. Counters need `statistics=1`, because RocksDB's
 //! statistics cost time.
 
+mod database;
 mod ffi;
 mod merge_callbacks;
 mod plan;
@@ -12,15 +13,14 @@ mod session;
 
 use super::dynamic::{self, Loaded, c_path, take_string};
 use super::merge::MergeOperator;
-use super::settings::{Settings, make_directory, wait_until_quiet};
+use super::settings::{make_directory, wait_until_quiet};
 use super::{Capabilities, Counters, Engine, EngineError, EngineKind, EngineOptions, Result, Session};
+use database::{NAME, RocksDb, check};
 use ffi::Api;
 use plan::Plan;
-use std::ffi::{CString, c_char};
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr;
-
-const NAME: &str = "rocksdb";
 
 /// Compression kinds of `rocksdb/c.h`, best first, for `Compression::Lz`.
 const LZ_KINDS: [(i32, &str); 2] = [(4, "lz4"), (1, "snappy")];
@@ -110,59 +110,7 @@ fn open_with(
     Ok(database)
 }
 
-/// An open database. `db` is null or live, `options` live.
-struct RocksDb {
-    library: &'static Loaded<Api>,
-    db: *mut ffi::Db,
-    options: *mut ffi::DbOptions,
-    directory: PathBuf,
-    operator: Option<MergeOperator>,
-    disable_wal: bool,
-    statistics: bool,
-    settings: Settings,
-}
-
-// SAFETY: RocksDB's database object may be used from any thread; the options are only read after open (their
-// statistics are thread-safe).
-unsafe impl Send for RocksDb {}
-// SAFETY: as above: every call that the adapter makes on a database is thread-safe.
-unsafe impl Sync for RocksDb {}
-
-impl Drop for RocksDb {
-    fn drop(&mut self) {
-        let api = &self.library.api;
-        // SAFETY: both were made by the matching constructors, and nothing borrows the database any more (sessions
-        // borrow `self`).
-        unsafe {
-            if !self.db.is_null() {
-                (api.rocksdb_close)(self.db);
-            }
-            (api.rocksdb_options_destroy)(self.options);
-        }
-    }
-}
-
-/// Turns the error that a call left into a `Result`.
-fn check(api: &Api, error: *mut c_char) -> Result<()> {
-    // SAFETY: RocksDB leaves the pointer null or sets it to a string allocated with malloc.
-    match unsafe { take_string(error, api.rocksdb_free) } {
-        None => Ok(()),
-        Some(text) => Err(EngineError(format!("{NAME}: {text}"))),
-    }
-}
-
 impl RocksDb {
-    fn flush(&self) -> Result<()> {
-        let (api, mut error) = (&self.library.api, ptr::null_mut());
-        // SAFETY: the options live for the call, which waits for the flush by default.
-        unsafe {
-            let options = (api.rocksdb_flushoptions_create)();
-            (api.rocksdb_flush)(self.db, options, &mut error);
-            (api.rocksdb_flushoptions_destroy)(options);
-        }
-        check(api, error)
-    }
-
     fn number_property(&self, name: &str) -> u64 {
         self.property(name).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }

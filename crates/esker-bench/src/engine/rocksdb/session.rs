@@ -1,7 +1,7 @@
 //! One thread's handle on RocksDB, and its iterator.
 
+use super::database::{NAME, RocksDb, check};
 use super::ffi::{self, Api};
-use super::{RocksDb, check};
 use crate::engine::dynamic::bytes;
 use crate::engine::merge::no_operator;
 use crate::engine::{Iteration, Operation, Result, Session, WriteMode};
@@ -160,7 +160,7 @@ impl Session for RocksDbSession<'_> {
                         (self.api.rocksdb_writebatch_delete)(self.batch, key.as_ptr().cast(), key.len());
                     }
                     Operation::Merge(key, operand) => {
-                        self.engine.operator.ok_or_else(|| no_operator(super::NAME))?;
+                        self.engine.operator.ok_or_else(|| no_operator(NAME))?;
                         let (k, v) = (key.as_ptr().cast(), operand.as_ptr().cast());
                         (self.api.rocksdb_writebatch_merge)(self.batch, k, key.len(), v, operand.len());
                     }
@@ -172,7 +172,7 @@ impl Session for RocksDbSession<'_> {
     }
 
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
-        self.engine.operator.ok_or_else(|| no_operator(super::NAME))?;
+        self.engine.operator.ok_or_else(|| no_operator(NAME))?;
         let mut error = ptr::null_mut();
         let (k, v) = (key.as_ptr().cast(), operand.as_ptr().cast());
         // SAFETY: database and options are live, key and operand readable.

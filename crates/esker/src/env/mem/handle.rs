@@ -1,7 +1,6 @@
 //! The open files and locks of the environment in memory. They keep working on a file that has lost its name.
 
-use super::Shared;
-use super::state::{Change, Inode, disk_full};
+use super::state::{Change, Inode, Shared, disk_full};
 use crate::env::{Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use std::fmt;

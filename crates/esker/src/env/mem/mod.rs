@@ -31,14 +31,13 @@ use super::{Env, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use content::Content;
 use handle::{MemLock, MemLogFile, MemReadFile, MemWriteFile};
-use parking_lot::{Mutex, MutexGuard};
-use state::{Change, Entry, FileData, Inode, NameChange, State};
+use state::{Change, Entry, FileData, Inode, NameChange, Shared, State};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 mod content;
 mod crash;
@@ -48,16 +47,7 @@ mod state;
 mod tests;
 
 pub use crash::CrashMode;
-
-/// How a sync of a file fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SyncFailure {
-    /// The pending changes are dropped but stay visible until the next crash, and the next sync succeeds without them:
-    /// what Linux does after a write error.
-    DropPending,
-    /// The error is reported although everything became durable.
-    KeepPending,
-}
+pub use state::SyncFailure;
 
 /// A deterministic file system in memory with a power-loss model; see the module text. Clones share everything.
 ///
@@ -66,56 +56,6 @@ pub enum SyncFailure {
 #[derive(Clone, Default)]
 pub struct MemEnv {
     shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Set by the first mutating call that the power loss prevented; from then on nothing works.
-    dead: AtomicBool,
-}
-
-impl Shared {
-    fn check_alive(&self, operation: &'static str, path: &Path) -> Result<()> {
-        if self.dead.load(Ordering::Acquire) {
-            return Err(Error::io(operation, path, io::Error::other("simulated power loss")));
-        }
-        Ok(())
-    }
-
-    /// Counts a mutating call and admits it, or loses the power. The guard orders the call among all others.
-    fn begin(&self, operation: &'static str, path: &Path) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.state.lock();
-        if state.power_loss_at.is_some_and(|at| state.mutations >= at) {
-            self.dead.store(true, Ordering::Release);
-        }
-        self.check_alive(operation, path)?;
-        state.mutations += 1;
-        Ok(state)
-    }
-
-    fn sync(&self, inode: &Inode, path: &Path) -> Result<()> {
-        let mut state = self.begin("sync", path)?;
-        let mut data = inode.data.lock();
-        let failure = match &mut state.failing_sync {
-            Some((0, failure)) => Some(*failure),
-            Some((left, _)) => {
-                *left -= 1;
-                None
-            }
-            None => None,
-        };
-        let Some(failure) = failure else {
-            data.sync();
-            return Ok(());
-        };
-        state.failing_sync = None;
-        match failure {
-            SyncFailure::DropPending => data.drop_pending(),
-            SyncFailure::KeepPending => data.sync(),
-        }
-        Err(Error::io("sync", path, io::Error::other("simulated failure of a sync")))
-    }
 }
 
 impl fmt::Debug for MemEnv {
@@ -222,7 +162,7 @@ impl MemEnv {
     }
 
     fn from_state(state: State) -> MemEnv {
-        MemEnv { shared: Arc::new(Shared { state: Mutex::new(state), dead: AtomicBool::new(false) }) }
+        MemEnv { shared: Arc::new(Shared::new(state)) }
     }
 
     fn deep_copy(&self, lose_buffers: bool) -> MemEnv {

@@ -1,13 +1,13 @@
 //! What the simulated machine holds: files with their durable bytes and pending changes, directories likewise.
 
-use super::SyncFailure;
 use super::content::Content;
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A change to a file that is not durable yet.
 #[derive(Clone)]
@@ -151,6 +151,16 @@ impl Directory {
     }
 }
 
+/// How a sync of a file fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncFailure {
+    /// The pending changes are dropped but stay visible until the next crash, and the next sync succeeds without them:
+    /// what Linux does after a write error.
+    DropPending,
+    /// The error is reported although everything became durable.
+    KeepPending,
+}
+
 /// Everything behind the one lock that orders all mutating calls. An inode's own lock is taken after it.
 pub(super) struct State {
     /// By normal path; a directory comes after its parents. The two roots, `/` and the empty path, always exist.
@@ -238,6 +248,61 @@ impl State {
             }
         }
         capacity.saturating_sub(used)
+    }
+}
+
+/// What all clones of an environment and its open files share.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) state: Mutex<State>,
+    /// Set by the first mutating call that the power loss prevented; from then on nothing works.
+    pub(super) dead: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn new(state: State) -> Shared {
+        Shared { state: Mutex::new(state), dead: AtomicBool::new(false) }
+    }
+
+    pub(super) fn check_alive(&self, operation: &'static str, path: &Path) -> Result<()> {
+        if self.dead.load(Ordering::Acquire) {
+            return Err(Error::io(operation, path, io::Error::other("simulated power loss")));
+        }
+        Ok(())
+    }
+
+    /// Counts a mutating call and admits it, or loses the power. The guard orders the call among all others.
+    pub(super) fn begin(&self, operation: &'static str, path: &Path) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock();
+        if state.power_loss_at.is_some_and(|at| state.mutations >= at) {
+            self.dead.store(true, Ordering::Release);
+        }
+        self.check_alive(operation, path)?;
+        state.mutations += 1;
+        Ok(state)
+    }
+
+    pub(super) fn sync(&self, inode: &Inode, path: &Path) -> Result<()> {
+        let mut state = self.begin("sync", path)?;
+        let mut data = inode.data.lock();
+        let failure = match &mut state.failing_sync {
+            Some((0, failure)) => Some(*failure),
+            Some((left, _)) => {
+                *left -= 1;
+                None
+            }
+            None => None,
+        };
+        let Some(failure) = failure else {
+            data.sync();
+            return Ok(());
+        };
+        state.failing_sync = None;
+        match failure {
+            SyncFailure::DropPending => data.drop_pending(),
+            SyncFailure::KeepPending => data.sync(),
+        }
+        Err(Error::io("sync", path, io::Error::other("simulated failure of a sync")))
     }
 }
 

@@ -23,8 +23,12 @@ mod plain;
 #[cfg(unix)]
 mod unix;
 
+#[cfg(unix)]
+use map::{LogMap, ReadMap};
 #[cfg(not(unix))]
 use plain as system;
+#[cfg(not(unix))]
+use plain::{LogMap, ReadMap};
 #[cfg(unix)]
 use unix as system;
 
@@ -105,7 +109,7 @@ impl Env for OsEnv {
             }
         };
         let len = file.metadata().map_err(|e| Error::io("open the log", path, e))?.len();
-        let map = if mapped { system::LogMap::new(&file, len) } else { None };
+        let map = if mapped { LogMap::new(&file, len) } else { None };
         let file = system::Positioned::new(file);
         Ok(Arc::new(OsLogFile { path: path.to_path_buf(), file, len, map, failed: AtomicBool::new(false) }))
     }
@@ -224,7 +228,7 @@ struct OsReadFile {
     path: PathBuf,
     file: system::Positioned,
     len: u64,
-    map: OnceLock<Option<system::ReadMap>>,
+    map: OnceLock<Option<ReadMap>>,
 }
 
 impl ReadFile for OsReadFile {
@@ -237,7 +241,7 @@ impl ReadFile for OsReadFile {
     }
 
     fn mapping(&self) -> Option<&[u8]> {
-        self.map.get_or_init(|| system::ReadMap::new(&self.file, self.len)).as_ref().map(system::ReadMap::bytes)
+        self.map.get_or_init(|| ReadMap::new(&self.file, self.len)).as_ref().map(ReadMap::bytes)
     }
 }
 
@@ -305,7 +309,7 @@ struct OsLogFile {
     path: PathBuf,
     file: system::Positioned,
     len: u64,
-    map: Option<system::LogMap>,
+    map: Option<LogMap>,
     failed: AtomicBool,
 }
 

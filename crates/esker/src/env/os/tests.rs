@@ -215,7 +215,7 @@ fn a_sparse_log_is_not_mapped() {
     let path = scratch.path("log");
     File::create(&path).unwrap().set_len(1 << 20).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    assert!(system::LogMap::new(&file, 1 << 20).is_none());
+    assert!(LogMap::new(&file, 1 << 20).is_none());
     let log = OsEnv.open_log(&path, None, true).unwrap();
     log.store(1000, b"works").unwrap();
     assert_eq!(&fs::read(&path).unwrap()[1000..1005], b"works");

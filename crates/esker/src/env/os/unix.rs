@@ -1,6 +1,5 @@
 //! The system calls of the Unix path. No unsafe code here; mappings are in `map.rs`.
 
-pub(super) use super::map::{LogMap, ReadMap};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;

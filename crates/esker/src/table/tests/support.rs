@@ -3,7 +3,8 @@
 use crate::base::key::{Entry, Kind, NEVER, Sequence, compare};
 use crate::env::{ReadFile, WriteFile};
 use crate::error::{Error, Result};
-use crate::table::{BlockCache, Compression, Table, TableBuilder, TableOptions, TableSummary};
+use crate::options::Compression;
+use crate::table::{BlockCache, Table, TableBuilder, TableOptions, TableSummary};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -199,8 +200,8 @@ pub(crate) fn build(entries: &[Owned], options: TableOptions) -> (Vec<u8>, Table
     let file = MemoryWrite::default();
     let mut builder = TableBuilder::new(Box::new(file.clone()), PathBuf::from("memory"), FILE_NUMBER, options);
     entries.iter().for_each(|entry| builder.add(entry.entry()).expect("entries in order"));
-    assert_eq!(builder.entries(), entries.len() as u64);
     let summary = builder.finish().expect("memory does not fail");
+    assert_eq!(summary.entries, entries.len() as u64);
     let bytes = file.0.lock().expect("no panic in another holder").clone();
     (bytes, summary)
 }

@@ -1,0 +1,108 @@
+//! The memtable itself: its parts, and reads of one key.
+
+use super::arena::Arena;
+use super::index::Index;
+use super::order::Order;
+use crate::base::key::{Entry, Sequence};
+use crate::base::memory::MemoryPool;
+use parking_lot::Mutex;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Offset of the first entry: 0 means "none" in the index.
+pub(super) const START: usize = 8;
+
+/// Recent writes of one keyspace. `MemtableWriter` alone changes it; everything else only reads.
+pub struct Memtable {
+    pub(super) arena: Arena,
+    pub(super) index: Index,
+    /// Arena bytes used; entries before it are complete.
+    pub(super) end: AtomicUsize,
+    /// Entries that are not dead.
+    pub(super) live: AtomicUsize,
+    /// The first and last write in here; 0 while there is none.
+    pub(super) first_sequence: AtomicU64,
+    pub(super) last_sequence: AtomicU64,
+    /// Whether a write in here is in no log.
+    pub(super) unlogged: AtomicBool,
+    pub(super) index_bytes: AtomicUsize,
+    pub(super) order: Mutex<Order>,
+}
+
+impl std::fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memtable").field("bytes", &self.bytes()).field("live", &self.live()).finish()
+    }
+}
+
+impl Memtable {
+    /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys.
+    pub(super) fn new(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> Memtable {
+        let index = Index::new(expected_keys);
+        Memtable {
+            arena: Arena::new(capacity.saturating_add(START), pool),
+            index_bytes: AtomicUsize::new(index.bytes()),
+            index,
+            end: AtomicUsize::new(START),
+            live: AtomicUsize::new(0),
+            first_sequence: AtomicU64::new(0),
+            last_sequence: AtomicU64::new(0),
+            unlogged: AtomicBool::new(false),
+            order: Mutex::default(),
+        }
+    }
+
+    /// Hands the versions of `key` at or before `max_sequence` to `visit`, newest first, until it breaks.
+    #[inline]
+    pub fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        max_sequence: Sequence,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut at = self.index.get(hash, |offset| self.arena.entry(offset).key() == key);
+        while let Some(offset) = at {
+            let stored = self.arena.entry(offset);
+            let sequence = stored.sequence();
+            if sequence <= max_sequence {
+                let mut eight = [0; 8];
+                let value = stored.value(&mut eight);
+                visit(Entry { key, sequence, kind: stored.kind(), expiry_ms: stored.expiry_ms(), value })?;
+            }
+            at = stored.older();
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Bytes of memory in use.
+    pub fn bytes(&self) -> usize {
+        self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Entries that a flush would look at.
+    pub fn live(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing was ever written.
+    pub fn is_empty(&self) -> bool {
+        self.first_sequence.load(Ordering::Relaxed) == 0
+    }
+
+    /// The first write in here; 0 while there is none.
+    pub fn first_sequence(&self) -> Sequence {
+        self.first_sequence.load(Ordering::Relaxed)
+    }
+
+    /// The last write in here; 0 while there is none.
+    pub fn last_sequence(&self) -> Sequence {
+        self.last_sequence.load(Ordering::Relaxed)
+    }
+
+    /// Whether a write in here is in no log.
+    pub fn has_unlogged_writes(&self) -> bool {
+        self.unlogged.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,60 @@
+//! The mapping of a table's file, and what is known of the blocks in it.
+
+use crate::base::slice::Pin;
+use crate::env::ReadFile;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A mapped file, to pin values in. Without a mapping it pins nothing.
+#[derive(Clone)]
+pub(super) struct MappedFile(pub(super) Arc<dyn ReadFile>);
+
+impl Pin for MappedFile {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.0.mapping().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for MappedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What was found out about blocks in the mapping since the table was opened.
+#[derive(Debug)]
+pub(super) struct Verified {
+    /// They can be read in place: stored as they are, and checked.
+    pub(super) good: Bits,
+    /// They cannot: they are compressed.
+    pub(super) packed: Bits,
+}
+
+impl Verified {
+    pub(super) fn new(blocks: usize) -> Verified {
+        Verified { good: Bits::new(blocks), packed: Bits::new(blocks) }
+    }
+}
+
+/// A set of block numbers that only grows.
+#[derive(Debug)]
+pub(super) struct Bits(Box<[AtomicU64]>);
+
+impl Bits {
+    fn new(blocks: usize) -> Bits {
+        Bits((0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, block: usize) -> bool {
+        self.0.get(block / 64).is_some_and(|word| (word.load(Ordering::Relaxed) >> (block % 64)) & 1 != 0)
+    }
+
+    pub(super) fn insert(&self, block: usize) {
+        if let Some(word) = self.0.get(block / 64) {
+            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+    }
+}
