@@ -233,13 +233,16 @@ pub trait Iteration {
     fn value(&self) -> &[u8];
 }
 
+/// Opens or creates the database in a directory, with the library at the path given with `--lib`, if there was one.
+pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>;
+
 /// How to open an engine, without opening it: the registry row.
 pub struct EngineKind {
     /// One of [`ENGINES`].
     pub name: &'static str,
     /// Opens or creates a database in `directory` (created if missing). `library`: the path given with `--lib NAME=PATH`.
     /// The error of a missing library is one line that says what to install.
-    pub open: fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>,
+    pub open: Opener,
     /// Whether the engine can be used here, without creating anything: its version, or the line that says what to install.
     pub probe: fn(library: Option<&Path>) -> Result<String>,
 }
