@@ -63,7 +63,9 @@ pub fn bench_with(
     };
     let begin = Instant::now();
     bench.run();
-    eprintln!("total: {:.3} s", begin.elapsed().as_secs_f64());
+    if bench.introduced {
+        eprintln!("total: {:.3} s", begin.elapsed().as_secs_f64());
+    }
     bench.finish()
 }
 
@@ -91,6 +93,8 @@ struct Bench<'a> {
     interrupted: bool,
     /// Engines that failed or are not here: later repetitions leave them out.
     given_up: BTreeSet<String>,
+    /// Whether an engine was opened, and before it the lines about the run were written.
+    introduced: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -101,6 +105,15 @@ impl<'a> Bench<'a> {
         display: Display,
         interrupt: Interrupt,
     ) -> Result<Bench<'a>, String> {
+        let (known, unknown): (Vec<&String>, Vec<&String>) =
+            config.benchmarks.iter().partition(|name| workload::find(name).is_some());
+        if known.is_empty() {
+            return Err(unknown_benchmarks(&unknown));
+        }
+        if !unknown.is_empty() {
+            eprintln!("esker bench: {}", unknown_benchmarks(&unknown));
+        }
+        let problem = !unknown.is_empty();
         let files = Files::create(config.json.as_deref(), config.csv.as_deref())?;
         if let Some(path) = &config.html {
             check_writable(path)?;
@@ -111,8 +124,9 @@ impl<'a> Bench<'a> {
             host: host::describe(&config.db),
             given_up: BTreeSet::new(),
             records: Vec::new(),
-            problem: false,
             interrupted: false,
+            introduced: false,
+            problem,
             config,
             kinds,
             out,
@@ -123,16 +137,6 @@ impl<'a> Bench<'a> {
     }
 
     fn run(&mut self) {
-        eprintln!("Esker:      {}", self.host.esker_build);
-        eprintln!("Date:       {}", self.host.date);
-        eprintln!("CPU:        {} * {}", self.host.cores, self.host.cpu);
-        for name in self.config.benchmarks.clone() {
-            if workload::find(&name).is_none() {
-                self.problem = true;
-                let hint = workload::nearest(&name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                eprintln!("unknown benchmark '{name}'{hint}");
-            }
-        }
         for repetition in 1..=self.config.repeat {
             for name in self.config.engines.clone() {
                 if self.interrupt.is_requested() {
@@ -147,7 +151,9 @@ impl<'a> Bench<'a> {
     }
 
     fn complain(&mut self, engine: &str, problem: &str) {
-        eprintln!("{engine}: {problem}");
+        // What an adapter says begins with its engine's name already.
+        let problem = problem.strip_prefix(&format!("{engine}: ")).unwrap_or(problem);
+        eprintln!("esker bench: {engine}: {problem}");
         self.problem = true;
         self.given_up.insert(engine.to_string());
     }
@@ -161,7 +167,9 @@ impl<'a> Bench<'a> {
             if self.config.engines_named {
                 return self.complain(name, &error.to_string());
             }
-            eprintln!("{name}: left out: {error}");
+            let problem = error.to_string();
+            let problem = problem.strip_prefix(&format!("{name}: ")).unwrap_or(&problem);
+            eprintln!("{name}: left out: {problem}");
             self.given_up.insert(name.to_string());
             return;
         }
@@ -174,6 +182,7 @@ impl<'a> Bench<'a> {
             Ok(runner) => runner,
             Err(problem) => return self.complain(name, &problem),
         };
+        self.introduce();
         self.print_header(&runner, name);
         for benchmark in config.benchmarks.iter().filter_map(|name| workload::find(name)) {
             if !self.take(runner.run(benchmark), name, benchmark.name) {
@@ -185,13 +194,23 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// What concerns the whole run, once, as soon as something can be measured.
+    fn introduce(&mut self) {
+        if !self.introduced {
+            self.introduced = true;
+            eprintln!("Esker:      {}", self.host.esker_build);
+            eprintln!("Date:       {}", self.host.date);
+            eprintln!("CPU:        {} * {}", self.host.cores, self.host.cpu);
+        }
+    }
+
     fn print_header(&mut self, runner: &Runner<'_>, name: &str) {
         let version = runner.version();
         // One engine alone prints exactly what db_bench prints.
         if self.config.engines.len() > 1 || self.config.repeat > 1 {
             say(self.out, &format!("Engine:     {name} {version}"));
         }
-        eprintln!("Engine:     {name} {version}");
+        eprintln!("Settings:   {name} {version}");
         for (setting, value) in runner.settings() {
             eprintln!("            {setting} = {value}");
         }
@@ -250,6 +269,18 @@ pub fn check_writable(path: &Path) -> Result<(), String> {
     opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
+/// One line that names every unknown benchmark, with the nearest that exists.
+fn unknown_benchmarks(names: &[&String]) -> String {
+    let described: Vec<String> = names
+        .iter()
+        .map(|name| match workload::nearest(name) {
+            Some(near) => format!("unknown benchmark '{name}' (did you mean {near}?)"),
+            None => format!("unknown benchmark '{name}'"),
+        })
+        .collect();
+    format!("{}; --list shows all", described.join(", "))
+}
+
 fn help() -> String {
     let mut text = String::from(
         "Measures Esker and other key-value engines with the benchmarks of db_bench.\n\n\
@@ -258,15 +289,18 @@ fn help() -> String {
          \x20 esker bench --benchmarks=fillrandom,readrandom --num=1000000\n\
          \x20 esker bench --engine=esker,sqlite,lmdb --benchmarks=fillseq,readseq --html=report.html\n\
          \x20 esker bench --engine=all --benchmarks=fillrandom,readrandom --repeat=3 --json=rows.jsonl\n\
-         \x20 esker bench --benchmarks=updaterandom,mergerandom --merge_operator=uint64add --value_size=8 --threads=2\n\
+         \x20 esker bench --benchmarks=updaterandom,mergerandom --merge_operator=uint64add --value_size=8\n\
          \x20 esker bench --engine=rocksdb --lib rocksdb=/opt/librocksdbjni.so --benchmarks=fillrandom\n\
          \x20 esker bench --list\n\n\
-         Every engine works in a sub-directory of --db named after it. A directory that is not empty and was not made by\n\
-         this program is never touched. The database is emptied at the start of each repetition unless --use_existing_db is given.\n\n\
-         Exit codes: 0 all went well; 1 a benchmark or engine failed, or a benchmark is unknown; 2 wrong command line;\n\
-         130 interrupted (finished rows are kept).\n",
+         Every engine works in a sub-directory of --db named after it. A directory that is not empty and\n\
+         was not made by this program is never touched. The database is emptied at the start of each\n\
+         repetition unless --use_existing_db is given. Flags may also be written --name value, -name=value,\n\
+         and switches --name or --noname.\n\n\
+         Rows go to standard output; settings, progress and messages to standard error.\n\
+         Exit codes: 0 all went well; 1 a benchmark or engine failed, or a benchmark is unknown;\n\
+         2 wrong command line; 130 interrupted (finished rows are kept).\n",
     );
-    text.push_str(&table::help());
+    text.push_str(table::help().trim_end());
     text
 }
 

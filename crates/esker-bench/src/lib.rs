@@ -19,6 +19,7 @@ pub mod run;
 pub mod stats;
 pub mod study;
 pub mod threads;
+pub mod usage;
 pub mod values;
 pub mod worker;
 pub mod workload;

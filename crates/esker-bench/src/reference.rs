@@ -67,7 +67,7 @@ impl Engine for Reference {
     }
     fn effective_settings(&self) -> Vec<(String, String)> {
         [
-            ("durability", "none"),
+            ("durability", "process"),
             ("memory", "unbounded"),
             ("compression", "none"),
             ("sync", if self.sync { "1" } else { "0" }),

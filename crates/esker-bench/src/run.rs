@@ -279,12 +279,10 @@ impl<'a> Runner<'a> {
         let mut options = self.setup.config.options.clone();
         options.sync = self.open_synced;
         options.disable_wal = options.disable_wal && !self.open_synced;
-        let mode = (benchmark.job)(config).mode;
-        let durability = benchmark.writes().then(|| match mode {
-            mode if mode.sync => Durability::Device,
-            mode if mode.disable_wal && engine.capabilities().disable_wal => Durability::Process,
-            _ => Durability::OperatingSystem,
-        });
+        // The engine says what its writes are worth as it is open now; `prepare` opened it for this benchmark.
+        let settings = engine.effective_settings();
+        let class = settings.iter().find(|(name, _)| name == "durability").and_then(|(_, c)| Durability::from_name(c));
+        let durability = class.filter(|_| benchmark.writes());
         let single = matches!(benchmark.body, Body::EveryKeyOnce(_) | Body::Compact | Body::Open | Body::WaitIdle);
         Ok(Record {
             schema: SCHEMA_VERSION,
@@ -297,7 +295,7 @@ impl<'a> Runner<'a> {
             num: config.num,
             durability,
             options,
-            settings: engine.effective_settings(),
+            settings,
             flags: config.flags.clone(),
             host: self.setup.host.clone(),
             started_unix_s: crate::host::unix_seconds(),

@@ -128,7 +128,7 @@ fn merges_count_every_operation() {
     let ran = run(db.path(), &format!("{flags} --benchmarks=mergerandom --writes=700 --keygen=rocksdb"));
     assert_eq!(ran.code, 0);
     let options = esker_bench::engine::EngineOptions::default();
-    let engine = (reference::kind().open)(&db.path().join("reference"), &options, None).unwrap();
+    let engine = (reference::kind().open)(&db.path().join("reference/db"), &options, None).unwrap();
     let mut value = Vec::new();
     assert!(engine.session().unwrap().get(b"0000000000000000", &mut value).unwrap());
     assert_eq!(value, 700u64.to_le_bytes());

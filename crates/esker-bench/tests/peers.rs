@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::engine::{
-    Compression, Engine, EngineKind, EngineOptions, Iteration, Operation, Session, WriteMode, registry,
+    Compression, Durability, Engine, EngineKind, EngineOptions, Iteration, Operation, Session, WriteMode, registry,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -258,6 +258,8 @@ fn variants(kind: &EngineKind, directory: &Path) {
         options.extra.insert("num_pages".into(), "4096".into());
         options.extra.insert("use_rowids".into(), (index % 2).to_string());
         options.extra.insert("statistics".into(), "1".into());
+        options.extra.insert("wal_plain".into(), (index % 2).to_string());
+        options.extra.insert("mmap_read".into(), (index % 2).to_string());
         let engine = open(kind, &directory.join(operator), &options);
         let mut session = engine.session().unwrap();
         for operand in [b"a", b"c", b"b"] {
@@ -270,6 +272,12 @@ fn variants(kind: &EngineKind, directory: &Path) {
         assert_eq!(read(&mut *session, b"k").unwrap(), expected.as_bytes(), "{} {operator}", kind.name);
         drop(session);
         let settings = engine.effective_settings();
+        let class = settings.iter().find(|(name, _)| name == "durability").map(|(_, class)| class.as_str());
+        assert!(class.and_then(Durability::from_name).is_some(), "{settings:?}");
+        if kind.name == "esker" {
+            assert_eq!(class, Some(["operating_system", "device", "process"][index]), "{settings:?}");
+            assert!(settings.contains(&("block_bytes".into(), "4096".into())), "{settings:?}");
+        }
         if kind.name == "sqlite" {
             assert!(settings.contains(&("page_size".into(), "1024".into())), "{settings:?}");
         }
@@ -346,7 +354,7 @@ macro_rules! peers {
     )*};
 }
 
-peers!(leveldb, rocksdb, sqlite, kyoto, lmdb, redb, fjall);
+peers!(esker, leveldb, rocksdb, sqlite, kyoto, lmdb, redb, fjall);
 
 #[test]
 fn a_missing_library_is_one_line() {

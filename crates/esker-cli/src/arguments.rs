@@ -2,14 +2,16 @@
 
 use crate::failure::Failure;
 use crate::text::Form;
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use esker::{KeyspaceOptions, WriteOptions};
+use esker::merge::{StringAppend, built_in};
+use esker::{KeyspaceOptions, MergeOperator, WriteOptions};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// The names of the merge operators that every build knows.
-const MERGE_OPERATORS: [&str; 5] = ["uint64add", "max", "min", "put", "stringappend"];
+/// The merge operators that every build knows, as a person writes them.
+const MERGE_OPERATORS: &str = "uint64add, max, min, put, stringappend or stringappend:DELIMITER";
+/// What `stringappend` puts between operands if nothing else is asked for.
+const DEFAULT_DELIMITER: &[u8] = b",";
 
 /// Where the database is and how results are printed.
 #[derive(Args)]
@@ -53,8 +55,9 @@ pub struct WriteArguments {
     /// Return only when the write is on the device
     #[arg(long)]
     pub sync: bool,
-    /// The merge operator, if the keyspace is created now
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MERGE_OPERATORS))]
+    /// The merge operator, if the keyspace is created now: uint64add, max, min, put, stringappend (joins
+    /// with a comma) or stringappend:DELIMITER (escapes as in keys)
+    #[arg(long, value_name = "NAME", value_parser = stored_operator_name)]
     pub merge_operator: Option<String>,
 }
 
@@ -65,16 +68,26 @@ impl WriteArguments {
     }
 }
 
-/// Options of a keyspace with the built-in operator of that name, or with none.
+/// The name under which the engine keeps the operator that a person asked for.
+fn stored_operator_name(text: &str) -> Result<String, String> {
+    let delimiter = match text.split_once(':') {
+        None if text == "stringappend" => DEFAULT_DELIMITER.to_vec(),
+        Some(("stringappend", delimiter)) => Form::Escaped.decode(delimiter.as_bytes())?,
+        None if built_in(text).is_some() => return Ok(text.to_owned()),
+        _ => return Err(format!("use {MERGE_OPERATORS}")),
+    };
+    Ok(StringAppend::new(delimiter).name().to_owned())
+}
+
+/// Options of a keyspace with the built-in operator of that stored name, or with none.
 pub fn keyspace_options(operator: Option<&str>) -> Result<KeyspaceOptions, Failure> {
     let options = KeyspaceOptions::default();
     match operator {
         None => Ok(options),
-        Some(name) => match esker::merge::built_in(name) {
+        Some(name) => match built_in(name) {
             Some(operator) => Ok(options.shared_merge_operator(operator)),
             None => Err(Failure::Operation(format!(
-                "merge operator {name:?} is not built in; use one of {}",
-                MERGE_OPERATORS.join(", ")
+                "merge operator {name:?} is not built in; only programs that bring it can create such a keyspace"
             ))),
         },
     }
@@ -111,5 +124,29 @@ pub fn number_of(key: &[u8], value: &[u8]) -> Result<u64, Failure> {
             esker::escape_key(key),
             value.len()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_kept_under_names_that_tools_can_read() {
+        for (given, stored) in [
+            ("uint64add", "uint64add"),
+            ("min", "min"),
+            ("stringappend", "stringappend:2c"),
+            ("stringappend:", "stringappend:"),
+            ("stringappend:\\n", "stringappend:0a"),
+            ("stringappend::", "stringappend:3a"),
+            ("stringappend:, ", "stringappend:2c20"),
+        ] {
+            assert_eq!(stored_operator_name(given).as_deref(), Ok(stored));
+            assert!(built_in(stored).is_some(), "{stored}");
+        }
+        for given in ["", "plus", "max:1", ":", "stringappend:\\q"] {
+            assert!(stored_operator_name(given).is_err(), "{given}");
+        }
     }
 }

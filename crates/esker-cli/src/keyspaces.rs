@@ -33,12 +33,17 @@ impl Keyspaces {
             output.line(&json!({ "keyspaces": list }).to_string())?;
         } else {
             let width = stats.keyspaces.iter().map(|keyspace| one_line(&keyspace.name).len()).max().unwrap_or(0).max(8);
-            output.line(&format!("{:width$}  {:12}  {:>12}  {:>9}", "keyspace", "operator", "entries", "bytes"))?;
+            let operators = stats.keyspaces.iter().map(operator_name);
+            let operator_width = operators.map(|name| name.chars().count()).max().unwrap_or(0).max(12);
+            output.line(&format!(
+                "{:width$}  {:operator_width$}  {:>12}  {:>9}",
+                "keyspace", "operator", "entries", "bytes"
+            ))?;
             for keyspace in &stats.keyspaces {
                 output.line(&format!(
-                    "{:width$}  {:12}  {:>12}  {:>9}",
+                    "{:width$}  {:operator_width$}  {:>12}  {:>9}",
                     one_line(&keyspace.name),
-                    keyspace.merge_operator.as_deref().unwrap_or("-"),
+                    operator_name(keyspace),
                     entries(keyspace),
                     bytes_text(keyspace.table_bytes)
                 ))?;
@@ -46,6 +51,10 @@ impl Keyspaces {
         }
         output.finish()
     }
+}
+
+fn operator_name(keyspace: &KeyspaceStats) -> String {
+    one_line(keyspace.merge_operator.as_deref().unwrap_or("-"))
 }
 
 /// Entries in tables and memory. An upper bound of the keys: overwritten and deleted ones count until they are dropped.

@@ -67,7 +67,7 @@ enum Command {
     /// Measure Esker beside other engines (see `esker bench --help`)
     #[command(disable_help_flag = true)]
     Bench(Passed),
-    /// Run a whole study: sweeps, scoreboards and reports (see `esker study --help`)
+    /// Run a study, a fixed experiment over several engines (see `esker study --help`)
     #[command(disable_help_flag = true)]
     Study(Passed),
 }

@@ -9,10 +9,11 @@ const EXAMPLES: &str = "\
 Examples:
   esker merge --db data --keyspace hits --merge-operator uint64add page:/ 1
   esker merge --db data --keyspace hits page:/ -1
-  esker merge --db data --keyspace log --merge-operator stringappend today 'a line'
+  esker merge --db data --keyspace log --merge-operator 'stringappend:\\n' today 'a line'
   esker get   --db data --keyspace hits --as u64 page:/
 
-The operator is chosen when the keyspace is created and never changes; later merges need not name it.";
+The operator is chosen when the keyspace is created and never changes: later merges need not
+name it.";
 
 /// Merge an operand into one key; creates database and keyspace if missing
 #[derive(clap::Args)]

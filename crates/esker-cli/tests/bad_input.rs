@@ -35,6 +35,7 @@ fn command_lines_that_make_no_sense() {
         (&["get", "--db", db, "--hex", "zz"], "hexadecimal"),
         (&["get", "--db", db, "bad\\escape"], "escape"),
         (&["put", "--db", db, "--merge-operator", "plus", "k", "v"], "uint64add"),
+        (&["merge", "--db", db, "--merge-operator", "stringappend:\\q", "k", "v"], "escape"),
         (&["put", "--db", db, "--as", "u64", "k", "1.5"], "1.5"),
         (&["put", "--db", "", "k", "v"], "--db"),
         (&["dump", "--db", db, "--all-keyspaces"], "--json"),

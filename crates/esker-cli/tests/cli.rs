@@ -79,10 +79,25 @@ fn other_operators() {
         }
         assert_eq!(ok(&["get", "--db", db, "--keyspace", operator, "k"]), format!("{expected}\n"));
     }
-    ok(&["merge", "--db", db, "--keyspace", "log", "--merge-operator", "stringappend", "k", "one"]);
-    ok(&["merge", "--db", db, "--keyspace", "log", "k", "two"]);
-    let joined = ok(&["get", "--db", db, "--keyspace", "log", "k"]);
-    assert!(joined.starts_with("one") && joined.ends_with("two\n"), "{joined}");
+    for (keyspace, operator, expected) in [
+        ("comma", "stringappend", "one,two"),
+        ("nothing", "stringappend:", "onetwo"),
+        ("arrow", "stringappend:->", "one->two"),
+        ("lines", "stringappend:\\n", "one\\x0atwo"),
+    ] {
+        let with = |operand| ["merge", "--db", db, "--keyspace", keyspace, "--merge-operator", operator, "k", operand];
+        ok(&with("one"));
+        ok(&["merge", "--db", db, "--keyspace", keyspace, "k", "two"]);
+        assert_eq!(ok(&["get", "--db", db, "--keyspace", keyspace, "k"]), format!("{expected}\n"));
+        let mut other = with("three");
+        other[6] = "stringappend:;";
+        fails(1, &other);
+    }
+    let copy = &sandbox.text("copy");
+    let dump = ok(&["dump", "--db", db, "--json", "--all-keyspaces"]);
+    ok_with_input(&["load", "--db", copy, "--json"], dump.as_bytes());
+    ok(&["merge", "--db", copy, "--keyspace", "arrow", "--merge-operator", "stringappend:->", "k", "3"]);
+    assert_eq!(ok(&["get", "--db", copy, "--keyspace", "arrow", "k"]), "one->two->3\n");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Esker itself.
 //!
-//! Settings: its defaults, with the write buffer, cache, block size, filter and compression that were asked for. `disable_wal` and `sync` are per
-//! write. Merge is the engine's own. A scan is the engine's cursor, which lends keys and values.
+//! Settings: its defaults, with the write buffer, cache, block size, table size, filter and compression that were asked for, `wal_plain` and
+//! `mmap_read`. `disable_wal` and `sync` are per write. Merge is the engine's own. A scan is the engine's cursor, which lends keys and values.
 
-use super::settings::{Settings, number, switch};
+use super::settings::{Settings, switch};
 use super::{
     Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
     Operation, Result, Session, WriteMode,
@@ -37,11 +37,7 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     if let Some(bytes) = options.cache_bytes {
         engine = engine.block_cache_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
-    if let Some(block_bytes) = number::<usize>(options, "esker_block_size")? {
-        engine = engine.block_bytes(block_bytes);
-    } else {
-        engine = engine.block_bytes(usize::try_from(options.block_bytes).unwrap_or(usize::MAX));
-    }
+    engine = engine.block_bytes(usize::try_from(options.block_bytes).unwrap_or(usize::MAX));
     if let Some(bytes) = options.max_file_bytes {
         engine = engine.target_file_bytes(bytes);
     }
@@ -74,16 +70,22 @@ fn keyspace_options(name: Option<&str>) -> Result<KeyspaceOptions> {
 }
 
 fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
-    let db = Db::open(directory, engine_options(options)?).map_err(failed)?;
+    let engine = engine_options(options)?;
+    let settings = settings(options)?;
+    let db = Db::open(directory, engine).map_err(failed)?;
     let keyspace = db.keyspace("bench", keyspace_options(options.merge_operator.as_deref())?).map_err(failed)?;
-    Ok(Box::new(Esker { keyspace, settings: settings(options), db }))
+    Ok(Box::new(Esker { keyspace, settings, db }))
 }
 
-fn settings(options: &EngineOptions) -> Settings {
-    let (durability, how) = match (options.disable_wal, options.sync) {
-        (true, _) => (Durability::Process, "WriteOptions::disable_wal"),
-        (false, true) => (Durability::Device, "WriteOptions::sync"),
-        (false, false) => (Durability::OperatingSystem, "log records are stored into a shared file mapping"),
+fn settings(options: &EngineOptions) -> Result<Settings> {
+    let plain = switch(options, "wal_plain")? == Some(true);
+    let (durability, how) = match (options.disable_wal, options.sync, plain) {
+        (true, ..) => (Durability::Process, "WriteOptions::disable_wal"),
+        (false, true, _) => (Durability::Device, "WriteOptions::sync: fdatasync of the log"),
+        (false, false, true) => {
+            (Durability::OperatingSystem, "plain write: log handed to write(2) before a put returns")
+        }
+        (false, false, false) => (Durability::OperatingSystem, "log records are stored into a shared file mapping"),
     };
     let cache = options.cache_bytes.map_or("64 MiB (default)".to_owned(), |bytes| bytes.to_string());
     let compression = match options.compression {
@@ -96,9 +98,11 @@ fn settings(options: &EngineOptions) -> Settings {
     settings.add("block_cache_bytes", cache);
     settings.add("block_bytes", options.block_bytes);
     settings.add("filter_bits_per_key", options.bloom_bits.map_or(10, |bits| bits.max(0)));
+    let mapped = switch(options, "mmap_read")? != Some(false);
+    settings.add("read_mode", if mapped { "auto" } else { "pread" });
     settings.add("background_threads", 1);
     settings.add("merge", options.merge_operator.as_deref().unwrap_or("none"));
-    settings
+    Ok(settings)
 }
 
 struct Esker {

@@ -6,6 +6,7 @@
 //! the journal buffer to fill up (`manual_journal_persist`), the nearest that fjall has. The compression of LZ class
 //! is LZ4. Merge is get and insert under a lock striped by key.
 
+use super::locked;
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
 use super::settings::{Settings, make_directory, number, wait_until_quiet};
 use super::{
@@ -33,7 +34,7 @@ fn probe(_library: Option<&Path>) -> Result<String> {
 }
 
 fn version() -> String {
-    "3.1 (crate)".to_string()
+    format!("{} (crate)", locked::version(NAME))
 }
 
 fn failed(error: fjall::Error) -> EngineError {

@@ -9,6 +9,7 @@ pub mod fjall;
 pub mod kyoto;
 pub mod leveldb;
 pub mod lmdb;
+pub mod locked;
 pub mod merge;
 pub mod redb;
 pub mod registry;
@@ -47,6 +48,22 @@ pub enum Durability {
     OperatingSystem,
     /// On the device before the call returns.
     Device,
+}
+
+impl Durability {
+    /// Its name in settings and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Process => "process",
+            Durability::OperatingSystem => "operating_system",
+            Durability::Device => "device",
+        }
+    }
+
+    /// The class of that name.
+    pub fn from_name(name: &str) -> Option<Durability> {
+        [Durability::Process, Durability::OperatingSystem, Durability::Device].into_iter().find(|c| c.name() == name)
+    }
 }
 
 /// Compression of stored data.

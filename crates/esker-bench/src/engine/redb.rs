@@ -9,6 +9,7 @@
 //! One transaction per write; a read transaction is kept per session and renewed when anything has been committed
 //! since. Merge is get and insert in one write transaction.
 
+use super::locked;
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory};
 use super::{
@@ -39,7 +40,7 @@ fn probe(_library: Option<&Path>) -> Result<String> {
 }
 
 fn version() -> String {
-    "4.5 (crate)".to_string()
+    format!("{} (crate)", locked::version(NAME))
 }
 
 fn failed(error: impl std::fmt::Display) -> EngineError {

@@ -33,13 +33,8 @@ pub struct Settings(Vec<(String, String)>);
 impl Settings {
     /// Starts with the three that every engine states.
     pub fn new(durability: Durability, how: &str, memory: String, compression: &str) -> Settings {
-        let class = match durability {
-            Durability::Process => "process",
-            Durability::OperatingSystem => "operating_system",
-            Durability::Device => "device",
-        };
         let mut settings = Settings::default();
-        settings.add("durability", class);
+        settings.add("durability", durability.name());
         settings.add("durability_by", how);
         settings.add("memory", memory);
         settings.add("compression", compression);

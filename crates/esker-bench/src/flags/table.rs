@@ -70,19 +70,24 @@ pub const GROUPS: [(&str, &[Flag]); 6] = [
     ("Size of the work", SIZE),
     ("How to measure", MEASURE),
     ("Where results go", OUTPUT),
-    ("Settings of the engines (each adapter obeys those its engine has; the report prints what is in force)", ENGINE),
+    ("Settings of the engines (each obeys those it has; standard error and reports say what is in force)", ENGINE),
     ("Accepted for old command lines", OLD),
 ];
 
 const WHAT: &[Flag] = &[
     obeyed("engine", Text, "esker", "engines to measure, one after another: names joined by commas, or `all`"),
-    obeyed("lib", Text, "", "NAME=PATH: the shared library of an engine; may be given several times"),
-    obeyed("benchmarks", Text, DEFAULT_BENCHMARKS, "benchmarks, run in this order"),
+    obeyed("lib", Text, "", "the shared library of an engine; may be given several times"),
+    obeyed(
+        "benchmarks",
+        Text,
+        DEFAULT_BENCHMARKS,
+        "benchmarks, run in this order; --list shows all. Default: db_bench's list, from fillseq to crc32c",
+    ),
     obeyed(
         "db",
         Text,
         "",
-        "directory; each engine gets a sub-directory. Default: $TEST_TMPDIR/dbbench or esker-bench-UID/dbbench in the temporary directory",
+        "each engine gets a sub-directory of it. Default: $TEST_TMPDIR/dbbench or esker-bench-UID/dbbench in the temporary directory",
     ),
     obeyed("use_existing_db", Boolean, "0", "keep the databases; benchmarks that need an empty one are skipped"),
     obeyed("list", Boolean, "0", "show engines and benchmarks, then end"),
@@ -193,7 +198,7 @@ const ENGINE: &[Flag] = &[
         "",
         "bytes of a table file made by compaction, 16 KiB to 1 GiB. Default: the engine's",
     ),
-    mapped("target_file_size_base", Unsigned, "same as --max_file_size", "RocksDB's name of --max_file_size"),
+    mapped("target_file_size_base", Unsigned, "--max_file_size", "RocksDB's name of --max_file_size"),
     obeyed(
         "bloom_bits",
         Signed,
@@ -204,7 +209,7 @@ const ENGINE: &[Flag] = &[
     mapped(
         "compression_type",
         Text,
-        "`none` is --compression=0, any codec --compression=1",
+        "--compression=0 for `none`, --compression=1 for a codec",
         "RocksDB's form of --compression",
     ),
     obeyed("open_files", Signed, "0", "files kept open; 0 or negative: the engine's default"),
@@ -222,6 +227,7 @@ const ENGINE: &[Flag] = &[
     engine("max_background_jobs", Unsigned, "background flushes and compactions at a time"),
     engine("compaction_style", Unsigned, "0 leveled, 1 tiered (universal), 2 FIFO, 3 none"),
     engine("mmap_read", Boolean, "read tables through a memory mapping"),
+    engine("wal_plain", Boolean, "Esker: append to the log by write calls instead of through a memory mapping"),
     engine("wal_bytes_per_sync", Unsigned, "start writing the log back every so many bytes"),
     engine("bytes_per_sync", Unsigned, "start writing tables back every so many bytes"),
     engine("page_size", Unsigned, "SQLite, Kyoto Cabinet: bytes of a page"),
@@ -234,19 +240,19 @@ const OLD: &[Flag] = &[
     mapped(
         "max_background_compactions",
         Unsigned,
-        "max_background_jobs, at most twice the number of cores",
+        "--max_background_jobs, at most twice the number of cores",
         "parallel compactions",
     ),
     mapped(
         "base_background_compactions",
         Unsigned,
-        "max_background_jobs, at most twice the number of cores",
+        "--max_background_jobs, at most twice the number of cores",
         "compactions normally allowed",
     ),
     mapped(
         "max_grandparent_overlap_factor",
         Unsigned,
-        "max_compaction_bytes = factor x target file size",
+        "--max_compaction_bytes: the factor times the target file size",
         "overlap that ends an output file",
     ),
     ignored("disable_seek_compaction", Boolean, "no engine here offers the switch", "no compaction caused by reads"),
@@ -307,22 +313,37 @@ pub fn help() -> String {
         for flag in flags {
             let mut meaning = flag.meaning.to_string();
             match flag.used {
-                Use::Obeyed if !flag.default.is_empty() && flag.default.len() < 20 => {
+                Use::Obeyed if shows_default(flag) => {
                     meaning.push_str(&format!(" [{}]", flag.default));
                 }
                 Use::Obeyed | Use::Engine => {}
                 Use::Mapped(note) => meaning.push_str(&format!(" (becomes {note})")),
                 Use::Ignored(reason) => meaning.push_str(&format!(" (no effect: {reason})")),
             }
-            let name = match flag.shape {
-                Shape::Boolean => format!("--{}", flag.name),
-                Shape::Text => format!("--{}=TEXT", flag.name),
-                Shape::Unsigned | Shape::Signed | Shape::Fraction => format!("--{}=N", flag.name),
-            };
-            push_wrapped(&mut text, &name, &meaning);
+            push_wrapped(&mut text, &form(flag), &meaning);
         }
     }
     text
+}
+
+/// A switch is off unless given, and a long default is told in words.
+fn shows_default(flag: &Flag) -> bool {
+    flag.shape != Shape::Boolean && !flag.default.is_empty() && flag.default.len() < 20
+}
+
+/// How the flag is written, with a word for its value.
+fn form(flag: &Flag) -> String {
+    let value = match (flag.name, flag.shape) {
+        (_, Shape::Boolean) => return format!("--{}", flag.name),
+        (_, Shape::Unsigned | Shape::Signed | Shape::Fraction) => "N",
+        ("engine" | "benchmarks", _) => "NAMES",
+        ("lib", _) => "NAME=PATH",
+        ("db", _) => "DIR",
+        ("json" | "csv" | "html", _) => "FILE",
+        ("merge_operator" | "keygen" | "merge_operand", _) => "NAME",
+        _ => "TEXT",
+    };
+    format!("--{}={value}", flag.name)
 }
 
 /// Appends `name` and its wrapped meaning in two columns.
@@ -330,7 +351,7 @@ pub fn push_wrapped(text: &mut String, name: &str, meaning: &str) {
     const COLUMN: usize = 30;
     const WIDTH: usize = 100;
     let mut line = format!("  {name:<width$}", width = COLUMN - 2);
-    if line.len() > COLUMN {
+    if !line.ends_with("  ") {
         text.push_str(line.trim_end());
         text.push('\n');
         line = " ".repeat(COLUMN);

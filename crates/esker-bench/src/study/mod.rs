@@ -2,11 +2,14 @@
 
 pub mod scoreboard;
 
+use crate::bench::{EXIT_OK, EXIT_USAGE};
+use crate::usage;
+use clap::error::{Error, ErrorKind};
 use clap::{Parser, Subcommand};
 
 /// Fixed experiments that put engines side by side.
 #[derive(Parser)]
-#[command(name = "esker study", bin_name = "esker study", no_binary_name = true)]
+#[command(name = "esker study", bin_name = "esker study", no_binary_name = true, max_term_width = 120)]
 struct Command {
     #[command(subcommand)]
     study: Study,
@@ -14,7 +17,8 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Study {
-    /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best peer and to RocksDB.
+    /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best peer and to RocksDB
+    #[command(after_help = scoreboard::EXAMPLES)]
     Scoreboard(scoreboard::Arguments),
 }
 
@@ -22,13 +26,28 @@ enum Study {
 pub fn study_main(args: &[String]) -> i32 {
     let command = match Command::try_parse_from(args) {
         Ok(command) => command,
-        Err(error) => {
-            // Help goes to standard output with code 0, mistakes to standard error with code 2.
-            let _ = error.print();
-            return error.exit_code();
-        }
+        Err(error) => return explain(&error, args),
     };
     match command.study {
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
     }
+}
+
+/// Help goes to standard output with code 0; a mistake is one line on standard error with code 2.
+fn explain(error: &Error, args: &[String]) -> i32 {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = error.print();
+            return EXIT_OK;
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+        }
+        _ => {
+            let in_scoreboard = args.first().is_some_and(|name| name == "scoreboard");
+            let command = if in_scoreboard { "esker study scoreboard" } else { "esker study" };
+            eprintln!("{command}: {}", usage::summary(&error.to_string(), command));
+        }
+    }
+    EXIT_USAGE
 }

@@ -6,4 +6,5 @@ pub mod clock;
 pub mod coding;
 pub mod key;
 pub mod memory;
+pub mod prefetch;
 pub mod slice;

@@ -11,14 +11,18 @@ use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceWriter, Writer};
 use super::stall;
 use crate::base::batch::{Operation, Operations};
-use crate::base::key::{Entry, hash};
+use crate::base::key::{Entry, Sequence, hash};
 use crate::error::{Error, Result};
 use crate::memtable::{MAX_ARENA_BYTES, WriteContext, entry_bytes};
 use crate::options::WriteOptions;
 use crate::wal::format::RECORD_HEADER_BYTES;
 use crate::wal::writer::{AppendError, Position};
 use parking_lot::MutexGuard;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+
+/// Operations of a batch whose memory is asked for ahead of use.
+const LOOK_AHEAD: usize = 8;
 
 /// Arena bytes that one keyspace needs for a write.
 pub type Need = (u64, usize);
@@ -54,6 +58,10 @@ pub fn commit(
     }
     let mut writer = lock_with_room(inner, needs)?;
     let first = writer.last_sequence + 1;
+    if let Content::One(operation) = &content {
+        // The index is in memory far away; by the time the log is written it is near.
+        prefetch(&writer, operation, hash(operation.key));
+    }
     let mut position = None;
     let unfinished = inner.condition.unfinished();
     if options.disable_wal {
@@ -71,15 +79,14 @@ pub fn commit(
             }
         }
     }
+    let newest_snapshot = inner.snapshots.newest();
     let count = match content {
         Content::One(operation) => {
-            apply(inner, &mut writer, std::iter::once(operation), first, needs);
+            apply(&mut writer, operation, hash(operation.key), first, newest_snapshot, 0);
             1
         }
         Content::Encoded(count) => {
-            // The engine encoded them itself: none can fail to decode.
-            let operations = Operations::new(&record[RECORD_HEADER_BYTES..]).map_while(std::result::Result::ok);
-            apply(inner, &mut writer, operations, first, needs);
+            apply_batch(&mut writer, &record[RECORD_HEADER_BYTES..], first, newest_snapshot, needs);
             count
         }
     };
@@ -114,24 +121,49 @@ fn append(inner: &Inner, writer: &mut Writer, record: &mut [u8], first: u64, syn
 }
 
 #[inline]
-fn apply<'a>(
-    inner: &Inner,
+fn prefetch(writer: &Writer, operation: &Operation<'_>, hash: u64) {
+    if let Some(Some(target)) = writer.keyspaces.get(operation.keyspace as usize) {
+        target.memtable.prefetch(hash);
+    }
+}
+
+/// Applies one operation. `reserved`: the arena bytes that later operations of the batch were promised.
+#[inline]
+fn apply(
     writer: &mut Writer,
-    operations: impl Iterator<Item = Operation<'a>>,
-    first: u64,
-    needs: &[Need],
+    operation: Operation<'_>,
+    hash: u64,
+    sequence: Sequence,
+    newest_snapshot: Sequence,
+    reserved: usize,
 ) {
-    let newest_snapshot = inner.snapshots.newest();
+    // A keyspace that is not there was refused when room was made.
+    let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { return };
+    let KeyspaceWriter { memtable, operator, adds_uint64, .. } = target;
+    let context = WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
+    let Operation { kind, expiry_ms, key, value, .. } = operation;
+    memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context);
+}
+
+/// Applies the operations of a record's payload.
+fn apply_batch(writer: &mut Writer, payload: &[u8], first: Sequence, newest_snapshot: Sequence, needs: &[Need]) {
     // With several keyspaces in a batch the promise is kept a little too well, which only means less folding.
     let mut reserved: usize = needs.iter().map(|(_, bytes)| bytes).sum();
-    for (sequence, operation) in (first..).zip(operations) {
+    // The engine encoded them itself: none can fail to decode.
+    let mut operations = Operations::new(payload).map_while(std::result::Result::ok).fuse();
+    // A few operations ahead are known, so that the memory they need is on its way in the meantime.
+    let mut ahead = VecDeque::with_capacity(LOOK_AHEAD);
+    for sequence in first.. {
+        while ahead.len() < LOOK_AHEAD
+            && let Some(operation) = operations.next()
+        {
+            let hash = hash(operation.key);
+            prefetch(writer, &operation, hash);
+            ahead.push_back((operation, hash));
+        }
+        let Some((operation, hash)) = ahead.pop_front() else { return };
         reserved = reserved.saturating_sub(need_of(&operation));
-        let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { continue };
-        let KeyspaceWriter { memtable, operator, adds_uint64, .. } = target;
-        let context =
-            WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
-        let Operation { kind, expiry_ms, key, value, .. } = operation;
-        memtable.apply(hash(key), Entry { key, sequence, kind, expiry_ms, value }, context);
+        apply(writer, operation, hash, sequence, newest_snapshot, reserved);
     }
 }
 

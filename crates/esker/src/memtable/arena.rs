@@ -19,10 +19,13 @@
 
 use crate::base::key::{Kind, NEVER, Sequence};
 use crate::base::memory::{Memory, MemoryPool};
+use crate::base::prefetch::{LINE_BYTES, prefetch_first};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const HEADER_BYTES: usize = 24;
+/// Cache lines of an entry of about a hundred bytes.
+const ENTRY_LINES: usize = 3;
 const OLDER_AT: usize = 8;
 const KEY_LENGTH_AT: usize = 12;
 const VALUE_LENGTH_AT: usize = 16;
@@ -119,6 +122,16 @@ impl Arena {
     #[inline]
     pub(super) fn entry(&self, at: usize) -> Stored<'_> {
         Stored { arena: self, at }
+    }
+
+    /// Starts loading the entry at this many times eight bytes.
+    #[inline]
+    pub(super) fn prefetch(&self, offset: u32) {
+        let start = offset as usize * 8;
+        let end = (start + ENTRY_LINES * LINE_BYTES).min(self.capacity());
+        for line in (start..end).step_by(LINE_BYTES) {
+            prefetch_first(std::slice::from_ref(self.half(line & !3)));
+        }
     }
 
     /// The published entry at this many times eight bytes, which is how offsets are kept in four bytes.

@@ -24,6 +24,9 @@ impl Memtable {
     }
 }
 
+/// How many entries ahead of a scan memory is asked for.
+const PREFETCH_AHEAD: usize = 12;
+
 /// A position in a run. Entries that are dead (superseded before any live snapshot) are passed over.
 pub struct RunCursor {
     memtable: Arc<Memtable>,
@@ -43,6 +46,10 @@ impl RunCursor {
     /// Moves forward from `index` to the first entry that is alive.
     #[inline]
     fn settle_forward(&mut self, mut index: usize) {
+        // The entries lie in the order of writing: without this every step would wait for memory.
+        if let Some(ahead) = self.run.get(index + PREFETCH_AHEAD) {
+            self.memtable.arena.prefetch(ahead);
+        }
         while index < self.run.len() && self.memtable.arena.stored(self.run.offset(index)).is_dead() {
             index += 1;
         }

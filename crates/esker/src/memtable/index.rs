@@ -6,6 +6,7 @@
 //! until the memtable goes, for the readers that may still be in them.
 
 use crate::base::memory::Memory;
+use crate::base::prefetch::prefetch_first;
 use parking_lot::Mutex;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -118,6 +119,14 @@ impl Index {
         let tables = self.tables.lock();
         // SAFETY: published tables live as long as the index.
         tables.iter().map(|table| unsafe { table.0.as_ref() }.memory.bytes()).sum()
+    }
+
+    /// Starts loading what `get` and `find` look at first for this hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        let table = self.current();
+        let first = (half(hash) >> table.shift) as usize;
+        prefetch_first(&table.slots()[first..]);
     }
 
     /// The offset of the newest entry that `is_key` accepts among those whose half hash agrees.

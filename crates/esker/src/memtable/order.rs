@@ -44,6 +44,11 @@ impl Run {
     }
 
     #[inline]
+    pub fn get(&self, index: usize) -> Option<u32> {
+        self.offsets.get(index).copied()
+    }
+
+    #[inline]
     pub fn offset(&self, index: usize) -> u32 {
         self.offsets[index]
     }

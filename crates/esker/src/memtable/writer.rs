@@ -46,6 +46,12 @@ impl MemtableWriter {
         self.memtable.arena.capacity() - self.memtable.end.load(Ordering::Relaxed) >= bytes
     }
 
+    /// Starts loading what [`MemtableWriter::apply`] needs first for a key with this hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.memtable.index.prefetch(hash);
+    }
+
     /// Notes that a write in no log follows.
     pub fn set_unlogged(&self) {
         self.memtable.unlogged.store(true, Ordering::Relaxed);
@@ -53,15 +59,14 @@ impl MemtableWriter {
 
     /// Applies one operation. The caller has made sure that its entry has room.
     pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) {
-        let memtable = Arc::clone(&self.memtable);
+        let MemtableWriter { memtable, keys } = self;
         memtable.note_sequence(entry.sequence);
-        memtable.index.reserve(self.keys);
+        memtable.index.reserve(*keys);
         match memtable.index.find(hash, |offset| memtable.arena.entry(offset).key() == entry.key) {
             Found::Free(slot) => {
-                self.keys += 1;
+                *keys += 1;
                 slot.publish(memtable.append(entry, 0));
-                let tables = self.keys;
-                if tables.is_power_of_two() {
+                if keys.is_power_of_two() {
                     memtable.index_bytes.store(memtable.index.bytes(), Ordering::Relaxed);
                 }
             }
@@ -84,7 +89,7 @@ impl MemtableWriter {
                         let new = memtable.append(whole, old.older().unwrap_or(0));
                         // Dead before its successor can be found: a scan that sees both must pass over one.
                         old.set_dead();
-                        memtable.live.fetch_sub(1, Ordering::Relaxed);
+                        memtable.live.store(memtable.live() - 1, Ordering::Relaxed);
                         slot.publish(new);
                     }
                     None => slot.publish(memtable.append(entry, at)),
@@ -119,7 +124,7 @@ impl Memtable {
         let at = self.end.load(Ordering::Relaxed);
         let bytes = self.arena.write_entry(at, &entry, (older / 8) as u32);
         self.end.store(at + bytes, Ordering::Release);
-        self.live.fetch_add(1, Ordering::Relaxed);
+        self.live.store(self.live() + 1, Ordering::Relaxed);
         at
     }
 }

@@ -9,7 +9,7 @@
 
 use super::compress::STORED;
 use super::format::{Handle, unseal};
-use super::prefetch::{LINE_BYTES, prefetch};
+use crate::base::prefetch::{LINE_BYTES, prefetch};
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
 use std::path::Path;
@@ -126,6 +126,7 @@ impl Filter {
 mod tests {
     use super::*;
     use crate::base::key;
+    use crate::base::prefetch::{LINE_BYTES, prefetch};
 
     fn filter(hashes: &[u64], bits_per_key: u32) -> Filter {
         let mut buffer = Vec::new();

@@ -14,7 +14,6 @@ mod filter;
 mod format;
 mod index;
 mod mapped;
-mod prefetch;
 mod reader;
 mod source;
 mod summary;

@@ -3,9 +3,9 @@
 use super::block::{Block, Layout};
 use super::compress::{STORED, decompress};
 use super::format::{Handle, TRAILER_BYTES, split, unseal};
-use super::prefetch::prefetch_lines;
 use super::reader::Table;
 use crate::base::coding::DecodeError;
+use crate::base::prefetch::prefetch_lines;
 use crate::base::slice::Pin;
 use crate::cache::Hit;
 use crate::error::{Error, Result};

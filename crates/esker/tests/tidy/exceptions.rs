@@ -24,7 +24,7 @@ pub const UNSAFE: [&str; 17] = [
     "crates/esker/src/memtable/arena.rs",
     "crates/esker/src/memtable/index.rs",
     // A hint to the processor.
-    "crates/esker/src/table/prefetch.rs",
+    "crates/esker/src/base/prefetch.rs",
 ];
 
 /// Imports that break the layers or close a cycle, each with the move that ends it.

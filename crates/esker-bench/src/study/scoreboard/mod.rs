@@ -22,20 +22,33 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Shown below the options.
+pub const EXAMPLES: &str = "\
+Examples:
+  esker study scoreboard --quick
+  esker study scoreboard --html scoreboard.html --records rows.jsonl
+  esker study scoreboard --engines esker,rocksdb,lmdb --rows fillrandom --repeat 5
+
+Engines take turns within a repetition. Peers whose library is not here are left out, with a line
+that says what to install.
+
+Exit codes: 0 all went well; 1 an engine failed, or a ratio is below --require-ratio;
+2 wrong command line; 130 interrupted.";
+
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// End within three minutes on two cores: fewer entries, one repetition, every row limited in time.
+    /// End within three minutes on two cores: fewer entries, one repetition, every row limited in time
     #[arg(long)]
     pub quick: bool,
-    /// Engines, by name, joined by commas; those that are not here are left out of `all`.
-    #[arg(long, default_value = "all")]
+    /// Engines, by name, joined by commas; those that are not here are left out of `all`
+    #[arg(long, value_name = "NAMES", default_value = "all")]
     pub engines: String,
-    /// Repetitions; 1 with --quick.
-    #[arg(long)]
+    /// Repetitions [default: 3, with --quick 1]
+    #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
-    /// Entries; 1000000, or 100000 with --quick.
-    #[arg(long)]
+    /// Entries [default: 1000000, with --quick 100000]
+    #[arg(long, value_name = "N")]
     pub num: Option<u64>,
     /// File for one JSON object per row and engine.
     #[arg(long, value_name = "FILE")]
@@ -55,7 +68,8 @@ pub struct Arguments {
     /// Shared library of an engine; may be given several times.
     #[arg(long = "lib", value_name = "NAME=PATH")]
     pub libraries: Vec<String>,
-    /// Memory of each engine, write buffer and cache together, in bytes; 128 MiB per million entries, at least 8 MiB.
+    /// Memory of each engine, write buffer and cache together, in bytes [default: 128 MiB per million
+    /// entries, at least 8 MiB]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
     /// End with exit code 1 if Esker's ratio to the best peer is below this in any row.

@@ -1,29 +1,35 @@
 //! Asking for memory before it is needed, so that several misses overlap.
 
 /// Cache lines are this long on the machines that matter; elsewhere the hints are only less apt.
-pub(super) const LINE_BYTES: usize = 64;
+pub const LINE_BYTES: usize = 64;
 
 /// Starts loading the first line of `bytes`.
+#[inline]
+pub fn prefetch(bytes: &[u8]) {
+    prefetch_first(bytes);
+}
+
+/// Starts loading the line that `items` begin in.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn prefetch(bytes: &[u8]) {
+pub fn prefetch_first<T>(items: &[T]) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a prefetch is a hint: it changes no state a program can see and does not fault, whatever the
     // address. SSE, which it needs, is part of every x86-64.
-    unsafe { _mm_prefetch::<{ _MM_HINT_T0 }>(bytes.as_ptr().cast()) };
+    unsafe { _mm_prefetch::<{ _MM_HINT_T0 }>(items.as_ptr().cast()) };
 }
 
-/// Starts loading the first line of `bytes`.
+/// Starts loading the line that `items` begin in.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-pub(super) fn prefetch(bytes: &[u8]) {
+pub fn prefetch_first<T>(items: &[T]) {
     // An early load that nothing waits for.
-    std::hint::black_box(bytes.first());
+    std::hint::black_box(items.first());
 }
 
 /// Starts loading the first `lines` lines of `bytes`.
 #[inline]
-pub(super) fn prefetch_lines(bytes: &[u8], lines: usize) {
+pub fn prefetch_lines(bytes: &[u8], lines: usize) {
     for line in 0..lines {
         if let Some(rest) = bytes.get(line * LINE_BYTES..) {
             prefetch(rest);
