@@ -161,6 +161,8 @@ pub struct Inner {
     pub obsolete: Mutex<Vec<Arc<Table>>>,
     /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
+    /// Log segments read when the database was opened read-only.
+    pub replayed_segments: u64,
     /// Background work should end as soon as it can.
     pub stopping: AtomicBool,
     /// Held from open to drop; none in a database opened read-only.
@@ -183,6 +185,11 @@ impl Inner {
     /// All keyspaces, in the order of their names.
     pub fn all_keyspaces(&self) -> Vec<Arc<KeyspaceInner>> {
         self.keyspaces.read().values().cloned().collect()
+    }
+
+    /// Log segments that may still be needed.
+    pub fn log_segments(&self) -> u64 {
+        self.log.as_ref().map_or(self.replayed_segments, |log| log.segments())
     }
 
     /// A number for a new file.

@@ -120,8 +120,9 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
         let result = read_state(directory, &options, &before.1, &cache, &memory);
         let unchanged = matches!(read_current(&*options.env, directory), Ok(Some(after)) if after == before);
         match result {
-            Ok(recovering) if unchanged => {
-                let inner = assemble(directory, options, recovering, Writing::default(), cache, memory);
+            Ok((recovering, segments)) if unchanged => {
+                let mut inner = assemble(directory, options, recovering, Writing::default(), cache, memory);
+                inner.replayed_segments = segments;
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
             }
@@ -141,11 +142,11 @@ fn read_state(
     state: &ManifestState,
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
-) -> Result<BTreeMap<u64, Recovering>> {
+) -> Result<(BTreeMap<u64, Recovering>, u64)> {
     let mut recovering = open_trees(directory, options, state, cache, memory)?;
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
-    replay_log(&maker, options, &mut state.clone(), &mut recovering, memory)?;
-    Ok(recovering)
+    let inherited = replay_log(&maker, options, &mut state.clone(), &mut recovering, memory)?;
+    Ok((recovering, inherited.retired.len() as u64))
 }
 
 fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
@@ -417,6 +418,7 @@ fn assemble(
         last_write: Mutex::new((last_sequence, Instant::now())),
         obsolete: Mutex::new(Vec::new()),
         merging: Mutex::new(None),
+        replayed_segments: 0,
         stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),
     };

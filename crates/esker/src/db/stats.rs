@@ -92,7 +92,7 @@ pub fn collect(inner: &Inner) -> Stats {
         stalls: counters.stalls.load(Relaxed),
         live_snapshots: inner.snapshots.all().len() as u64,
         last_sequence: inner.last_sequence.load(Relaxed),
-        wal_segments: inner.log.as_ref().map_or(0, |log| log.segments()),
+        wal_segments: inner.log_segments(),
         ..Stats::default()
     };
     for keyspace in inner.all_keyspaces() {

@@ -32,8 +32,7 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
     let tables: BTreeMap<u64, Arc<Table>> =
         trees.iter().flat_map(|tree| tree.tables()).map(|(_, table)| (table.summary().file_number, table)).collect();
     let total: u64 = tables.values().map(|table| table.summary().file_bytes).sum();
-    let mut report =
-        VerifyReport { wal_segments: inner.log.as_ref().map_or(0, |log| log.segments()), ..VerifyReport::default() };
+    let mut report = VerifyReport { wal_segments: inner.log_segments(), ..VerifyReport::default() };
     for table in tables.values() {
         let before = report.bytes;
         let mut done = before;

@@ -27,8 +27,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
     /// Creates a file for appending; an existing one is truncated.
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>>;
-    /// Opens a log segment: an existing file of any length, or with `create_bytes` a new file of really allocated zeroes of
-    /// that length (made durable, its name not). With `mapped`, [`LogFile::store`] goes through a memory mapping.
+    /// Opens a log segment: an existing file of any length, or with `create_bytes` a new file of that length that reads as zeroes and whose
+    /// space is really allocated (nothing of it durable yet). With `mapped`, [`LogFile::store`] goes through a memory mapping.
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>>;
     /// Atomically gives a file another name in the same file system, replacing what had it.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;

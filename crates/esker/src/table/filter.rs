@@ -126,7 +126,6 @@ impl Filter {
 mod tests {
     use super::*;
     use crate::base::key;
-    use crate::base::prefetch::{LINE_BYTES, prefetch};
 
     fn filter(hashes: &[u64], bits_per_key: u32) -> Filter {
         let mut buffer = Vec::new();

@@ -55,6 +55,32 @@ pub struct SegmentMaker {
     pub largest_bytes: u64,
 }
 
+/// A segment to be prepared.
+#[derive(Debug)]
+pub struct Plan {
+    pub number: u64,
+    /// The file to use; a new one if there is none.
+    pub free: Option<FreeFile>,
+    /// Length of a new file.
+    pub new_bytes: u64,
+    /// A new file is written through. Space that is only reserved has to be noted as written at the first sync after each write, which costs a second write to the device.
+    pub for_syncs: bool,
+}
+
+/// Zeroes are written in pieces of this size.
+const ZEROES_BYTES: usize = 1 << 20;
+
+fn write_zeroes(file: &dyn LogFile) -> Result<()> {
+    let zeroes = vec![0; usize::try_from(file.len()).unwrap_or(ZEROES_BYTES).min(ZEROES_BYTES)];
+    let mut offset = 0;
+    while offset < file.len() {
+        let step = (file.len() - offset).min(zeroes.len() as u64);
+        file.write(offset, &zeroes[..step as usize])?;
+        offset += step;
+    }
+    Ok(())
+}
+
 /// The name of the segment file made as number `file`. Recycled files keep their name: which segment a file holds, its header says.
 pub fn file_name(file: u64) -> String {
     format!("{file:06}.wal")
@@ -70,15 +96,18 @@ pub fn file_number(name: &str) -> Option<u64> {
 }
 
 impl SegmentMaker {
-    /// Makes segment `number` ready for its first record, in `free` if that is given, else in a new file numbered `file` of `new_bytes`. The
-    /// header is on the device when this returns.
-    pub fn prepare(&self, number: u64, free: Option<FreeFile>, file: u64, new_bytes: u64) -> Result<Arc<Segment>> {
+    /// Makes a segment ready for its first record. Its header is on the device when this returns.
+    pub fn prepare(&self, plan: Plan) -> Result<Arc<Segment>> {
+        let Plan { number, free, new_bytes, for_syncs } = plan;
         let reused = free.is_some();
         let FreeFile { path, file } = match free {
             Some(free) => free,
             None => {
-                let path = self.directory.join(file_name(file));
+                let path = self.directory.join(file_name(number));
                 let file = self.env.open_log(&path, Some(new_bytes), self.mapped)?;
+                if for_syncs {
+                    write_zeroes(&*file)?;
+                }
                 FreeFile { path, file }
             }
         };

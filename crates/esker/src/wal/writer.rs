@@ -5,7 +5,7 @@
 //! operations.
 
 use super::format::{HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
-use super::segment::{FreeFile, Retired, Segment, SegmentMaker};
+use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use parking_lot::{Condvar, Mutex};
@@ -56,6 +56,8 @@ pub struct LogSync {
     appended: AtomicU64,
     /// Whether most of the last full segment was stored, not written through: the next one is then worth pre-faulting.
     mostly_stored: AtomicBool,
+    /// Whether a write that was to be synced came since the start.
+    synced_writes: AtomicBool,
 }
 
 /// The part of the log under the writer lock.
@@ -120,7 +122,7 @@ impl LogWriter {
         let next_file_bytes = largest_seen.unwrap_or(smallest).saturating_mul(GROWTH).min(maker.largest_bytes);
         // Always in a new file: see `Inherited::free`.
         let number = highest_number + 1;
-        let segment = maker.prepare(number, None, number, smallest)?;
+        let segment = maker.prepare(Plan { number, free: None, new_bytes: smallest, for_syncs: true })?;
         let link = match retired.last() {
             Some(last) => Link::to(&last.segment),
             None => Link { previous_number: below_floor, ..Link::default() },
@@ -142,6 +144,7 @@ impl LogWriter {
             turn: Condvar::new(),
             appended: AtomicU64::new(0),
             mostly_stored: AtomicBool::new(true),
+            synced_writes: AtomicBool::new(false),
         };
         let offset = HEADER_BYTES as u64;
         let mut writer = LogWriter { shared: Arc::new(shared), segment, offset, stored: 0 };
@@ -176,6 +179,9 @@ impl LogWriter {
             let least = HEADER_BYTES as u64 + record_bytes(LINK_BYTES) + bytes;
             let next = self.shared.take_prepared(least).map_err(AppendError::NoSegment)?;
             self.roll(next, last_sequence).map_err(AppendError::Failed)?;
+        }
+        if soon_synced {
+            self.shared.synced_writes.store(true, Ordering::Relaxed);
         }
         self.write_record(record, RecordType::Batch, sequence, soon_synced).map_err(AppendError::Failed)?;
         Ok(self.position())
@@ -320,10 +326,10 @@ impl LogSync {
             Some(short) => state.free.push(FreeFile { path: short.path.clone(), file: Arc::clone(&short.file) }),
             None => {}
         }
-        let (number, free, wanted) = state.choose(least, &self.maker);
+        let plan = state.choose(least, self);
         drop(state);
-        // Under the writer lock: nobody else prepares, because nobody else saw that a segment is missing.
-        self.maker.prepare(number, free, number, wanted)
+        // Under the writer lock: whoever prepares at the same time does it for later.
+        self.maker.prepare(plan)
     }
 
     /// Prepares the segment after the active one, unless that is done. For the background thread.
@@ -333,9 +339,9 @@ impl LogSync {
             return Ok(());
         }
         state.preparing = true;
-        let (number, free, wanted) = state.choose(0, &self.maker);
+        let plan = state.choose(0, self);
         drop(state);
-        let prepared = self.maker.prepare(number, free, number, wanted);
+        let prepared = self.maker.prepare(plan);
         if let Ok(segment) = &prepared
             && self.mostly_stored.load(Ordering::Relaxed)
         {
@@ -410,17 +416,18 @@ fn sync_segments(segments: &[Arc<Segment>], note: bool) -> Result<Option<Positio
 }
 
 impl State {
-    /// A number for a segment and its file, a free file with room for `least` bytes, and how long a new file would have to be.
-    fn choose(&mut self, least: u64, maker: &SegmentMaker) -> (u64, Option<FreeFile>, u64) {
+    /// How to get a segment with room for `least` bytes.
+    fn choose(&mut self, least: u64, log: &LogSync) -> Plan {
+        let largest = log.maker.largest_bytes;
         let number = self.next_number;
         self.next_number += 1;
-        let wanted = self.next_file_bytes.max(least);
+        let new_bytes = self.next_file_bytes.max(least);
         // A file much smaller than the next new one would only make the log roll more often.
-        let enough = least.max(wanted.min(maker.largest_bytes) / GROWTH);
-        let found = self.free.iter().position(|free| free.file.len() >= enough).map(|at| self.free.swap_remove(at));
-        if found.is_none() {
-            self.next_file_bytes = self.next_file_bytes.saturating_mul(GROWTH).min(maker.largest_bytes);
+        let enough = least.max(new_bytes.min(largest) / GROWTH);
+        let free = self.free.iter().position(|free| free.file.len() >= enough).map(|at| self.free.swap_remove(at));
+        if free.is_none() {
+            self.next_file_bytes = self.next_file_bytes.saturating_mul(GROWTH).min(largest);
         }
-        (number, found, wanted)
+        Plan { number, free, new_bytes, for_syncs: log.synced_writes.load(Ordering::Relaxed) }
     }
 }

@@ -17,12 +17,6 @@ pub(super) struct Content {
 }
 
 impl Content {
-    pub(super) fn zeroes(len: usize) -> Content {
-        let mut content = Content::default();
-        content.resize(len);
-        content
-    }
-
     pub(super) fn from_bytes(bytes: &[u8]) -> Content {
         let mut content = Content::default();
         content.write(0, bytes);

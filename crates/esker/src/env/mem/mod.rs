@@ -275,7 +275,10 @@ impl Env for MemEnv {
         if bytes > state.room() {
             return Err(state::disk_full(CREATE, path));
         }
-        let inode = state.new_inode(FileData::settled(Content::zeroes(len)));
+        // Neither the length nor the reservation is durable before a sync.
+        let mut data = FileData::default();
+        data.change(Change::Resize(len));
+        let inode = state.new_inode(data);
         let (directory, name) = state.parent(CREATE, path)?;
         directory.change(NameChange::Set(name, Entry::File(inode.clone())));
         Ok(self.log_handle(path, inode))

@@ -38,7 +38,7 @@ mod tests;
 /// Appends are gathered up to this size; larger ones go to the system at once.
 const APPEND_BUFFER: usize = 256 << 10;
 
-/// A new log segment is filled with zeroes in steps of this size.
+/// A new log segment is filled with zeroes in steps of this size, where it has to be.
 const ZERO_CHUNK: usize = 1 << 20;
 
 /// The operating system's files. All values are alike and cost nothing.
@@ -46,7 +46,8 @@ const ZERO_CHUNK: usize = 1 << 20;
 /// - A file made by [`Env::create`] keeps up to 256 KiB of appended bytes in memory; `sync` passes them on. Dropping the
 ///   file discards them.
 /// - [`Env::open_log`] with a size first gets a like-named file out of the way, so that other links to it keep their
-///   bytes. The new file is filled with written zeroes; if that fails, for example on a full disk, it is removed again.
+///   bytes. The new file's space is reserved, or filled with zeroes where the file system cannot reserve; if that fails, for
+///   example on a full disk, it is removed again.
 /// - A log segment opened as `mapped` is mapped on Linux, unless its file has unallocated parts or lies on a
 ///   copy-on-write file system: a store that needs a new block could not report a full disk. Unmapped segments work
 ///   the same, one system call per store. Pre-faulting touches every page for writing, so the first `sync` after it
@@ -148,7 +149,7 @@ fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Makes a file of `bytes` allocated, durable zeroes, or leaves none of that name.
+/// Makes a file of `bytes` that is allocated and reads as zeroes, or leaves none of that name.
 fn create_zeroed(path: &Path, bytes: u64) -> Result<File> {
     let failed = |e| Error::io("create the log", path, e);
     match fs::remove_file(path) {
@@ -156,7 +157,7 @@ fn create_zeroed(path: &Path, bytes: u64) -> Result<File> {
         _ => {}
     }
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(failed)?;
-    fill_with_zeroes(&file, bytes).map_err(|e| {
+    allocate(&file, bytes).map_err(|e| {
         // The name was free before this call and the error already tells the cause, so a failing removal adds nothing.
         let _ = fs::remove_file(path);
         failed(e)
@@ -164,10 +165,11 @@ fn create_zeroed(path: &Path, bytes: u64) -> Result<File> {
     Ok(file)
 }
 
-fn fill_with_zeroes(mut file: &File, bytes: u64) -> io::Result<()> {
-    // Reserving first makes one extent and reports a full disk before anything is written. It is not enough: reserved
-    // blocks are marked as unwritten, and every first write would change that mark and so need a metadata write at sync.
-    system::reserve(file, bytes)?;
+fn allocate(mut file: &File, bytes: u64) -> io::Result<()> {
+    // Reserved blocks read as zeroes. Writing them as well would make later syncs cheaper, which is for the caller to decide.
+    if system::reserve(file, bytes)? {
+        return Ok(());
+    }
     let zeroes = vec![0u8; ZERO_CHUNK.min(usize::try_from(bytes).unwrap_or(ZERO_CHUNK))];
     let mut left = bytes;
     while left > 0 {
@@ -175,7 +177,7 @@ fn fill_with_zeroes(mut file: &File, bytes: u64) -> io::Result<()> {
         file.write_all(&zeroes[..step as usize])?;
         left -= step;
     }
-    file.sync_all()
+    Ok(())
 }
 
 fn read_holder(path: &Path) -> Option<u32> {

@@ -42,8 +42,8 @@ pub(super) fn sync_directory(_directory: &Path) -> io::Result<()> {
 }
 
 /// There is no call for it here; the caller writes every block anyway.
-pub(super) fn reserve(_file: &File, _bytes: u64) -> io::Result<()> {
-    Ok(())
+pub(super) fn reserve(_file: &File, _bytes: u64) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Never made: nothing is mapped here.

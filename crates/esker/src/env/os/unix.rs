@@ -39,15 +39,16 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Reserves disk blocks where the file system can; the caller writes them all afterwards.
-pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+/// Reserves disk blocks, and sets the length, where the file system can; whether it could.
+pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if bytes > 0 {
         use rustix::fs::{FallocateFlags, fallocate};
         use rustix::io::Errno;
         loop {
             match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => break,
+                Ok(()) => return Ok(true),
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => break,
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
@@ -55,7 +56,7 @@ pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = (file, bytes);
-    Ok(())
+    Ok(false)
 }
 
 /// An `flock` held until dropped. It belongs to the open file description, so a second one conflicts with it even within
