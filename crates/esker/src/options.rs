@@ -110,6 +110,7 @@ impl Options {
 
     /// Bytes of one memtable, the write buffer of one keyspace. Default: 64 MiB. Larger: fewer flushes and less
     /// compaction; smaller: less memory and faster recovery. Up to three are in memory at once while one is flushed.
+    /// Two stay with the process for reuse when the database is closed: see [`crate::release_unused_memory`].
     pub fn write_buffer_bytes(mut self, bytes: usize) -> Options {
         self.write_buffer_bytes = bytes;
         self

@@ -76,7 +76,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let (old_manifest, mut state) =
         found.unwrap_or((0, ManifestState { next_file: 1, log_floor: 1, ..Default::default() }));
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let memory = Arc::new(MemoryPool::default());
+    let memory = MemoryPool::of_the_process();
     let maker = segment_maker(directory, &options);
     let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
     let inherited = if old_manifest == 0 {
@@ -108,7 +108,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
 pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let memory = Arc::new(MemoryPool::default());
+    let memory = MemoryPool::of_the_process();
     // A writer may remove merged tables and recycle log segments while they are read here, but only after an edit of the manifest. So what was read between two
     // looks at the same manifest is one state; what failed to be read may just have been in motion.
     const ATTEMPTS: usize = 50;

@@ -1,0 +1,193 @@
+//! The write-ahead log: what an acknowledged write can rely on.
+
+use crate::common::{Scratch, keyspace, simulated, synced, unlogged};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
+use esker::{Compression, Db, Error, Options};
+use std::io::ErrorKind;
+use std::process::Command;
+use std::sync::Arc;
+
+/// Seen: after a reopening, sync writes were gone. Trigger: a record longer than the segment that lay prepared; that segment kept its place in the
+/// order although it was never written to, so that replay took it for the end of the log. Cost: acknowledged sync writes.
+#[test]
+fn a_record_longer_than_the_prepared_segment_breaks_no_chain() {
+    let scratch = Scratch::new("long-record");
+    let options = || Options::default().wal_segment_bytes(256 << 10);
+    let db = Db::open(scratch.path(), options()).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    db.wait_idle().unwrap();
+    k.put("long", vec![7u8; 300 << 10]).unwrap();
+    db.wait_idle().unwrap();
+    for i in 0..40 {
+        k.put_with(format!("s{i}"), vec![1u8; 20 << 10], &synced()).unwrap();
+    }
+    drop((k, db));
+    let db = Db::open(scratch.path(), options()).unwrap();
+    let k = keyspace(&db, "k");
+    assert_eq!(k.get("long").unwrap().map(|value| value.len()), Some(300 << 10));
+    assert!((0..40).all(|i| k.get(format!("s{i}")).unwrap().is_some()));
+}
+
+/// Where the child process of the next test finds its directory.
+const CHILD: &str = "ESKER_HISTORY_CHILD";
+const LAST_WRITES: u32 = 2000;
+
+/// Seen: a database that would not open, or opened without its last writes. Trigger: a writer faster than the preparation of segments, then the
+/// death of the process: the writer and the background thread made segments under the same number. Cost: the end of the log.
+#[test]
+fn a_fast_writer_that_dies_loses_nothing() {
+    let options =
+        || Options::default().wal_segment_bytes(1 << 20).write_buffer_bytes(4 << 20).compression(Compression::None);
+    let value = vec![3u8; 1000];
+    if let Ok(directory) = std::env::var(CHILD) {
+        let db = Db::open(directory, options()).unwrap();
+        let k = keyspace(&db, "k");
+        for i in 0..60_000u32 {
+            k.put(format!("{:08}", i.wrapping_mul(2_654_435_761) % 100_000_000), &value).unwrap();
+        }
+        for i in 0..LAST_WRITES {
+            let key = format!("z{i:05}");
+            if i % 500 == 0 { k.put_with(key, &value, &synced()).unwrap() } else { k.put(key, &value).unwrap() }
+        }
+        assert_eq!(db.health().problem, None);
+        // As a kill does: nothing is dropped.
+        std::process::exit(0);
+    }
+    for round in 0..3 {
+        let scratch = Scratch::new("fast-writer");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["log::a_fast_writer_that_dies_loses_nothing", "--exact"])
+            .env(CHILD, scratch.path())
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+        let db = Db::open(scratch.path(), options()).unwrap();
+        let k = keyspace(&db, "k");
+        let found = (0..LAST_WRITES).filter(|i| k.get(format!("z{i:05}")).unwrap().is_some()).count();
+        assert_eq!(found, LAST_WRITES as usize, "round {round}");
+    }
+}
+
+/// Seen: a sync write was gone, or two files said to be one segment. Trigger: a kill between the creation of a segment file and its
+/// header left an empty file, whose number was given out again. Cost: acknowledged sync writes.
+#[test]
+fn an_empty_segment_file_left_by_a_kill_gives_its_name_to_nobody() {
+    let scratch = Scratch::new("empty-segment");
+    let options = || Options::default().background_threads(0).write_buffer_bytes(64 << 10).wal_segment_bytes(1 << 20);
+    let db = Db::open(scratch.path(), options()).unwrap();
+    keyspace(&db, "k").put_with("a", "1", &synced()).unwrap();
+    drop(db);
+    std::fs::write(scratch.path().join("000002.wal"), b"").unwrap();
+    let db = Db::open(scratch.path(), options()).unwrap();
+    db.flush().unwrap();
+    keyspace(&db, "k").put_with("b", "2", &synced()).unwrap();
+    drop(db);
+    let db = Db::open(scratch.path(), options()).unwrap();
+    assert!(keyspace(&db, "k").get("a").unwrap().is_some());
+    assert!(keyspace(&db, "k").get("b").unwrap().is_some());
+}
+
+/// Seen: writes went on behind a record of which only a part was in the log. Trigger: a log write that failed half way. Cost: every later write,
+/// which no replay would have reached.
+#[test]
+fn a_failed_append_ends_writing_until_the_next_open() {
+    let mem = MemEnv::default();
+    let fault = FaultEnv::new(Arc::new(mem.clone()));
+    let db = Db::open("/db", simulated(fault.clone())).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("before", "1").unwrap();
+    fault.add(Rule::new(Class::LogStore, 0, Action::Partial { kind: ErrorKind::Other, bytes: 9 }));
+    assert!(matches!(k.put("a", "1"), Err(Error::Io { .. })));
+    assert!(matches!(k.put("b", "1"), Err(Error::ReadOnly { .. })));
+    assert!(!db.health().writable);
+    drop((k, db));
+    let db = Db::open("/db", simulated(mem)).unwrap();
+    assert!(keyspace(&db, "k").get("before").unwrap().is_some());
+    assert!(keyspace(&db, "k").get("b").unwrap().is_none());
+}
+
+/// Seen: an acknowledged sync write was lost together with one that had failed. Trigger: a failed sync, then a reopening in the same life of the
+/// machine: the system still showed the pages that it had given up, and the next sync did not miss them. Cost: acknowledged sync
+/// writes, or a database that would not open.
+#[test]
+fn sync_writes_after_a_failed_sync_and_a_reopening_survive_power_loss() {
+    let mem = MemEnv::default();
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    let k = keyspace(&db, "k");
+    k.put_with("a", "1", &synced()).unwrap();
+    mem.fail_sync(0, SyncFailure::DropPending);
+    assert!(k.put_with("b", "2", &synced()).is_err());
+    drop((k, db));
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    let k = keyspace(&db, "k");
+    let seen = k.get("b").unwrap().is_some();
+    k.put_with("c", "3", &synced()).unwrap();
+    let db = Db::open("/db", simulated(mem.crash(&CrashMode::LoseAll, 0))).unwrap();
+    let k = keyspace(&db, "k");
+    assert!(k.get("a").unwrap().is_some() && k.get("c").unwrap().is_some());
+    assert_eq!(k.get("b").unwrap().is_some(), seen, "what a reader saw before a later sync cannot go away after it");
+}
+
+/// Seen: writes without log were gone after a close that reported success. Trigger: `close` with such writes in memory. Cost: all of them.
+#[test]
+fn writes_without_log_survive_a_close_and_are_lost_only_unflushed() {
+    for threads in [0, 1] {
+        let mem = MemEnv::default();
+        let options = |env: MemEnv| simulated(env).background_threads(threads);
+        let db = Db::open("/db", options(mem.clone())).unwrap();
+        let k = keyspace(&db, "k");
+        k.put_with("flushed", "1", &unlogged()).unwrap();
+        db.flush().unwrap();
+        k.put_with("closed", "2", &unlogged()).unwrap();
+        drop(k);
+        db.close().unwrap();
+
+        let mem = mem.crash(&CrashMode::LoseAll, 0);
+        let db = Db::open("/db", options(mem.clone())).unwrap();
+        let k = keyspace(&db, "k");
+        k.put("logged", "3").unwrap();
+        k.put_with("dropped", "4", &unlogged()).unwrap();
+        drop((k, db));
+
+        let db = Db::open("/db", options(mem)).unwrap();
+        let k = keyspace(&db, "k");
+        for (key, there) in [("flushed", true), ("closed", true), ("logged", true), ("dropped", false)] {
+            assert_eq!(k.get(key).unwrap().is_some(), there, "{key}");
+        }
+    }
+}
+
+/// A batch on two keyspaces is in both or in neither, wherever the process dies and whatever was flushed in between; what was acknowledged is there.
+#[test]
+fn a_batch_on_two_keyspaces_is_whole_wherever_the_process_dies() {
+    let options = |env: MemEnv| simulated(env).wal_segment_bytes(4096).write_buffer_bytes(4096);
+    for calls in 0.. {
+        let mem = MemEnv::default();
+        let db = Db::open("/db", options(mem.clone())).unwrap();
+        let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+        let begin = mem.mutations();
+        mem.crash_after(begin + calls);
+        let mut acknowledged = 0u64;
+        for n in 1..=12u64 {
+            let mut batch = db.batch();
+            batch.put(&a, "n", n.to_be_bytes()).unwrap();
+            batch.put(&b, "n", n.to_be_bytes()).unwrap();
+            batch.put(&b, format!("filling {n}"), vec![1; 700]).unwrap();
+            if batch.commit().is_err() {
+                break;
+            }
+            acknowledged = n;
+        }
+        let survived = Db::open("/db", options(mem.kill())).unwrap();
+        let read = |name| keyspace(&survived, name).get("n").unwrap().map(|value| value.to_vec());
+        assert_eq!(read("a"), read("b"), "after {calls} calls");
+        let found = read("a").map_or(0, |value| u64::from_be_bytes(value.try_into().unwrap()));
+        assert!(found >= acknowledged, "after {calls} calls: {found} of {acknowledged}");
+        if !mem.is_dead() {
+            assert!(calls > 30, "the test must reach flushes");
+            break;
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Defects that the engine once had, and promises that were once broken or nearly so. Each test says what was seen, what it
+//! took to see it, and what it would have cost.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod compaction;
+mod health;
+mod limits;
+mod log;
+mod operators;
+mod readers;
+mod recovery;
+mod scans;

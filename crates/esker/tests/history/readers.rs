@@ -1,0 +1,148 @@
+//! Handles that only read, and checkpoints, beside a writer.
+
+use crate::common::{Scratch, keyspace};
+use esker::{Db, Error, Options};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Seen: a read-only handle flushed. Trigger: `wait_idle`, `flush` or `compact` on it, without a background thread. Cost: a second writer in the
+/// directory of the first.
+#[test]
+fn a_read_only_handle_writes_nothing() {
+    let scratch = Scratch::new("read-only");
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    db.flush().unwrap();
+    k.put("b", "2").unwrap();
+    drop((k, db));
+    let before = scratch.contents();
+    for threads in [0, 1] {
+        let options = Options::default().background_threads(threads).write_buffer_bytes(1);
+        let db = Db::open_read_only(scratch.path(), options).unwrap();
+        let k = db.existing_keyspace("k").unwrap();
+        let refused =
+            [db.wait_idle(), db.flush(), db.compact(), k.compact(), db.sync(), k.put("c", "3"), k.delete("a")];
+        for result in refused.into_iter().chain([db.keyspace("new", Default::default()).map(drop)]) {
+            assert!(matches!(result, Err(Error::ReadOnly { .. })), "{result:?}");
+        }
+        assert!(!db.health().writable);
+        assert_eq!(k.iter().count(), 2);
+        drop(k);
+        db.close().unwrap();
+        assert!(scratch.contents() == before, "files changed: {:?}", scratch.names_ending(""));
+    }
+}
+
+/// Keys that the writer of the next test goes round and round.
+const ROUND: u64 = 500;
+
+/// Seen: "the table is missing", or an older state than the one acknowledged. Trigger: a read-only open while the writer flushed, merged and recycled log
+/// segments. Cost: false alarms, and readers of the past.
+#[test]
+fn a_reader_beside_a_writer_sees_every_write_and_no_damage() {
+    let scratch = Scratch::new("beside");
+    let options = || Options::default().write_buffer_bytes(2 << 20).wal_segment_bytes(1 << 20);
+    let db = Db::open(scratch.path(), options()).unwrap();
+    let k = keyspace(&db, "k");
+    let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut opened = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0u64.. {
+                let mut value = n.to_be_bytes().to_vec();
+                value.resize(200, 7);
+                k.put((n % ROUND).to_be_bytes(), value).unwrap();
+                acknowledged.store(n, Ordering::Release);
+                if n.is_multiple_of(20_000) {
+                    db.flush().unwrap();
+                }
+                if n.is_multiple_of(64) {
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        // Stops the writer also when an assertion fails here.
+        let reading = std::panic::catch_unwind(|| {
+            let end = Instant::now() + Duration::from_secs(2);
+            let mut opened = 0;
+            while Instant::now() < end {
+                let least = acknowledged.load(Ordering::Acquire);
+                match Db::open_read_only(scratch.path(), options()) {
+                    Ok(reader) => {
+                        check_round(&reader, least);
+                        opened += 1;
+                    }
+                    // It may give up on a writer that is too fast, and say so.
+                    Err(error) => assert!(error.is_retryable(), "{error}"),
+                }
+            }
+            opened
+        });
+        stop.store(true, Ordering::Relaxed);
+        opened = reading.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    assert!(opened > 0);
+}
+
+/// What is there is the state after one write, which is not before number `least`.
+fn check_round(reader: &Db, least: u64) {
+    let Ok(k) = reader.existing_keyspace("k") else { return };
+    let number = |key: u64| {
+        let value = k.get(key.to_be_bytes()).unwrap()?;
+        Some(u64::from_be_bytes(value[..8].try_into().unwrap()))
+    };
+    let numbers: Vec<u64> = (0..ROUND).map_while(number).collect();
+    let Some(newest) = numbers.iter().copied().max() else {
+        assert_eq!(least, 0, "nothing seen, {least} was acknowledged");
+        return;
+    };
+    assert!(newest >= least, "{newest} is the newest seen, {least} was acknowledged");
+    for (key, &number) in (0..).zip(&numbers) {
+        assert_eq!(number, newest - (newest - key) % ROUND, "key {key}, newest {newest}");
+    }
+    assert_eq!(numbers.len() as u64, ROUND.min(newest + 1));
+}
+
+/// Seen: a checkpoint with a batch in one keyspace and not in the other. Trigger: writing while the checkpoint flushed one keyspace after the other. Cost:
+/// a backup that never was a state of the database.
+#[test]
+fn a_checkpoint_made_while_writing_holds_whole_batches() {
+    let (scratch, copies) = (Scratch::new("checkpointed"), Scratch::new("checkpoints"));
+    let db = Db::open(scratch.path(), Options::default().write_buffer_bytes(1 << 20)).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1u64.. {
+                let mut batch = db.batch();
+                batch.put(&a, "n", n.to_be_bytes()).unwrap();
+                batch.put(&b, "n", n.to_be_bytes()).unwrap();
+                batch.put(&b, n.to_be_bytes(), [1; 100]).unwrap();
+                batch.commit().unwrap();
+                acknowledged.store(n, Ordering::Release);
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let copying = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for copy in 0..10 {
+                let least = acknowledged.load(Ordering::Acquire);
+                let directory = copies.path().join(copy.to_string());
+                db.checkpoint(&directory).unwrap();
+                let copied = Db::open(&directory, Options::default().background_threads(0)).unwrap();
+                let read = |name| keyspace(&copied, name).get("n").unwrap().map(|value| value.to_vec());
+                assert_eq!(read("a"), read("b"), "copy {copy}");
+                let found = read("a").map_or(0, |value| u64::from_be_bytes(value.try_into().unwrap()));
+                assert!(found >= least, "copy {copy} holds {found}, {least} was acknowledged before it");
+                copied.verify(&mut |_, _| {}).unwrap();
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        copying.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
