@@ -76,6 +76,11 @@ pub fn option_variants() -> Vec<(&'static str, Options)> {
     ]
 }
 
+/// A number for a script, from its name alone: the same whatever other scripts run.
+fn number_of(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
 /// What was checked.
 #[derive(Debug, Default)]
 pub struct Totals {
@@ -159,9 +164,9 @@ impl PowerLoss {
     pub fn every_sequence(&self, length: u32) -> Checked<Totals> {
         let scripts = self.chosen(sequences(length).collect());
         let variants: Vec<_> = option_variants().into_iter().take(2).collect();
-        let mut random = Random::derived(self.settings.seed, &[u64::from(length)]);
         let mut points = Vec::new();
-        for script in 0..scripts.len() {
+        for (script, Script { name, .. }) in scripts.iter().enumerate() {
+            let mut random = Random::derived(self.settings.seed, &[u64::from(length), number_of(name)]);
             let variant = random.below(variants.len());
             points.push(Point { script, variant, calls: None });
             // A few dozen calls are the usual length of such a script; beyond the end nothing dies, which is cheap.
@@ -188,7 +193,7 @@ impl PowerLoss {
                 }
                 let (name, variant) = (&scripts[point.script].name, variants[point.variant].0);
                 let checked = catch_unwind(AssertUnwindSafe(|| {
-                    self.check_point(&scripts[point.script].steps, &variants[point.variant].1, point, &totals)
+                    self.check_point(&scripts[point.script], &variants[point.variant].1, point, &totals)
                 }));
                 let checked = checked.unwrap_or_else(|payload| Err(format!("panic: {}", panic_text(payload))));
                 if let (Err(what), Ok(mut failure)) = (checked, failure.lock()) {
@@ -215,10 +220,11 @@ impl PowerLoss {
         }
     }
 
-    fn check_point(&self, steps: &[Step], options: &Options, point: &Point, totals: &Totals) -> Checked<()> {
+    fn check_point(&self, script: &Script, options: &Options, point: &Point, totals: &Totals) -> Checked<()> {
+        let steps = &script.steps;
         let mut random = Random::derived(
             self.settings.seed,
-            &[point.script as u64, point.variant as u64, point.calls.map_or(u64::MAX, |calls| calls)],
+            &[number_of(&script.name), point.variant as u64, point.calls.map_or(u64::MAX, |calls| calls)],
         );
         let env = MemEnv::new();
         let on_env = options.clone().env(Arc::new(env.clone()));
