@@ -6,7 +6,7 @@
 
 use super::files;
 use super::freeze::freeze;
-use super::inner::{Inner, KeyspaceInner, Signals, View};
+use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use crate::job::output::{OutputOptions, table_options};
@@ -53,6 +53,8 @@ fn work_until_stopped(inner: &Inner) {
         let result = run_all(inner, idle);
         match &result {
             Ok(()) => inner.condition.recovered(),
+            // Giving up for a close is no failure.
+            Err(_) if inner.stopping.load(Relaxed) => {}
             Err(error) => inner.condition.delay(error),
         }
         let mut signals = inner.signals.lock();
@@ -161,12 +163,11 @@ fn freeze_log_holders(inner: &Inner) {
 type Waiting = (Arc<KeyspaceInner>, Arc<Memtable>);
 
 /// Puts aside every memtable that is not empty, all at one point of the order of writes. Returns all that wait then, oldest first.
-fn freeze_all(inner: &Inner) -> Vec<Waiting> {
-    let mut writer = inner.writer.lock();
+fn freeze_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
     let mut waiting: Vec<Waiting> = Vec::new();
     for keyspace in inner.all_keyspaces() {
         if !keyspace.view.load().active.is_empty() {
-            freeze(inner, &mut writer, keyspace.id, 0);
+            freeze(inner, writer, keyspace.id, 0);
         }
         waiting
             .extend(keyspace.view.load().frozen.iter().map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))));
@@ -183,7 +184,7 @@ fn still_waits((keyspace, memtable): &Waiting) -> bool {
 /// then the state at one point of the order of writes.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
-    let waiting = freeze_all(inner);
+    let waiting = freeze_all(inner, &mut inner.writer.lock());
     for (keyspace, memtable) in waiting.iter().filter(|waiting| still_waits(waiting)) {
         flush_one(inner, keyspace, memtable)?;
     }
@@ -332,7 +333,7 @@ fn clean_up(inner: &Inner) {
 /// Flushes everything written before the call.
 pub fn flush_now(inner: &Inner) -> Result<()> {
     inner.condition.check()?;
-    let waiting = freeze_all(inner);
+    let waiting = freeze_all(inner, &mut inner.writer.lock());
     while waiting.iter().any(still_waits) {
         // Whoever has the job lock flushes too, even in the middle of a merge.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
@@ -347,6 +348,12 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Flushes everything. The caller holds the job lock and the writer lock, so that nothing comes in between.
+pub fn flush_locked(inner: &Inner, writer: &mut Writer) -> Result<()> {
+    freeze_all(inner, writer);
+    flush_all(inner)
 }
 
 /// Flushes, then merges the keyspace, or all of them, into one run each.

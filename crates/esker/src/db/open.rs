@@ -14,7 +14,7 @@
 use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
-use super::{files, keyspaces, replayed};
+use super::{background, files, keyspaces, replayed};
 use crate::base::batch::Operations;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::MemoryPool;
@@ -95,10 +95,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
     let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
     state.log_floor = log.shared().floor(oldest);
+    let last_sequence = state.last_sequence;
     let manifest = Manifest::create(&*env, directory, number, state)?;
     files::remove_orphans(&*env, directory, number, manifest.state())?;
     let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
-    let inner = assemble(directory, options, recovering, writing, cache, memory);
+    let inner = assemble(directory, options, recovering, last_sequence, writing, cache, memory);
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -114,14 +115,20 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     const ATTEMPTS: usize = 50;
     const PATIENCE: Duration = Duration::from_millis(10);
     for attempt in 1.. {
-        let Some(before) = read_current(&*options.env, directory)? else {
-            return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+        let (result, unchanged) = match read_current(&*options.env, directory) {
+            Ok(Some(before)) => {
+                let result = read_state(directory, &options, &before.1, &cache, &memory);
+                let after = read_current(&*options.env, directory);
+                (result, matches!(after, Ok(Some(after)) if after == before))
+            }
+            Ok(None) => return Err(Error::NotFound { what: format!("a database in {}", directory.display()) }),
+            // The manifest that `CURRENT` named may have been replaced, and removed before it was opened.
+            Err(error) => (Err(error), true),
         };
-        let result = read_state(directory, &options, &before.1, &cache, &memory);
-        let unchanged = matches!(read_current(&*options.env, directory), Ok(Some(after)) if after == before);
         match result {
-            Ok((recovering, segments)) if unchanged => {
-                let mut inner = assemble(directory, options, recovering, Writing::default(), cache, memory);
+            Ok((recovering, last_sequence, segments)) if unchanged => {
+                let writing = Writing::default();
+                let mut inner = assemble(directory, options, recovering, last_sequence, writing, cache, memory);
                 inner.replayed_segments = segments;
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
@@ -136,17 +143,19 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     Err(Error::Stalled { reason: what.into() })
 }
 
+/// The keyspaces, the last write in them, and the number of log segments read.
 fn read_state(
     directory: &Path,
     options: &Options,
     state: &ManifestState,
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
-) -> Result<(BTreeMap<u64, Recovering>, u64)> {
+) -> Result<(BTreeMap<u64, Recovering>, Sequence, u64)> {
     let mut recovering = open_trees(directory, options, state, cache, memory)?;
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
-    let inherited = replay_log(&maker, options, &mut state.clone(), &mut recovering, memory)?;
-    Ok((recovering, inherited.retired.len() as u64))
+    let mut state = state.clone();
+    let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory)?;
+    Ok((recovering, state.last_sequence, inherited.retired.len() as u64))
 }
 
 fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
@@ -388,14 +397,12 @@ fn assemble(
     directory: &Path,
     options: Options,
     recovering: BTreeMap<u64, Recovering>,
+    last_sequence: Sequence,
     writing: Writing,
     cache: Arc<BlockCache>,
     memory: Arc<MemoryPool>,
 ) -> Inner {
     let Writing { log, manifest, lock } = writing;
-    let replayed = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable])).map(|m| m.last_sequence());
-    let stored = manifest.as_ref().map_or(0, |manifest| manifest.state().last_sequence);
-    let last_sequence = replayed.chain([stored]).max().unwrap_or(0);
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let inner = Inner {
         directory: directory.to_path_buf(),
@@ -437,21 +444,23 @@ pub fn close(inner: &Inner) -> Result<()> {
     if inner.manifest.lock().is_none() {
         return Ok(());
     }
-    let (_jobs, mut writer) = loop {
-        if has_unlogged_writes(inner) {
-            super::background::flush_now(inner)?;
-        }
-        // Now: a merge at work gives up instead of being waited for.
-        inner.stopping.store(true, Ordering::Release);
-        let jobs = inner.jobs.lock();
-        let writer = inner.writer.lock();
-        if !has_unlogged_writes(inner) {
-            break (jobs, writer);
-        }
-        inner.stopping.store(false, Ordering::Release);
-    };
-    inner.condition.check()?;
+    // Most of the flush before the locks; what comes in meanwhile is flushed under them.
+    let flushed = if has_unlogged_writes(inner) { background::flush_now(inner) } else { Ok(()) };
+    // Now: a merge at work gives up instead of being waited for.
+    inner.stopping.store(true, Ordering::Release);
+    let _jobs = inner.jobs.lock();
+    let mut writer = inner.writer.lock();
+    let result = flushed.and_then(|()| finish(inner, &mut writer));
+    // Whatever became of it: the caller releases the lock on the directory, and then somebody else may write there.
     inner.condition.refuse_writes("it was closed");
+    result
+}
+
+fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
+    inner.condition.check()?;
+    if has_unlogged_writes(inner) {
+        background::flush_locked(inner, writer)?;
+    }
     let Some(log) = &mut writer.log else { return Ok(()) };
     log.close()?;
     let end = log.position();

@@ -132,8 +132,11 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
         }
     }
     let highest = inherited.highest_number;
+    // A segment that a later one's link leads to is missed when the links are followed. One that no link leads to may have been given up, and
+    // its file was being prepared again.
+    let unlinked = floor.max(newest_linked_below(&segments, 0, u64::MAX)? + 1);
     for found in nameless {
-        refuse_damaged_header(&found, &segments, floor, highest)?;
+        refuse_damaged_header(&found, &segments, unlinked, highest)?;
         inherited.free.push(FreeFile { path: found.path, file: found.file });
     }
     Ok(segments)

@@ -99,22 +99,23 @@ impl SegmentMaker {
     /// Makes a segment ready for its first record. Its header is on the device when this returns.
     pub fn prepare(&self, plan: Plan) -> Result<Arc<Segment>> {
         let Plan { number, free, new_bytes, for_syncs } = plan;
-        let reused = free.is_some();
+        let is_new = free.is_none();
         let FreeFile { path, file } = match free {
             Some(free) => free,
             None => {
                 let path = self.directory.join(file_name(number));
                 let file = self.env.open_log(&path, Some(new_bytes), self.mapped)?;
-                if for_syncs {
-                    write_zeroes(&*file)?;
-                }
                 FreeFile { path, file }
             }
         };
-        file.write(0, &encode_header(number, file.len()))?;
-        file.sync()?;
-        if !reused {
-            self.env.sync_dir(&self.directory)?;
+        let zeroed = if is_new && for_syncs { write_zeroes(&*file) } else { Ok(()) };
+        let written = zeroed.and_then(|()| file.write(0, &encode_header(number, file.len())));
+        let synced = written.and_then(|()| file.sync());
+        let named = synced.and_then(|()| if is_new { self.env.sync_dir(&self.directory) } else { Ok(()) });
+        if let Err(error) = named {
+            // Nobody would know the file any more, and every attempt would leave one.
+            let _ = self.env.remove(&path);
+            return Err(error);
         }
         Ok(Segment::new(number, path, file, HEADER_BYTES as u64, HEADER_BYTES as u64))
     }

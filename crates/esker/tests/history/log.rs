@@ -108,6 +108,23 @@ fn a_failed_append_ends_writing_until_the_next_open() {
     assert!(keyspace(&db, "k").get("b").unwrap().is_none());
 }
 
+/// Seen: hundreds of empty segment files. Trigger: a segment whose header could not be written: each write tried with another file, and left it.
+/// Cost: the rest of the disk, until the next open.
+#[test]
+fn a_segment_that_cannot_be_prepared_leaves_no_file() {
+    let mem = MemEnv::default();
+    let fault = FaultEnv::new(Arc::new(mem.clone()));
+    let db = Db::open("/db", simulated(fault.clone())).unwrap();
+    let k = keyspace(&db, "k");
+    fault.add(Rule::new(Class::LogWrite, 0, Action::Fail(ErrorKind::StorageFull)).from_then_on());
+    let refused = (0..200).filter(|i| k.put(format!("{i}"), vec![0; 1000]).is_err()).count();
+    assert!(refused > 100, "{refused}");
+    let segments = mem.files().iter().filter(|path| path.extension().is_some_and(|end| end == "wal")).count();
+    assert_eq!(segments, 1);
+    fault.clear();
+    k.put("after", vec![0; 1000]).unwrap();
+}
+
 /// Seen: an acknowledged sync write was lost together with one that had failed. Trigger: a failed sync, then a reopening in the same life of the
 /// machine: the system still showed the pages that it had given up, and the next sync did not miss them. Cost: acknowledged sync
 /// writes, or a database that would not open.

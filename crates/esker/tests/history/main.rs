@@ -2,6 +2,7 @@
 //! took to see it, and what it would have cost.
 #![allow(clippy::unwrap_used)]
 
+mod closing;
 mod common;
 mod compaction;
 mod health;

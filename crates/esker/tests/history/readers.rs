@@ -1,7 +1,11 @@
 //! Handles that only read, and checkpoints, beside a writer.
 
-use crate::common::{Scratch, keyspace};
+use crate::common::{Scratch, keyspace, simulated};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::MemEnv;
 use esker::{Db, Error, Options};
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,6 +36,48 @@ fn a_read_only_handle_writes_nothing() {
         db.close().unwrap();
         assert!(scratch.contents() == before, "files changed: {:?}", scratch.names_ending(""));
     }
+}
+
+/// Seen: a scan of a read-only handle yielded a part of the keys, while `get` found them all. Trigger: nothing in the log above the last flush: the handle
+/// then read as of the beginning of time, where only the oldest run is. Cost: wrong answers, without an error.
+#[test]
+fn a_read_only_scan_sees_what_is_only_in_tables() {
+    for closed in [None, Some(false), Some(true)] {
+        let mem = MemEnv::default();
+        let db = Db::open("/db", simulated(mem.clone())).unwrap();
+        for key in ["a", "b"] {
+            keyspace(&db, "k").put(key, "1").unwrap();
+            db.flush().unwrap();
+        }
+        let writer = match closed {
+            None => Some(db),
+            Some(false) => None,
+            Some(true) => {
+                db.close().unwrap();
+                None
+            }
+        };
+        let reader = Db::open_read_only("/db", simulated(mem)).unwrap();
+        let k = reader.existing_keyspace("k").unwrap();
+        assert_eq!(k.iter().count(), 2, "closed: {closed:?}");
+        let snapshot = reader.snapshot();
+        assert_eq!((snapshot.sequence(), snapshot.iter(&k).count()), (2, 2));
+        drop(writer);
+    }
+}
+
+/// Seen: "MANIFEST-... is missing". Trigger: a read-only open between whose looks at `CURRENT` and at the manifest a writer put another in its place.
+/// Cost: a false alarm.
+#[test]
+fn a_manifest_that_goes_before_it_is_read_is_looked_for_again() {
+    let mem = MemEnv::default();
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    keyspace(&db, "k").put("a", "1").unwrap();
+    let fault = FaultEnv::new(Arc::new(mem));
+    fault.add(Rule::new(Class::Open, 0, Action::Fail(ErrorKind::NotFound)).on_names_with("MANIFEST"));
+    let reader = Db::open_read_only("/db", simulated(fault.clone())).unwrap();
+    assert_eq!(fault.fired(), 1);
+    assert!(reader.existing_keyspace("k").unwrap().get("a").unwrap().is_some());
 }
 
 /// Keys that the writer of the next test goes round and round.

@@ -94,6 +94,38 @@ fn a_recovery_that_loses_power_leaves_what_the_next_one_needs() {
     }
 }
 
+/// Seen: "the header of log segment 2 is broken", although nothing was damaged. Trigger: a clean close; an open that failed behind the start of its log
+/// segment; a second open, which gave that segment up and prepared its file for another; and power loss in the middle of that, with the old link still in
+/// the file. Cost: a database that would not open, with all data in place.
+#[test]
+fn a_segment_given_up_may_be_torn_while_it_is_prepared_again() {
+    let options = |env| simulated(env).wal_segment_bytes(4096);
+    let mem = MemEnv::default();
+    let db = Db::open("/db", options(mem.clone())).unwrap();
+    keyspace(&db, "k").put("a", "1").unwrap();
+    db.close().unwrap();
+    let fault = FaultEnv::new(Arc::new(mem.clone()));
+    fault.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with("MANIFEST"));
+    let failed = simulated(MemEnv::default()).wal_segment_bytes(4096).env(Arc::new(fault));
+    assert!(Db::open("/db", failed).is_err());
+    for calls in 0..25 {
+        let image = mem.crash(&CrashMode::KeepAll, 0);
+        let db = Db::open("/db", options(image.clone())).unwrap();
+        let k = keyspace(&db, "k");
+        image.crash_after(image.mutations() + calls);
+        for i in 0..12 {
+            if k.put(format!("{i}"), vec![1u8; 600]).is_err() {
+                break;
+            }
+        }
+        for seed in 0..60 {
+            let opened = Db::open("/db", options(image.crash(&CrashMode::Random, seed)));
+            let db = opened.unwrap_or_else(|error| panic!("{calls} calls, seed {seed}: {error}"));
+            assert!(keyspace(&db, "k").get("a").unwrap().is_some(), "{calls} calls, seed {seed}");
+        }
+    }
+}
+
 /// Seen: the whole database was gone. Trigger: a database made several directories deep, and power loss: only the last directory's name was durable.
 /// Cost: every sync write.
 #[test]

@@ -1,0 +1,107 @@
+//! Closing, whatever the other handles are doing.
+
+use crate::common::{Scratch, keyspace, simulated, unlogged};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::MemEnv;
+use esker::{Db, Error, Options};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Panics unless all threads end soon.
+fn join_soon<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        assert!(Instant::now() < deadline, "a call did not return");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// Seen: two writers in one directory. Trigger: a close whose flush failed: it released the lock, but other handles still took writes. Cost: both
+/// writers' logs.
+#[test]
+fn after_a_close_that_failed_no_handle_writes() {
+    for threads in [0, 1] {
+        let mem = MemEnv::default();
+        let fault = FaultEnv::new(Arc::new(mem.clone()));
+        let db = Db::open("/db", simulated(fault.clone()).background_threads(threads)).unwrap();
+        let k = keyspace(&db, "k");
+        let other = db.clone();
+        k.put_with("a", "1", &unlogged()).unwrap();
+        let no_table = Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with(".table");
+        fault.add(no_table.from_then_on());
+        assert!(db.close().unwrap_err().is_disk_full());
+        let second = Db::open("/db", simulated(mem)).unwrap();
+        let refused = [k.put("late", "1"), other.flush(), other.keyspace("new", Default::default()).map(drop)];
+        for result in refused {
+            assert!(matches!(result, Err(Error::ReadOnly { .. })), "{result:?}");
+        }
+        assert!(keyspace(&second, "k").get("late").unwrap().is_none());
+    }
+}
+
+/// Seen: `close` never returned. Trigger: another thread that went on writing without log: there was always something more to flush. Cost: a
+/// process that does not end.
+#[test]
+fn a_writer_without_log_does_not_hold_up_a_close() {
+    let scratch = Scratch::new("close-beside-writer");
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    let k = keyspace(&db, "k");
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let writer = std::thread::spawn(move || {
+        let mut acknowledged = 0u64;
+        while !stopped.load(Ordering::Relaxed) && k.put_with(acknowledged.to_be_bytes(), "v", &unlogged()).is_ok() {
+            acknowledged += 1;
+        }
+        acknowledged
+    });
+    std::thread::sleep(Duration::from_millis(30));
+    let closing = std::thread::spawn(move || db.close());
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !closing.is_finished() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let in_time = closing.is_finished();
+    stop.store(true, Ordering::Relaxed);
+    closing.join().unwrap().unwrap();
+    assert!(in_time, "the close waited for the writer");
+    let acknowledged = writer.join().unwrap();
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    let k = keyspace(&db, "k");
+    assert!(k.get((acknowledged - 1).to_be_bytes()).unwrap().is_some());
+    assert!(k.get(acknowledged.to_be_bytes()).unwrap().is_none());
+}
+
+/// Writers that wait for room, and callers of everything else that waits, get `ReadOnly` from a close, and get it soon.
+#[test]
+fn a_close_ends_everything_that_waits() {
+    let scratch = Scratch::new("close-beside-waiting");
+    let db = Db::open(scratch.path(), Options::default().write_buffer_bytes(64 << 10)).unwrap();
+    let k = keyspace(&db, "k");
+    let until_refused = |mut call: Box<dyn FnMut(u64) -> esker::Result<()> + Send>| {
+        std::thread::spawn(move || (0..).find_map(|n| call(n).err()))
+    };
+    let mut threads = Vec::new();
+    for t in 0..3 {
+        let k = k.clone();
+        threads.push(until_refused(Box::new(move |n| k.put(format!("{t}-{n}"), vec![1u8; 500]))));
+    }
+    for call in [Db::flush, Db::compact, Db::wait_idle, Db::sync] {
+        let db = db.clone();
+        threads.push(until_refused(Box::new(move |_| {
+            std::thread::sleep(Duration::from_millis(1));
+            call(&db)
+        })));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    db.close().unwrap();
+    for error in join_soon(threads) {
+        assert!(matches!(error, Some(Error::ReadOnly { .. })), "{error:?}");
+    }
+    drop(k);
+    Db::open(scratch.path(), Options::default()).unwrap();
+}
