@@ -1,18 +1,14 @@
 //! Large blocks of zeroed memory, and a pool that keeps a few for reuse.
 //!
 //! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
-//! behind it; so blocks are asked for in huge pages where the system has them, and given back to a pool instead of the system. There is one
-//! pool for the process: a database that is closed leaves its blocks to the next one, as an allocator would.
+//! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
+//! blocks to the next one, as an allocator would. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
 
 use parking_lot::Mutex;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock, Weak};
-
-/// The length and alignment of a huge page. A block's first one is left to small pages: a small database touches no more.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A block of memory, zeroed when fresh, aligned to 64 bytes at least.
 #[derive(Debug)]
@@ -111,8 +107,7 @@ impl MemoryPool {
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 mod system {
-    use super::HUGE_PAGE_BYTES;
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
     use std::alloc::{Layout, handle_alloc_error};
     use std::ptr::{NonNull, null_mut};
 
@@ -123,13 +118,6 @@ mod system {
         let Some(start) = mapped.ok().and_then(|start| NonNull::new(start.cast::<u8>())) else {
             handle_alloc_error(Layout::from_size_align(bytes, 64).unwrap_or(Layout::new::<u8>()))
         };
-        if bytes > 2 * HUGE_PAGE_BYTES {
-            // SAFETY: inside the mapping just made; the advice changes no content. Refused where there are no huge pages.
-            let _ = unsafe {
-                let rest = start.as_ptr().add(HUGE_PAGE_BYTES);
-                madvise(rest.cast(), bytes - HUGE_PAGE_BYTES, Advice::LinuxHugepage)
-            };
-        }
         start
     }
 
