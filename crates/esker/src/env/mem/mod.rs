@@ -175,7 +175,9 @@ impl MemEnv {
                 if let Some(flushed) =
                     data.flushed.take().filter(|&flushed| lose_buffers && flushed < data.visible.len())
                 {
-                    data.change(Change::Resize(flushed));
+                    // They never reached the system, so a later power loss cannot bring them out either.
+                    data.visible.resize(flushed);
+                    data.pending.clear();
                 }
                 Inode::new(inode.number, data)
             });
