@@ -1,4 +1,5 @@
-//! The only remover of files. A file goes when no durable manifest names it and nobody can be reading it.
+//! The remover of the files of a database. A file goes when no durable manifest names it and nobody can be reading it. (What a failed call has just made itself, a
+//! log segment in `wal/segment.rs` or a link in `checkpoint.rs`, that call takes away again.)
 
 use super::inner::Inner;
 use crate::env::Env;

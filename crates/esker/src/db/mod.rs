@@ -8,7 +8,7 @@
 //! | `snapshot` | which sequence numbers somebody still reads at |
 //! | `background` | flush and compaction: what is next, and installing the result |
 //! | `stall` | when writers wait, and why |
-//! | `files` | the only remover of files |
+//! | `files` | the remover of files |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `checkpoint`, `verify`, `stats`, `health` | what their names say |
 //! | `inner`, `counters` | the state all of them share, and its locks |
