@@ -31,6 +31,10 @@ pub enum Kind {
     Put = 1,
     /// The operand is combined with whatever is older.
     Merge = 2,
+    /// The operand is combined with nothing: whatever is older is hidden. A merge that found its key absent or expired.
+    MergeFirst = 3,
+    /// As `Put`, but the bytes are a reference to the value, which is in a blob file.
+    PutLarge = 4,
 }
 
 impl Kind {
@@ -40,6 +44,8 @@ impl Kind {
             0 => Some(Kind::Delete),
             1 => Some(Kind::Put),
             2 => Some(Kind::Merge),
+            3 => Some(Kind::MergeFirst),
+            4 => Some(Kind::PutLarge),
             _ => None,
         }
     }

@@ -30,7 +30,12 @@ impl Lookup {
                 self.operands.push(value());
                 ControlFlow::Continue(())
             }
-            Kind::Put => {
+            Kind::MergeFirst => {
+                self.operands.push(value());
+                self.base = Some(None);
+                ControlFlow::Break(())
+            }
+            Kind::Put | Kind::PutLarge => {
                 self.base = Some(Some(value()));
                 ControlFlow::Break(())
             }

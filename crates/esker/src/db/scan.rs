@@ -228,7 +228,7 @@ impl ScanCursor {
                 return Ok(());
             }
             match entry.kind {
-                Kind::Put => {
+                Kind::Put | Kind::PutLarge => {
                     self.place = Place::At;
                     return Ok(());
                 }
@@ -238,7 +238,7 @@ impl ScanCursor {
                     self.merged.next()?;
                     self.skip_older_versions()?;
                 }
-                Kind::Merge => {
+                Kind::Merge | Kind::MergeFirst => {
                     if self.merge_forward()? {
                         self.place = Place::Behind;
                         return Ok(());
@@ -262,7 +262,11 @@ impl ScanCursor {
             self.merged.next()?;
             match kind {
                 Kind::Merge => newest_first.push(value),
-                Kind::Put => {
+                Kind::MergeFirst => {
+                    newest_first.push(value);
+                    break;
+                }
+                Kind::Put | Kind::PutLarge => {
                     existing = Some(value);
                     break;
                 }
@@ -311,9 +315,14 @@ impl ScanCursor {
             if entry.sequence <= self.sequence {
                 match entry.kind {
                     Kind::Merge => oldest_first.push(entry.value.to_vec()),
+                    Kind::MergeFirst => {
+                        oldest_first.clear();
+                        has_value = false;
+                        oldest_first.push(entry.value.to_vec());
+                    }
                     kind => {
                         oldest_first.clear();
-                        has_value = kind == Kind::Put;
+                        has_value = matches!(kind, Kind::Put | Kind::PutLarge);
                         self.value.clear();
                         self.value.extend_from_slice(entry.value);
                     }

@@ -194,7 +194,7 @@ impl Retain<'_, '_> {
             // Nothing older of this key is kept, in the input or below it.
             match entry.kind {
                 Kind::Delete => return Ok(()),
-                Kind::Put => entry.sequence = 0,
+                Kind::Put | Kind::PutLarge | Kind::MergeFirst => entry.sequence = 0,
                 Kind::Merge => {}
             }
         }

@@ -57,9 +57,10 @@ fn read(entries: &[Owned], snapshot: Sequence, below: Option<u64>) -> Option<u64
         }
         let number = || u64::from_le_bytes(value.as_slice().try_into().expect("8 bytes"));
         match kind {
-            Kind::Put => return Some(sum.wrapping_add(number())),
+            Kind::Put | Kind::PutLarge => return Some(sum.wrapping_add(number())),
             Kind::Delete => return (sum > 0).then_some(sum),
             Kind::Merge => sum = sum.wrapping_add(number()),
+            Kind::MergeFirst => return Some(sum.wrapping_add(number())),
         }
     }
     match below {
