@@ -53,6 +53,7 @@ pub mod merge {
 }
 
 pub use base::clock::{Clock, ManualClock, SystemClock};
+pub use base::expiry::{Expiry, Ttl};
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use db::health::Health;

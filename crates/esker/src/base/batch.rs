@@ -3,7 +3,7 @@
 //! ```text
 //! batch     := operation*
 //! operation := tag u8, keyspace varint, [expiry u64 le], key_length varint, key, [value_length varint, value]
-//! tag       := kind (low 4 bits: 0 delete, 1 put, 2 merge), 0x80 set when an expiry follows
+//! tag       := kind (low 4 bits: 0 delete, 1 put, 2 merge, 3 merge onto nothing, 4 put of a large value), 0x80 set when an expiry follows
 //! ```
 //! Deletes carry no value. The expiry is an absolute time in milliseconds since the Unix epoch.
 
@@ -27,17 +27,26 @@ pub struct Operation<'a> {
     pub value: &'a [u8],
 }
 
-/// Appends `operation` to a batch.
-pub fn encode(buffer: &mut Vec<u8>, operation: &Operation<'_>) {
+/// Appends `operation` to a batch. Returns where its expiry is, if it has one.
+pub fn encode(buffer: &mut Vec<u8>, operation: &Operation<'_>) -> usize {
     let expiry_flag = if operation.expiry_ms == NEVER { 0 } else { HAS_EXPIRY };
     buffer.push(operation.kind as u8 | expiry_flag);
     put_varint(buffer, operation.keyspace);
+    let expiry_at = buffer.len();
     if operation.expiry_ms != NEVER {
         buffer.extend_from_slice(&operation.expiry_ms.to_le_bytes());
     }
     put_bytes(buffer, operation.key);
     if operation.kind != Kind::Delete {
         put_bytes(buffer, operation.value);
+    }
+    expiry_at
+}
+
+/// Sets the expiry at that place of a batch.
+pub fn set_expiry(buffer: &mut [u8], expiry_at: usize, expiry_ms: u64) {
+    if let Some(field) = buffer.get_mut(expiry_at..expiry_at + 8) {
+        field.copy_from_slice(&expiry_ms.to_le_bytes());
     }
 }
 
@@ -90,7 +99,9 @@ mod tests {
             Operation { keyspace: 2, kind: Kind::Delete, expiry_ms: NEVER, key: &[9; 300], value: b"" },
         ];
         let mut buffer = Vec::new();
-        operations.iter().for_each(|operation| encode(&mut buffer, operation));
+        for operation in &operations {
+            encode(&mut buffer, operation);
+        }
         let read: Vec<_> = Operations::new(&buffer).map(|o| o.expect("intact")).collect();
         assert_eq!(read, operations);
         for length in 0..buffer.len() {

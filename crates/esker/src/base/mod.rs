@@ -4,6 +4,7 @@ pub mod batch;
 pub mod checksum;
 pub mod clock;
 pub mod coding;
+pub mod expiry;
 pub mod key;
 pub mod memory;
 pub mod prefetch;

@@ -7,6 +7,7 @@
 use super::files;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
+use super::snapshot::Readers;
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use crate::job::output::{OutputOptions, table_options};
@@ -14,6 +15,7 @@ use crate::job::pick::{Plan, RunShape, pick};
 use crate::job::retain::Rules;
 use crate::job::{compact, flush};
 use crate::memtable::Memtable;
+use crate::merge_operator::MergeOperator;
 use crate::table::Table;
 use crate::version::edit::Change;
 use crate::version::tree::{Run, Tree};
@@ -205,13 +207,25 @@ fn with_output<T>(inner: &Inner, job: impl FnOnce(&OutputOptions<'_>) -> Result<
     })
 }
 
+/// What a job on the keyspace keeps.
+fn rules<'a>(
+    keyspace: &KeyspaceInner,
+    readers: &'a Readers,
+    bottom: bool,
+    operator: Option<&'a dyn MergeOperator>,
+) -> Rules<'a> {
+    let Readers { sequences, expired_until_ms, .. } = readers;
+    let expires = keyspace.ttl.is_enabled();
+    Rules { snapshots: sequences, expired_until_ms: *expired_until_ms, expires, bottom, operator }
+}
+
 fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
     inner.condition.check()?;
     let tree = Arc::clone(&keyspace.view.load().tree);
     // Taken before the entries are read: whoever registers later reads at or above all of them.
-    let snapshots = inner.snapshots.all();
+    let readers = inner.readers(keyspace);
     let operator = keyspace.operator();
-    let rules = Rules { snapshots: &snapshots, bottom: tree.runs.is_empty(), operator: operator.as_deref() };
+    let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
     let tables = with_output(inner, |output| flush::flush(memtable, rules, output)).inspect_err(|_| clean_up(inner))?;
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
     let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
@@ -283,10 +297,11 @@ fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, tree: Arc<Tree>, plan: Pl
     inner.condition.check()?;
     let inputs: Vec<Arc<Run>> = tree.runs[plan.first..=plan.last].to_vec();
     let Some(newest) = inputs.first() else { return Ok(()) };
-    let snapshots = inner.snapshots.all();
+    // Kept until the result is installed.
+    let readers = inner.readers(keyspace);
     let operator = keyspace.operator();
     let bottom = plan.last + 1 == tree.runs.len();
-    let rules = Rules { snapshots: &snapshots, bottom, operator: operator.as_deref() };
+    let rules = rules(keyspace, &readers, bottom, operator.as_deref());
     drop(tree);
     let mut pause = || {
         if inner.stopping.load(Relaxed) {
@@ -374,6 +389,9 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
 
 /// Whether a single run holds anything that rewriting it would drop or combine.
 fn needs_rewrite(run: &Run) -> bool {
+    if run.tables.iter().any(|table| table.summary().expiring_entries > 0) {
+        return true;
+    }
     let newest: Sequence = run.tables.iter().map(|table| table.summary().largest_sequence).max().unwrap_or(0);
     newest > 0
 }

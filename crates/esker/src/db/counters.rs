@@ -12,4 +12,8 @@ pub struct Counters {
     pub compaction_read_bytes: AtomicU64,
     pub stalls: AtomicU64,
     pub stall_micros: AtomicU64,
+    /// Dead entries that scans passed.
+    pub skipped_entries: AtomicU64,
+    /// Entries whose bytes went because they had expired.
+    pub expired_entries: AtomicU64,
 }

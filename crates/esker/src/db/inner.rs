@@ -12,7 +12,9 @@
 
 use super::counters::Counters;
 use super::health::Condition;
-use super::snapshot::{Registration, SnapshotList};
+use super::snapshot::{Readers, Registration, SnapshotList};
+use crate::base::clock::Clock;
+use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
 use crate::base::memory::MemoryPool;
 use crate::env::Lock;
@@ -46,6 +48,9 @@ pub struct KeyspaceInner {
     pub id: u64,
     pub name: String,
     pub operator_name: Option<String>,
+    pub ttl: Ttl,
+    /// Dead entries that scans had to pass since the last compaction.
+    pub scan_debt: AtomicU64,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
     pub view: ArcSwap<View>,
     /// Held while `view` is replaced.
@@ -57,6 +62,7 @@ impl KeyspaceInner {
         id: u64,
         name: String,
         operator_name: Option<String>,
+        ttl: Ttl,
         operator: Option<Arc<dyn MergeOperator>>,
         view: View,
     ) -> KeyspaceInner {
@@ -64,6 +70,8 @@ impl KeyspaceInner {
             id,
             name,
             operator_name,
+            ttl,
+            scan_debt: AtomicU64::new(0),
             operator: ArcSwapOption::new(operator.map(Arc::new)),
             view: ArcSwap::from_pointee(view),
             view_change: Mutex::new(()),
@@ -179,7 +187,18 @@ impl Inner {
     /// A reader's registration at the last write acknowledged.
     pub fn register_snapshot(&self) -> Registration {
         let writer = self.writer.lock();
-        self.snapshots.register(writer.last_sequence)
+        self.snapshots.register(writer.last_sequence, &*self.options.clock)
+    }
+
+    /// The time of a read that belongs to no snapshot; not looked at where nothing expires.
+    #[inline]
+    pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
+        if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
+    }
+
+    /// What a job on the keyspace has to respect.
+    pub fn readers(&self, keyspace: &KeyspaceInner) -> Readers {
+        self.snapshots.readers(keyspace.ttl.is_enabled().then_some(&*self.options.clock as &dyn Clock))
     }
 
     /// All keyspaces, in the order of their names.

@@ -2,6 +2,7 @@
 
 use super::files;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
+use crate::base::expiry::Ttl;
 use crate::error::{Error, Result};
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in};
 use crate::options::KeyspaceOptions;
@@ -17,7 +18,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// Opens the keyspace, creating it if it is missing.
 pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
     if let Some(found) = find(inner, name) {
-        return check_operator(inner, found, options.merge_operator);
+        return check(inner, found, options);
     }
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
@@ -28,12 +29,14 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
     let _jobs = inner.jobs.lock();
     inner.condition.check()?;
     if let Some(found) = find(inner, name) {
-        return check_operator(inner, found, options.merge_operator);
+        return check(inner, found, options);
     }
-    create(inner, name, options.merge_operator)
+    create(inner, name, options)
 }
 
-fn create(inner: &Inner, name: &str, operator: Option<Arc<dyn MergeOperator>>) -> Result<Arc<KeyspaceInner>> {
+fn create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    let KeyspaceOptions { merge_operator: operator, ttl } = options;
+    let ttl = ttl.unwrap_or_default().to_stored()?;
     let mut manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
     let mut state = current.state().clone();
@@ -47,7 +50,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Arc<dyn MergeOperator>>) -
         name: name.to_owned(),
         comparator: BYTEWISE.to_owned(),
         operator: operator_name.clone(),
-        ttl: 0,
+        ttl,
     };
     // As a new manifest, not as an edit: its first record is the one whose damage is always noticed.
     let number = inner.next_file_number();
@@ -62,7 +65,8 @@ fn create(inner: &Inner, name: &str, operator: Option<Arc<dyn MergeOperator>>) -
 
     let (active, memtable) = inner.new_memtable(0, 0);
     let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
-    let keyspace = Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, operator.clone(), view));
+    let keyspace =
+        Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, Ttl::from_stored(ttl), operator.clone(), view));
     add(inner, &keyspace, memtable, operator);
     Ok(keyspace)
 }
@@ -95,13 +99,17 @@ pub fn stored_operator(record: &KeyspaceRecord) -> Option<Arc<dyn MergeOperator>
     built_in(record.operator.as_deref()?)
 }
 
-/// Whether a keyspace that exists may be opened with this operator; supplies it if it was missing.
-fn check_operator(
-    inner: &Inner,
-    keyspace: Arc<KeyspaceInner>,
-    operator: Option<Arc<dyn MergeOperator>>,
-) -> Result<Arc<KeyspaceInner>> {
-    let Some(operator) = operator else { return Ok(keyspace) };
+/// Whether a keyspace that exists may be opened with these options; supplies the operator if it was missing.
+fn check(inner: &Inner, keyspace: Arc<KeyspaceInner>, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    if let Some(ttl) = options.ttl
+        && ttl.to_stored()? != keyspace.ttl.to_stored()?
+    {
+        return Err(Error::invalid(format!(
+            "keyspace {:?} was created with ttl {:?}, it was opened with {ttl:?}; open it with the first",
+            keyspace.name, keyspace.ttl
+        )));
+    }
+    let Some(operator) = options.merge_operator else { return Ok(keyspace) };
     if keyspace.operator_name.as_deref() != Some(operator.name()) {
         let stored = keyspace.operator_name.as_deref().unwrap_or("none");
         return Err(Error::invalid(format!(

@@ -3,7 +3,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `open`, `replayed` | recovery, and creating what is missing |
-//! | `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
+//! | `record`, `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
+//! | `merge_expiry` | merges into keyspaces with TTL: what they meet is decided when they are written |
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `snapshot` | which sequence numbers somebody still reads at |
 //! | `background` | flush and compaction: what is next, and installing the result |
@@ -21,8 +22,10 @@ pub mod freeze;
 pub mod health;
 pub mod inner;
 pub mod keyspaces;
+mod merge_expiry;
 pub mod open;
 pub mod read;
+pub mod record;
 pub mod replayed;
 pub mod scan;
 pub mod snapshot;

@@ -16,11 +16,13 @@ use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
 use super::{background, files, keyspaces, replayed};
 use crate::base::batch::Operations;
+use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::MemoryPool;
 use crate::env::Lock;
 use crate::error::{Error, Result};
 use crate::job::output::{OutputOptions, table_options};
+use crate::job::retain::Rules;
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
 use crate::merge_operator::UINT64_ADD;
 use crate::options::{Options, WalMode};
@@ -296,7 +298,11 @@ fn write_replayed(
         let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.frozen.drain(..).rev().chain(newest).collect();
         let operator = keyspaces::stored_operator(&recovered.record);
-        let (tree, changes) = replayed::write(id, &memtables, &recovered.tree, operator.as_deref(), &output)?;
+        let expires = Ttl::from_stored(recovered.record.ttl).is_enabled();
+        // Nobody reads yet.
+        let expired_until_ms = if expires { options.clock.now_ms() } else { 0 };
+        let rules = Rules { snapshots: &[], expired_until_ms, expires, bottom: false, operator: operator.as_deref() };
+        let (tree, changes) = replayed::write(id, &memtables, &recovered.tree, rules, &output)?;
         for change in &changes {
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
         }
@@ -353,7 +359,7 @@ fn apply_record(
             return Err(Error::corruption(record.path, record.offset, "an impossible sequence number"));
         }
         if sequence > target.record.flushed {
-            let bytes = super::write::need_of(&operation);
+            let bytes = super::record::need_of(&operation);
             let roomy = target.memtable.bytes() < options.write_buffer_bytes || target.memtable.is_empty();
             if !target.writer.has_room(bytes) || !roomy {
                 let (memtable, writer) =
@@ -431,9 +437,10 @@ fn assemble(
     };
     for (id, recovered) in recovering {
         let Recovering { record, tree, memtable, writer, frozen } = recovered;
+        let ttl = Ttl::from_stored(record.ttl);
         let operator = keyspaces::stored_operator(&record);
         let view = View { active: memtable, frozen, tree };
-        let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, operator.clone(), view));
+        let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), view));
         keyspaces::add(&inner, &keyspace, writer, operator);
     }
     inner

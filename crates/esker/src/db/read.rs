@@ -3,56 +3,110 @@
 //! 1. Load the keyspace's view: no lock, no counter shared with other readers.
 //! 2. Probe the active memtable's index, then those of the full ones, newest first.
 //! 3. Probe the filters of the runs that can hold the key, then search those that may, newest first.
-//! 4. The first put or delete decides. Merge operands met before it are combined with it.
+//! 4. The first put or delete decides. Merge operands met before it are combined with it. If the newest version has expired, the key has no value,
+//!    whatever is older.
 
-use super::inner::{Inner, KeyspaceInner};
-use crate::base::key::{Entry, Kind, Sequence, hash};
+use super::inner::{Inner, KeyspaceInner, View};
+use crate::base::expiry::{Expiry, visible};
+use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
 use crate::error::{Error, Result, escape_key};
 use crate::table::{Table, Version};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the versions of a key amount to so far.
-#[derive(Default)]
-struct Lookup {
-    /// Newest first.
-    operands: Vec<Slice>,
-    /// The newest put or delete: its value, or none.
-    base: Option<Option<Slice>>,
+/// Under what a key's operands lie.
+#[derive(Debug, Default)]
+pub enum Base {
+    /// No version that decides was met: nothing.
+    #[default]
+    None,
+    /// The key was deleted, or has expired.
+    Absent,
+    /// The oldest operand starts from nothing.
+    First,
+    /// The value of a put.
+    Value(Slice),
+    /// The reference of a large value.
+    Large(Slice),
+}
+
+/// What the versions of a key amount to, for one reader.
+#[derive(Debug, Default)]
+pub struct Lookup {
+    /// The reader's time.
+    now_ms: u64,
+    /// The operands above the base, newest first.
+    pub operands: Vec<Slice>,
+    pub base: Base,
+    /// The expiry of the newest version, which is the key's.
+    pub expiry_ms: u64,
 }
 
 impl Lookup {
+    fn new(now_ms: u64) -> Lookup {
+        Lookup { now_ms, ..Lookup::default() }
+    }
+
     #[inline]
-    fn take(&mut self, kind: Kind, value: impl FnOnce() -> Slice) -> ControlFlow<()> {
-        match kind {
+    fn take(&mut self, kind: Kind, expiry_ms: u64, value: impl FnOnce() -> Slice) -> ControlFlow<()> {
+        if expiry_ms != NEVER && self.operands.is_empty() {
+            // The newest version decides; once it has expired it masks everything older.
+            if !visible(expiry_ms, self.now_ms) {
+                self.base = Base::Absent;
+                return ControlFlow::Break(());
+            }
+            self.expiry_ms = expiry_ms;
+        }
+        self.base = match kind {
             Kind::Merge => {
                 self.operands.push(value());
-                ControlFlow::Continue(())
+                return ControlFlow::Continue(());
             }
             Kind::MergeFirst => {
                 self.operands.push(value());
-                self.base = Some(None);
-                ControlFlow::Break(())
+                Base::First
             }
-            Kind::Put | Kind::PutLarge => {
-                self.base = Some(Some(value()));
-                ControlFlow::Break(())
-            }
-            Kind::Delete => {
-                self.base = Some(None);
-                ControlFlow::Break(())
-            }
-        }
+            Kind::Put => Base::Value(value()),
+            Kind::PutLarge => Base::Large(value()),
+            Kind::Delete => Base::Absent,
+        };
+        ControlFlow::Break(())
     }
 }
 
-/// The value of `key` as of `sequence`.
-pub fn get(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], sequence: Sequence) -> Result<Option<Slice>> {
+/// The value of `key` as of `sequence` and the time `now_ms`.
+pub fn get(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    key: &[u8],
+    sequence: Sequence,
+    now_ms: u64,
+) -> Result<Option<Slice>> {
+    let lookup = look_up(&keyspace.view.load(), key, sequence, now_ms)?;
+    value_of(inner, keyspace, key, lookup)
+}
+
+/// When the value of `key` expires, if it has one.
+pub fn expires_at(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    key: &[u8],
+    sequence: Sequence,
+    now_ms: u64,
+) -> Result<Option<Expiry>> {
+    let lookup = look_up(&keyspace.view.load(), key, sequence, now_ms)?;
+    let expiry_ms = lookup.expiry_ms;
+    // Operands may amount to no value.
+    Ok(value_of(inner, keyspace, key, lookup)?.map(|_| Expiry::from_ms(expiry_ms)))
+}
+
+/// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
+#[inline]
+pub fn look_up(view: &View, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
     let hash = hash(key);
-    let view = keyspace.view.load();
-    let mut lookup = Lookup::default();
-    let mut from_memory = |entry: Entry<'_>| lookup.take(entry.kind, || Slice::copy(entry.value));
+    let mut lookup = Lookup::new(now_ms);
+    let mut from_memory = |entry: Entry<'_>| lookup.take(entry.kind, entry.expiry_ms, || Slice::copy(entry.value));
     let found = view.active.get(key, hash, sequence, &mut from_memory);
     let found = view.frozen.iter().try_fold(found, |found, memtable| match found {
         ControlFlow::Break(()) => Err(()),
@@ -61,12 +115,23 @@ pub fn get(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], sequence: Sequen
     if matches!(found, Ok(ControlFlow::Continue(()))) {
         search_runs(&view.tree.runs, key, hash, sequence, &mut lookup)?;
     }
+    Ok(lookup)
+}
+
+/// The value that a lookup amounts to.
+#[inline]
+pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Lookup) -> Result<Option<Slice>> {
+    let base = match lookup.base {
+        // An operand that lost what it was combined with, when that expired: possible only if the clock stepped back.
+        Base::None | Base::Absent if keyspace.ttl.is_enabled() => return Ok(None),
+        Base::None | Base::Absent | Base::First => None,
+        Base::Value(value) | Base::Large(value) => Some(value),
+    };
     if lookup.operands.is_empty() {
-        return Ok(lookup.base.flatten());
+        return Ok(base);
     }
     let operands: Vec<&[u8]> = lookup.operands.iter().rev().map(|operand| &**operand).collect();
-    let existing = lookup.base.as_ref().and_then(|base| base.as_deref());
-    Ok(full_merge(inner, keyspace, key, existing, &operands)?.map(Slice::from))
+    Ok(full_merge(inner, keyspace, key, base.as_deref(), &operands)?.map(Slice::from))
 }
 
 #[inline]
@@ -97,7 +162,7 @@ fn search_table(
     sequence: Sequence,
     lookup: &mut Lookup,
 ) -> Result<ControlFlow<()>> {
-    let mut visit = |version: Version| lookup.take(version.kind, || version.value).is_continue();
+    let mut visit = |version: Version| lookup.take(version.kind, version.expiry_ms, || version.value).is_continue();
     let go_on = table.get(key, hash, sequence, &mut visit)?;
     Ok(if go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
 }

@@ -9,7 +9,6 @@ use crate::job::flush::flush;
 use crate::job::output::OutputOptions;
 use crate::job::retain::Rules;
 use crate::memtable::Memtable;
-use crate::merge_operator::MergeOperator;
 use crate::version::edit::Change;
 use crate::version::tree::Tree;
 use std::sync::Arc;
@@ -19,13 +18,13 @@ pub fn write(
     keyspace: u64,
     memtables: &[Arc<Memtable>],
     tree: &Tree,
-    operator: Option<&dyn MergeOperator>,
+    rules: Rules<'_>,
     output: &OutputOptions<'_>,
 ) -> Result<(Tree, Vec<Change>)> {
     let mut tree = tree.clone();
     let mut changes = Vec::new();
     for memtable in memtables {
-        let rules = Rules { snapshots: &[], bottom: tree.runs.is_empty(), operator };
+        let rules = Rules { bottom: tree.runs.is_empty(), ..rules };
         let tables = flush(memtable, rules, output)?;
         let run = tree.deepest_free_run(&tables, None).unwrap_or_else(output.next_file);
         for table in &tables {

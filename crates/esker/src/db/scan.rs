@@ -7,13 +7,18 @@
 use super::inner::{Inner, KeyspaceInner, View};
 use super::read::full_merge;
 use super::snapshot::Registration;
-use crate::base::key::{Kind, MAX_SEQUENCE, Sequence};
+use crate::base::expiry::visible;
+use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::error::Result;
 use crate::iter::Cursor as _;
 use crate::iter::merging::MergingCursor;
 use crate::version::cursor::AnyCursor;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Entries passed for nothing are reported in portions of at least this many, and at the end of the scan.
+const REPORT_SKIPPED: u64 = 256;
 
 /// What cursors of one scan have in common: the state they see.
 #[derive(Clone)]
@@ -63,6 +68,9 @@ enum Place {
 pub struct ScanCursor {
     source: Source,
     sequence: Sequence,
+    now_ms: u64,
+    /// Entries passed that no reader at this point of time sees, not reported yet.
+    skipped: u64,
     merged: MergingCursor<AnyCursor>,
     place: Place,
     lower: Bound<Vec<u8>>,
@@ -75,8 +83,20 @@ impl ScanCursor {
     /// A cursor over the keys between the bounds, at none of them yet.
     pub fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScanCursor {
         let sequence = source.registration.sequence();
+        let now_ms = source.registration.now_ms();
         let merged = source.merged();
-        ScanCursor { source, sequence, merged, place: Place::Nowhere, lower, upper, key: Vec::new(), value: Vec::new() }
+        ScanCursor {
+            source,
+            sequence,
+            now_ms,
+            skipped: 0,
+            merged,
+            place: Place::Nowhere,
+            lower,
+            upper,
+            key: Vec::new(),
+            value: Vec::new(),
+        }
     }
 
     #[inline]
@@ -210,9 +230,18 @@ impl ScanCursor {
     #[inline]
     fn skip_older_versions(&mut self) -> Result<()> {
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
+            self.skipped += 1;
             self.merged.next()?;
         }
         Ok(())
+    }
+
+    /// Tells what was passed for nothing: figures for people, and a reason to compact.
+    #[cold]
+    fn report_skipped(&mut self) {
+        let skipped = std::mem::take(&mut self.skipped);
+        self.source.inner.counters.skipped_entries.fetch_add(skipped, Relaxed);
+        self.source.keyspace.scan_debt.fetch_add(skipped, Relaxed);
     }
 
     /// From the first version of some key on, finds the first key that the reader sees.
@@ -227,7 +256,9 @@ impl ScanCursor {
             if !below(&self.upper, entry.key) {
                 return Ok(());
             }
-            match entry.kind {
+            // The newest version decides; once it has expired it masks everything older, as a delete does.
+            let kind = if visible(entry.expiry_ms, self.now_ms) { entry.kind } else { Kind::Delete };
+            match kind {
                 Kind::Put | Kind::PutLarge => {
                     self.place = Place::At;
                     return Ok(());
@@ -235,8 +266,12 @@ impl ScanCursor {
                 Kind::Delete => {
                     self.key.clear();
                     self.key.extend_from_slice(entry.key);
+                    self.skipped += 1;
                     self.merged.next()?;
                     self.skip_older_versions()?;
+                    if self.skipped >= REPORT_SKIPPED {
+                        self.report_skipped();
+                    }
                 }
                 Kind::Merge | Kind::MergeFirst => {
                     if self.merge_forward()? {
@@ -256,6 +291,7 @@ impl ScanCursor {
         self.key.extend_from_slice(self.merged.entry().key);
         let mut newest_first: Vec<Vec<u8>> = Vec::new();
         let mut existing = None;
+        let mut has_base = !self.source.keyspace.ttl.is_enabled();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
             let (kind, value) = (entry.kind, entry.value.to_vec());
@@ -264,16 +300,21 @@ impl ScanCursor {
                 Kind::Merge => newest_first.push(value),
                 Kind::MergeFirst => {
                     newest_first.push(value);
+                    has_base = true;
                     break;
                 }
                 Kind::Put | Kind::PutLarge => {
                     existing = Some(value);
+                    has_base = true;
                     break;
                 }
                 Kind::Delete => break,
             }
         }
         self.skip_older_versions()?;
+        if !has_base {
+            return Ok(false);
+        }
         newest_first.reverse();
         self.place = Place::FailedBehind;
         let has_value = self.merge_into_value(existing.as_deref(), &newest_first)?;
@@ -302,6 +343,10 @@ impl ScanCursor {
                 self.place = Place::Before;
                 return Ok(());
             }
+            self.skipped += 1;
+            if self.skipped >= REPORT_SKIPPED {
+                self.report_skipped();
+            }
         }
         Ok(())
     }
@@ -309,20 +354,26 @@ impl ScanCursor {
     /// Passes all versions of the key in the buffer, oldest first, and leaves its value in the buffer. Whether the reader sees one.
     fn pass_key_backward(&mut self) -> Result<bool> {
         let mut has_value = false;
+        let mut expiry_ms = NEVER;
+        let needs_base = self.source.keyspace.ttl.is_enabled();
+        let mut has_base = !needs_base;
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
             if entry.sequence <= self.sequence {
+                expiry_ms = entry.expiry_ms;
                 match entry.kind {
                     Kind::Merge => oldest_first.push(entry.value.to_vec()),
                     Kind::MergeFirst => {
                         oldest_first.clear();
                         has_value = false;
+                        has_base = true;
                         oldest_first.push(entry.value.to_vec());
                     }
                     kind => {
                         oldest_first.clear();
                         has_value = matches!(kind, Kind::Put | Kind::PutLarge);
+                        has_base = has_value || !needs_base;
                         self.value.clear();
                         self.value.extend_from_slice(entry.value);
                     }
@@ -330,7 +381,11 @@ impl ScanCursor {
             }
             self.merged.prev()?;
         }
-        if oldest_first.is_empty() {
+        // That of the newest version, which was passed last.
+        if !visible(expiry_ms, self.now_ms) {
+            return Ok(false);
+        }
+        if oldest_first.is_empty() || !has_base {
             return Ok(has_value);
         }
         let existing = has_value.then(|| std::mem::take(&mut self.value));
@@ -338,6 +393,14 @@ impl ScanCursor {
         let has_value = self.merge_into_value(existing.as_deref(), &oldest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
+    }
+}
+
+impl Drop for ScanCursor {
+    fn drop(&mut self) {
+        if self.skipped > 0 {
+            self.report_skipped();
+        }
     }
 }
 

@@ -1,44 +1,101 @@
-//! Which sequence numbers somebody still reads at.
+//! What somebody still reads at: sequence numbers, and readings of the clock.
 //!
 //! A reader registers under the writer lock, so that no batch is half visible to it; from then on writes keep what it sees. It leaves without that
 //! lock: writers then keep a little too much for a moment, which harms nobody.
+//!
+//! Its reading of the clock is taken under the list's lock, as is the bound up to which a job treats entries as expired. So what a job reclaims
+//! is expired for every reader there is, and for every reader that comes while the job is at work: none gets a reading below the job's bound, even
+//! if the clock steps back. So no reader ever sees something go.
 
+use crate::base::clock::Clock;
 use crate::base::key::Sequence;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The sequence numbers in use, ascending, each with its number of readers.
+/// Readers at one sequence number, and at one reading of the clock.
+#[derive(Debug)]
+struct Live {
+    sequence: Sequence,
+    now_ms: u64,
+    readers: u64,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// Ascending by sequence number.
+    live: VecDeque<Live>,
+    /// Jobs at work in keyspaces in which entries expire.
+    jobs: u64,
+    /// What expired by then, those jobs may be reclaiming.
+    reclaimed_until_ms: u64,
+}
+
+impl List {
+    fn sequences(&self) -> Vec<Sequence> {
+        let mut sequences: Vec<Sequence> = self.live.iter().map(|live| live.sequence).collect();
+        sequences.dedup();
+        sequences
+    }
+}
+
+/// The sequence numbers in use.
 #[derive(Debug, Default)]
 pub struct SnapshotList {
-    live: Mutex<VecDeque<(Sequence, u64)>>,
+    list: Mutex<List>,
     newest: AtomicU64,
+}
+
+/// Whom a flush or compaction has to leave their view.
+#[derive(Debug)]
+pub struct Readers {
+    /// The registered sequence numbers, ascending.
+    pub sequences: Vec<Sequence>,
+    /// An entry that expires at or before this time is expired for all of them, and for all who come before this value is dropped.
+    pub expired_until_ms: u64,
+    /// Set where `expired_until_ms` binds readers to come.
+    list: Option<Arc<SnapshotList>>,
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        if let Some(list) = &self.list {
+            let mut list = list.list.lock();
+            list.jobs -= 1;
+            if list.jobs == 0 {
+                list.reclaimed_until_ms = 0;
+            }
+        }
+    }
 }
 
 impl SnapshotList {
     /// Registers a reader at `sequence`, which is not below any registered before. Call under the writer lock.
-    pub fn register(self: &Arc<SnapshotList>, sequence: Sequence) -> Registration {
-        let mut live = self.live.lock();
-        match live.back_mut() {
-            Some((newest, readers)) if *newest == sequence => *readers += 1,
-            _ => live.push_back((sequence, 1)),
+    pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: &dyn Clock) -> Registration {
+        let mut list = self.list.lock();
+        let now_ms = clock.now_ms().max(list.reclaimed_until_ms);
+        match list.live.back_mut() {
+            Some(newest) if (newest.sequence, newest.now_ms) == (sequence, now_ms) => newest.readers += 1,
+            _ => list.live.push_back(Live { sequence, now_ms, readers: 1 }),
         }
         self.newest.store(sequence, Ordering::Relaxed);
-        drop(live);
-        Registration { list: Arc::clone(self), sequence }
+        drop(list);
+        Registration { list: Arc::clone(self), sequence, now_ms }
     }
 
-    fn leave(&self, sequence: Sequence) {
-        let mut live = self.live.lock();
-        let at = live.partition_point(|(other, _)| *other < sequence);
-        if let Some((_, readers)) = live.get_mut(at) {
-            *readers -= 1;
-            if *readers == 0 {
-                live.remove(at);
+    fn leave(&self, sequence: Sequence, now_ms: u64) {
+        let mut list = self.list.lock();
+        let live = &mut list.live;
+        let first = live.partition_point(|other| other.sequence < sequence);
+        let found = live.range_mut(first..).enumerate().find(|(_, other)| other.now_ms == now_ms);
+        if let Some((after, entry)) = found {
+            entry.readers -= 1;
+            if entry.readers == 0 {
+                live.remove(first + after);
             }
         }
-        self.newest.store(live.back().map_or(0, |(newest, _)| *newest), Ordering::Relaxed);
+        self.newest.store(live.back().map_or(0, |newest| newest.sequence), Ordering::Relaxed);
     }
 
     /// The greatest registered sequence number; 0 if there is none. Exact under the writer lock, but for readers that are leaving.
@@ -49,7 +106,20 @@ impl SnapshotList {
 
     /// All registered sequence numbers, ascending.
     pub fn all(&self) -> Vec<Sequence> {
-        self.live.lock().iter().map(|(sequence, _)| *sequence).collect()
+        self.list.lock().sequences()
+    }
+
+    /// What a job on a keyspace has to respect; to be kept until its result is what readers find. Without `clock`, in a keyspace in which nothing
+    /// expires, the time is 0.
+    pub fn readers(self: &Arc<SnapshotList>, clock: Option<&dyn Clock>) -> Readers {
+        let mut list = self.list.lock();
+        let sequences = list.sequences();
+        let Some(clock) = clock else { return Readers { sequences, expired_until_ms: 0, list: None } };
+        let oldest = list.live.iter().map(|live| live.now_ms).min().unwrap_or(u64::MAX);
+        let expired_until_ms = clock.now_ms().min(oldest);
+        list.reclaimed_until_ms = list.reclaimed_until_ms.max(expired_until_ms);
+        list.jobs += 1;
+        Readers { sequences, expired_until_ms, list: Some(Arc::clone(self)) }
     }
 }
 
@@ -58,6 +128,7 @@ impl SnapshotList {
 pub struct Registration {
     list: Arc<SnapshotList>,
     sequence: Sequence,
+    now_ms: u64,
 }
 
 impl Registration {
@@ -65,24 +136,31 @@ impl Registration {
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }
+
+    /// The reader's time: what expires at or before it, the reader does not see.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.list.leave(self.sequence);
+        self.list.leave(self.sequence, self.now_ms);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::clock::ManualClock;
 
     #[test]
     fn the_newest_and_all_follow_registrations() {
         let list = Arc::new(SnapshotList::default());
-        let a = list.register(5);
-        let b = list.register(5);
-        let c = list.register(9);
+        let clock = ManualClock::new(10);
+        let a = list.register(5, &clock);
+        let b = list.register(5, &clock);
+        let c = list.register(9, &clock);
         assert_eq!((list.newest(), list.all()), (9, vec![5, 9]));
         drop(c);
         assert_eq!((list.newest(), list.all()), (5, vec![5]));
@@ -90,5 +168,28 @@ mod tests {
         assert_eq!(list.all(), [5]);
         drop(b);
         assert_eq!((list.newest(), list.all()), (0, vec![]));
+    }
+
+    #[test]
+    fn nothing_is_reclaimed_that_a_reader_sees_or_will_see() {
+        let list = Arc::new(SnapshotList::default());
+        let clock = ManualClock::new(10);
+        let reader = list.register(1, &clock);
+        clock.set(50);
+        assert_eq!(list.readers(Some(&clock)).expired_until_ms, 10, "the reader's own time counts");
+        let elsewhere = list.readers(None);
+        assert_eq!((elsewhere.sequences.as_slice(), elsewhere.expired_until_ms), (&[1][..], 0));
+        clock.set(60);
+        let late = list.register(1, &clock);
+        clock.set(50);
+        drop(reader);
+        let job = list.readers(Some(&clock));
+        assert_eq!(job.expired_until_ms, 50);
+        clock.set(20);
+        assert_eq!(list.register(2, &clock).now_ms(), 50, "the clock stepped back behind what is being reclaimed");
+        drop(job);
+        assert_eq!(list.register(2, &clock).now_ms(), 20);
+        assert_eq!(list.all(), [1]);
+        drop(late);
     }
 }

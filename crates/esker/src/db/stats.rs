@@ -37,6 +37,10 @@ pub struct Stats {
     pub stall_micros: u64,
     /// Times that a writer waited.
     pub stalls: u64,
+    /// Entries that scans passed for nothing: deletes, expired entries, and what they hide.
+    pub skipped_entries: u64,
+    /// Entries whose bytes flushes and compactions gave back because they had expired.
+    pub expired_entries: u64,
     /// Sequence numbers that live snapshots and iterators read at.
     pub live_snapshots: u64,
     /// The sequence number of the last write.
@@ -90,6 +94,8 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_misses: inner.cache.misses(),
         stall_micros: counters.stall_micros.load(Relaxed),
         stalls: counters.stalls.load(Relaxed),
+        skipped_entries: counters.skipped_entries.load(Relaxed),
+        expired_entries: counters.expired_entries.load(Relaxed),
         live_snapshots: inner.snapshots.all().len() as u64,
         last_sequence: inner.last_sequence.load(Relaxed),
         wal_segments: inner.log_segments(),
@@ -142,6 +148,11 @@ impl fmt::Display for Stats {
             mib(self.filter_and_index_bytes)
         )?;
         writeln!(f, "stalls: {}, {:.3} s", self.stalls, self.stall_micros as f64 / 1e6)?;
+        writeln!(
+            f,
+            "scans passed {} dead entries; {} expired entries were removed",
+            self.skipped_entries, self.expired_entries
+        )?;
         writeln!(f, "live snapshots: {}, last sequence number: {}", self.live_snapshots, self.last_sequence)?;
         for keyspace in &self.keyspaces {
             let operator = keyspace.merge_operator.as_deref().unwrap_or("none");

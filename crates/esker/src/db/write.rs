@@ -9,11 +9,12 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceWriter, Writer};
-use super::stall;
+use super::record::{Need, need_of};
+use super::{merge_expiry, stall};
 use crate::base::batch::{Operation, Operations};
 use crate::base::key::{Entry, Sequence, hash};
 use crate::error::{Error, Result};
-use crate::memtable::{MAX_ARENA_BYTES, WriteContext, entry_bytes};
+use crate::memtable::{MAX_ARENA_BYTES, WriteContext};
 use crate::options::WriteOptions;
 use crate::wal::format::RECORD_HEADER_BYTES;
 use crate::wal::writer::{AppendError, Position};
@@ -23,14 +24,6 @@ use std::sync::atomic::Ordering;
 
 /// Operations of a batch whose memory is asked for ahead of use.
 const LOOK_AHEAD: usize = 8;
-
-/// Arena bytes that one keyspace needs for a write.
-pub type Need = (u64, usize);
-
-/// The arena bytes of one operation.
-pub fn need_of(operation: &Operation<'_>) -> usize {
-    entry_bytes(operation.key.len(), operation.value.len(), operation.expiry_ms)
-}
 
 /// What a write does.
 #[derive(Clone, Copy)]
@@ -50,13 +43,49 @@ pub fn commit(
     needs: &[Need],
     options: &WriteOptions,
 ) -> Result<()> {
+    check(record.len(), needs, options)?;
+    let writer = lock_with_room(inner, needs)?;
+    commit_locked(inner, writer, record, content, needs, options)
+}
+
+/// Performs one atomic write with merges in it whose expiry is to be decided, as of `now_ms` (`merge_expiry.rs`).
+pub fn commit_merges(inner: &Inner, record: &[u8], now_ms: u64, needs: &[Need], options: &WriteOptions) -> Result<()> {
+    let mut needs = needs.to_vec();
+    loop {
+        check(record.len(), &needs, options)?;
+        let writer = lock_with_room(inner, &needs)?;
+        let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
+        let has_room = |need: &Need| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
+        if resolved.needs.iter().all(has_room) {
+            check(resolved.record.len(), &resolved.needs, options)?;
+            let content = Content::Encoded(resolved.count);
+            return commit_locked(inner, writer, &mut resolved.record, content, &resolved.needs, options);
+        }
+        // Chains have to be copied. They only get shorter while nobody else writes, and longer by what somebody does.
+        needs = resolved.needs;
+    }
+}
+
+fn check(record_bytes: usize, needs: &[Need], options: &WriteOptions) -> Result<()> {
     if options.sync && options.disable_wal {
         return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
     }
-    if u32::try_from(record.len()).is_err() || needs.iter().any(|(_, bytes)| *bytes > MAX_ARENA_BYTES / 2) {
+    if u32::try_from(record_bytes).is_err() || needs.iter().any(|(_, bytes)| *bytes > MAX_ARENA_BYTES / 2) {
         return Err(Error::invalid("the batch is longer than 4 GiB; commit it in parts"));
     }
-    let mut writer = lock_with_room(inner, needs)?;
+    Ok(())
+}
+
+/// Appends and applies, with the room made, and then waits for the device.
+#[inline]
+fn commit_locked(
+    inner: &Inner,
+    mut writer: MutexGuard<'_, Writer>,
+    record: &mut [u8],
+    content: Content<'_>,
+    needs: &[Need],
+    options: &WriteOptions,
+) -> Result<()> {
     let first = writer.last_sequence + 1;
     if let Content::One(operation) = &content {
         // The index is in memory far away; by the time the log is written it is near.
@@ -198,10 +227,4 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             stall::wait_for_room(inner, keyspace)?;
         }
     }
-}
-
-/// An empty record: space for the header, and the operations to come.
-pub fn start_record(record: &mut Vec<u8>) {
-    record.clear();
-    record.resize(RECORD_HEADER_BYTES, 0);
 }

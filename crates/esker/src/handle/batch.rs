@@ -1,13 +1,16 @@
 //! Several operations as one.
 
-use super::keyspace::{Keyspace, check};
+use super::keyspace::{Keyspace, check, check_life};
 use super::shared::Shared;
-use crate::base::batch::{Operation, encode};
+use crate::base::batch::{Operation, encode, set_expiry};
+use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, NEVER};
-use crate::db::write::{Content, Need, commit, need_of, start_record};
+use crate::db::record::{Need, add_need, start_record};
+use crate::db::write::{Content, commit, commit_merges};
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// Operations, on any keyspaces of one database, that take effect together or not at all: for readers, for snapshots, and across a crash.
 ///
@@ -33,30 +36,87 @@ pub struct Batch {
     record: Vec<u8>,
     needs: Vec<Need>,
     count: u64,
+    /// Where in the record expiries are that count from the commit, and how many milliseconds after it they are.
+    relative: Vec<(usize, u64)>,
+    /// Merges are among the operations whose expiry depends on what they meet.
+    has_expiring_merges: bool,
 }
 
 impl Batch {
     pub(super) fn new(shared: Arc<Shared>) -> Batch {
         let mut record = Vec::new();
         start_record(&mut record);
-        Batch { shared, record, needs: Vec::new(), count: 0 }
+        Batch { shared, record, needs: Vec::new(), count: 0, relative: Vec::new(), has_expiring_merges: false }
     }
 
-    fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+    fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8], life: Life) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &keyspace.shared) {
             return Err(Error::invalid(format!("keyspace {:?} belongs to another database", keyspace.name())));
         }
         check(&keyspace.inner, kind, key, value)?;
-        let id = keyspace.inner.id;
-        let operation = Operation { keyspace: id, kind, expiry_ms: NEVER, key, value };
-        let need = need_of(&operation);
-        match self.needs.iter_mut().find(|(other, _)| *other == id) {
-            Some((_, bytes)) => *bytes += need,
-            None => self.needs.push((id, need)),
+        check_life(&keyspace.inner, life)?;
+        let ttl = keyspace.inner.ttl;
+        // As if written at the beginning of time: then the expiry is what is to be added to the time of the commit.
+        let expiry_ms = match (kind, life) {
+            (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,
+            _ => ttl.expiry_ms(life, 0),
+        };
+        let operation = Operation { keyspace: keyspace.inner.id, kind, expiry_ms, key, value };
+        let place = encode(&mut self.record, &operation);
+        if expiry_ms != NEVER && !matches!(life, Life::UntilMs(_)) {
+            self.relative.push((place, expiry_ms));
         }
-        encode(&mut self.record, &operation);
+        if kind == Kind::Merge && ttl.is_enabled() {
+            self.has_expiring_merges = true;
+            // Room for an expiry, whether it will have one or not.
+            add_need(&mut self.needs, &Operation { expiry_ms: u64::MAX, ..operation });
+        } else {
+            add_need(&mut self.needs, &operation);
+        }
         self.count += 1;
         Ok(())
+    }
+
+    /// Adds a put whose value lives for `ttl` from the commit on.
+    ///
+    /// # Errors
+    /// As [`Batch::put`]; `InvalidArgument` also for a time of zero, or in a keyspace without time to live.
+    pub fn put_with_ttl(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.add(keyspace, Kind::Put, key.as_ref(), value.as_ref(), Life::ForMs(life_ms(ttl)?))
+    }
+
+    /// Adds a put whose value lives until `expires_at`, as [`Keyspace::put_until`].
+    ///
+    /// # Errors
+    /// As [`Batch::put`]; `InvalidArgument` also in a keyspace without time to live.
+    pub fn put_until(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expires_at: SystemTime,
+    ) -> Result<()> {
+        self.add(keyspace, Kind::Put, key.as_ref(), value.as_ref(), Life::UntilMs(expiry_at(expires_at)))
+    }
+
+    /// Adds a merge after which the value lives for `ttl` from the commit on.
+    ///
+    /// # Errors
+    /// As [`Batch::merge`]; `InvalidArgument` also for a time of zero, or in a keyspace without time to live.
+    pub fn merge_with_ttl(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.add(keyspace, Kind::Merge, key.as_ref(), operand.as_ref(), Life::ForMs(life_ms(ttl)?))
     }
 
     /// Adds a put.
@@ -64,7 +124,7 @@ impl Batch {
     /// # Errors
     /// `InvalidArgument` as for [`Keyspace::put`], or if the keyspace belongs to another database.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.add(keyspace, Kind::Put, key.as_ref(), value.as_ref())
+        self.add(keyspace, Kind::Put, key.as_ref(), value.as_ref(), Life::Default)
     }
 
     /// Adds a delete.
@@ -72,7 +132,7 @@ impl Batch {
     /// # Errors
     /// As [`Batch::put`].
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.add(keyspace, Kind::Delete, key.as_ref(), &[])
+        self.add(keyspace, Kind::Delete, key.as_ref(), &[], Life::Default)
     }
 
     /// Adds a merge.
@@ -80,7 +140,7 @@ impl Batch {
     /// # Errors
     /// As [`Batch::put`], and as [`Keyspace::merge`].
     pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.add(keyspace, Kind::Merge, key.as_ref(), operand.as_ref())
+        self.add(keyspace, Kind::Merge, key.as_ref(), operand.as_ref(), Life::Default)
     }
 
     /// The number of operations added.
@@ -98,6 +158,8 @@ impl Batch {
         start_record(&mut self.record);
         self.needs.clear();
         self.count = 0;
+        self.relative.clear();
+        self.has_expiring_merges = false;
     }
 
     /// Performs the operations, in the order in which they were added.
@@ -121,9 +183,11 @@ impl Batch {
     /// # Errors
     /// As [`Batch::commit`].
     pub fn commit_and_clear(&mut self, options: &WriteOptions) -> Result<()> {
+        if options.ttl.is_some() {
+            return Err(Error::invalid("a batch has no time to live; its operations have: see `Batch::put_with_ttl`"));
+        }
         if self.count > 0 {
-            let content = Content::Encoded(self.count);
-            commit(&self.shared.inner, &mut self.record, content, &self.needs, options)?;
+            self.perform(options)?;
         } else if options.sync {
             // The promise of a sync covers everything acknowledged before it.
             self.shared.inner.condition.check()?;
@@ -131,5 +195,20 @@ impl Batch {
         }
         self.clear();
         Ok(())
+    }
+
+    fn perform(&mut self, options: &WriteOptions) -> Result<()> {
+        let inner = &self.shared.inner;
+        if self.relative.is_empty() && !self.has_expiring_merges {
+            return commit(inner, &mut self.record, Content::Encoded(self.count), &self.needs, options);
+        }
+        let now_ms = inner.options.clock.now_ms();
+        for &(place, life_ms) in &self.relative {
+            set_expiry(&mut self.record, place, expiry_after(now_ms, life_ms));
+        }
+        if self.has_expiring_merges {
+            return commit_merges(inner, &self.record, now_ms, &self.needs, options);
+        }
+        commit(inner, &mut self.record, Content::Encoded(self.count), &self.needs, options)
     }
 }

@@ -3,17 +3,21 @@
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
+use crate::base::expiry::{Expiry, Life, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER};
 use crate::base::slice::Slice;
-use crate::db::inner::KeyspaceInner;
+use crate::db::inner::{Inner, KeyspaceInner};
+use crate::db::record::{need_of, start_record};
 use crate::db::scan::Source;
-use crate::db::write::{Content, commit, need_of, start_record};
+use crate::db::snapshot::Registration;
+use crate::db::write::{Content, commit, commit_merges};
 use crate::db::{background, read};
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// A named, ordered map from byte strings to byte strings, part of one [`crate::Db`]. Cheap to clone, usable from any thread.
 ///
@@ -59,6 +63,32 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
     }
 }
 
+/// Refuses a time to live where nothing expires.
+pub(super) fn check_life(keyspace: &KeyspaceInner, life: Life) -> Result<()> {
+    if life == Life::Default || keyspace.ttl.is_enabled() {
+        return Ok(());
+    }
+    let what =
+        format!("keyspace {:?} was created without time to live; create it with `KeyspaceOptions::ttl`", keyspace.name);
+    Err(Error::invalid(what))
+}
+
+/// What a write with this time to live asks for.
+pub(super) fn life_of(ttl: Option<Duration>) -> Result<Life> {
+    ttl.map_or(Ok(Life::Default), |ttl| Ok(Life::ForMs(life_ms(ttl)?)))
+}
+
+/// The values of `keys` as the reader sees them.
+pub(super) fn multi_get<K: AsRef<[u8]>>(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    reader: &Registration,
+    keys: impl IntoIterator<Item = K>,
+) -> Vec<Result<Option<Slice>>> {
+    let get = |key: K| read::get(inner, keyspace, key.as_ref(), reader.sequence(), reader.now_ms());
+    keys.into_iter().map(get).collect()
+}
+
 impl Keyspace {
     /// Its name.
     pub fn name(&self) -> &str {
@@ -70,9 +100,47 @@ impl Keyspace {
         self.inner.operator_name.clone()
     }
 
+    #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        if self.inner.ttl.is_enabled() || options.ttl.is_some() {
+            return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
+        }
         check(&self.inner, kind, key, value)?;
-        let operation = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
+        self.commit_one(Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value }, options)
+    }
+
+    /// A write where entries can expire, or that asks for it.
+    fn write_with_life(&self, kind: Kind, key: &[u8], value: &[u8], life: Life, options: &WriteOptions) -> Result<()> {
+        check(&self.inner, kind, key, value)?;
+        check_life(&self.inner, life)?;
+        if kind == Kind::Delete && life != Life::Default {
+            return Err(Error::invalid("a delete has no time to live; leave it out"));
+        }
+        let now_ms = self.shared.inner.now_ms(&self.inner);
+        let ttl = self.inner.ttl;
+        let own = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
+        match (kind, life) {
+            (Kind::Delete, _) => self.commit_one(own, options),
+            (Kind::Merge, Life::Default) => self.commit_merge(own, now_ms, options),
+            (Kind::Merge, _) => {
+                self.commit_merge(Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own }, now_ms, options)
+            }
+            _ => self.commit_one(Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own }, options),
+        }
+    }
+
+    fn commit_merge(&self, operation: Operation<'_>, now_ms: u64, options: &WriteOptions) -> Result<()> {
+        // Room for an expiry, whether it will have one or not.
+        let needs = [(self.inner.id, need_of(&Operation { expiry_ms: u64::MAX, ..operation }))];
+        RECORD.with_borrow_mut(|record| {
+            start_record(record);
+            encode(record, &operation);
+            commit_merges(&self.shared.inner, record, now_ms, &needs, options)
+        })
+    }
+
+    #[inline]
+    fn commit_one(&self, operation: Operation<'_>, options: &WriteOptions) -> Result<()> {
         let needs = [(self.inner.id, need_of(&operation))];
         RECORD.with_borrow_mut(|record| {
             start_record(record);
@@ -99,6 +167,32 @@ impl Keyspace {
     /// As [`Keyspace::put`].
     pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), options)
+    }
+
+    /// Sets the value of `key` until the time `expires_at`, from which on the key has none; a time that has passed hides the key at once. Only in a
+    /// keyspace created with [`crate::KeyspaceOptions::ttl`].
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-put-until-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// use esker::{Expiry, KeyspaceOptions, Ttl};
+    /// use std::time::{Duration, SystemTime};
+    /// let sessions = db.keyspace("sessions", KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }))?;
+    /// let soon = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+    /// sessions.put_until("7", "ada", soon)?;
+    /// assert_eq!(sessions.expires_at("7")?, Some(Expiry::At(soon)));
+    /// # drop((sessions, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; `InvalidArgument` also in a keyspace without time to live.
+    pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expires_at: SystemTime) -> Result<()> {
+        let life = Life::UntilMs(expiry_at(expires_at));
+        self.write_with_life(Kind::Put, key.as_ref(), value.as_ref(), life, &WriteOptions::new())
     }
 
     /// Removes `key`. It need not exist.
@@ -139,7 +233,38 @@ impl Keyspace {
     /// # Errors
     /// `Corruption` and `Io` if it cannot be read; `MergeFailed` and `MissingMergeOperator` if operands cannot be combined.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        read::get(&self.shared.inner, &self.inner, key.as_ref(), MAX_SEQUENCE)
+        let inner = &self.shared.inner;
+        read::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
+    }
+
+    /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read does not harm the others.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-multi-get-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// let names = db.keyspace("names", Default::default())?;
+    /// names.put("7", "ada")?;
+    /// let values = names.multi_get(["7", "8"]);
+    /// assert_eq!(values[0].as_ref().ok().cloned().flatten().as_deref(), Some(&b"ada"[..]));
+    /// assert!(matches!(values[1], Ok(None)));
+    /// # drop((names, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<Slice>>> {
+        let registration = self.shared.inner.register_snapshot();
+        multi_get(&self.shared.inner, &self.inner, &registration, keys)
+    }
+
+    /// When the value of `key` expires; none if it has no value now.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn expires_at(&self, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
+        let inner = &self.shared.inner;
+        read::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
     fn source(&self) -> Source {

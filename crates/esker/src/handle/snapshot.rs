@@ -1,8 +1,9 @@
 //! The database as it was.
 
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
-use super::keyspace::Keyspace;
+use super::keyspace::{Keyspace, multi_get};
 use super::shared::Shared;
+use crate::base::expiry::Expiry;
 use crate::base::slice::Slice;
 use crate::db::read;
 use crate::db::scan::Source;
@@ -39,7 +40,36 @@ impl Snapshot {
     /// As [`Keyspace::get`]; `InvalidArgument` if the keyspace belongs to another database.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check(keyspace)?;
-        read::get(&self.shared.inner, &keyspace.inner, key.as_ref(), self.registration.sequence())
+        read::get(
+            &self.shared.inner,
+            &keyspace.inner,
+            key.as_ref(),
+            self.registration.sequence(),
+            self.registration.now_ms(),
+        )
+    }
+
+    /// The values of `keys` then, in their order. A key whose value cannot be read does not harm the others.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another database; of each key as [`Keyspace::get`].
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Result<Option<Slice>>>> {
+        self.check(keyspace)?;
+        Ok(multi_get(&self.shared.inner, &keyspace.inner, &self.registration, keys))
+    }
+
+    /// When the value that `key` had then expires; none if it had none.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
+        self.check(keyspace)?;
+        let reader = &self.registration;
+        read::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
     fn source(&self, keyspace: &Keyspace) -> Source {

@@ -6,8 +6,13 @@
 //! - merge operands are combined with each other and with the put or delete below them,
 //! - at the bottom of the tree, in the oldest stratum, operands become a put, a delete goes, and the sequence number becomes 0.
 //!
+//! An entry that has expired for every reader is a delete, whatever it was. That is right for operands too, and for what lies under them: the write path
+//! never lets an operand expire later than what it is combined with (`db/merge_expiry.rs`), so everything newer in the chain has
+//! expired as well.
+//!
 //! An operator that fails, or panics, changes nothing: the entries are kept as they are, and reads of that key report it.
 
+use crate::base::expiry::visible;
 use crate::base::key::{Entry, Kind, MAX_VALUE_BYTES, NEVER, Sequence};
 use crate::error::Result;
 use crate::iter::Cursor;
@@ -19,6 +24,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Rules<'a> {
     /// The sequence numbers that live snapshots read at, ascending.
     pub snapshots: &'a [Sequence],
+    /// What expires at or before this time has expired for every reader, present and future; 0 where nothing expires.
+    pub expired_until_ms: u64,
+    /// Entries of this keyspace can expire. Then every operand has something to be combined with, if only by its kind; one that has not is what is left
+    /// of an expired value, and stands for none.
+    pub expires: bool,
     /// Nothing older than the input exists for any of its keys.
     pub bottom: bool,
     /// The keyspace's operator, if it is known.
@@ -41,13 +51,31 @@ impl Rules<'_> {
 pub struct Retained {
     pub read: u64,
     pub kept: u64,
+    /// Entries whose value went because they had expired.
+    pub expired: u64,
+}
+
+/// A merge operand.
+struct Operand {
+    sequence: Sequence,
+    /// `Merge`, or `MergeFirst` for the oldest.
+    kind: Kind,
+    expiry_ms: u64,
+    value: Vec<u8>,
 }
 
 /// Merge operands of one key in one stratum, newest first.
 #[derive(Default)]
 struct Operands {
     stratum: usize,
-    entries: Vec<(Sequence, Vec<u8>)>,
+    entries: Vec<Operand>,
+}
+
+impl Operands {
+    fn push(&mut self, entry: &Entry<'_>) {
+        let Entry { sequence, kind, expiry_ms, value, .. } = *entry;
+        self.entries.push(Operand { sequence, kind, expiry_ms, value: value.to_vec() });
+    }
 }
 
 struct Retain<'a, 'e> {
@@ -94,10 +122,14 @@ pub fn retain(
 
 impl Retain<'_, '_> {
     #[inline]
-    fn take(&mut self, entry: Entry<'_>) -> Result<()> {
+    fn take(&mut self, mut entry: Entry<'_>) -> Result<()> {
         let stratum = self.rules.stratum(entry.sequence);
         if self.hidden == Some(stratum) {
             return Ok(());
+        }
+        if !visible(entry.expiry_ms, self.rules.expired_until_ms) {
+            self.done.expired += 1;
+            entry = Entry { kind: Kind::Delete, expiry_ms: NEVER, value: &[], ..entry };
         }
         if !self.operands.entries.is_empty() {
             if self.operands.stratum == stratum {
@@ -105,15 +137,31 @@ impl Retain<'_, '_> {
             }
             self.emit_operands()?;
         }
-        if entry.kind == Kind::Merge && entry.expiry_ms == NEVER {
-            self.operands.stratum = stratum;
-            self.operands.entries.push((entry.sequence, entry.value.to_vec()));
-            return Ok(());
+        match entry.kind {
+            Kind::Merge => {
+                self.operands.stratum = stratum;
+                self.operands.push(&entry);
+                Ok(())
+            }
+            Kind::MergeFirst => {
+                self.operands.stratum = stratum;
+                self.take_first_operand(entry, stratum)
+            }
+            _ => {
+                self.hidden = Some(stratum);
+                self.keep(entry, stratum)
+            }
         }
-        if entry.kind != Kind::Merge {
-            self.hidden = Some(stratum);
+    }
+
+    /// The operand that starts from nothing: with those above it, it is the whole value.
+    fn take_first_operand(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
+        self.hidden = Some(stratum);
+        self.operands.push(&entry);
+        match self.full_merge(None) {
+            Some(merged) => self.emit_merged(merged, stratum),
+            None => self.emit_operands(),
         }
-        self.keep(entry, stratum)
     }
 
     /// An entry below collected operands, in the same stratum.
@@ -121,17 +169,29 @@ impl Retain<'_, '_> {
         if entry.kind == Kind::Merge {
             let newer = self.operands.entries.last_mut();
             let operator = self.rules.operator;
-            let folded = newer.as_ref().and_then(|(_, newer)| {
+            let folded = newer.as_ref().and_then(|newer| {
                 let operator = operator?;
-                catch_unwind(AssertUnwindSafe(|| operator.partial_merge(entry.key, entry.value, newer))).ok()?
+                catch_unwind(AssertUnwindSafe(|| operator.partial_merge(entry.key, entry.value, &newer.value))).ok()?
             });
             match (newer, folded) {
-                (Some(newer), Some(folded)) if folded.len() <= MAX_VALUE_BYTES => newer.1 = folded,
-                _ => self.operands.entries.push((entry.sequence, entry.value.to_vec())),
+                (Some(newer), Some(folded)) if folded.len() <= MAX_VALUE_BYTES => newer.value = folded,
+                _ => self.operands.push(&entry),
             }
             return Ok(());
         }
+        if entry.kind == Kind::MergeFirst {
+            return self.take_first_operand(entry, stratum);
+        }
         self.hidden = Some(stratum);
+        if entry.kind == Kind::PutLarge {
+            // The value is not at hand.
+            self.emit_operands()?;
+            return self.keep_as_is(entry);
+        }
+        if entry.kind == Kind::Delete && self.rules.expires {
+            // Under it goes nothing; above it, only the newest place matters.
+            return self.emit_merged(None, stratum);
+        }
         let existing = (entry.kind == Kind::Put).then_some(entry.value);
         match self.full_merge(existing) {
             Some(merged) => self.emit_merged(merged, stratum),
@@ -146,27 +206,30 @@ impl Retain<'_, '_> {
     fn full_merge(&self, existing: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let operator = self.rules.operator?;
         let oldest_first: Vec<&[u8]> =
-            self.operands.entries.iter().rev().map(|(_, operand)| operand.as_slice()).collect();
+            self.operands.entries.iter().rev().map(|operand| operand.value.as_slice()).collect();
         let merged = catch_unwind(AssertUnwindSafe(|| operator.full_merge(&self.key, existing, &oldest_first)));
         merged.ok()?.ok().filter(|value| value.as_ref().is_none_or(|value| value.len() <= MAX_VALUE_BYTES))
     }
 
     fn emit_merged(&mut self, merged: Option<Vec<u8>>, stratum: usize) -> Result<()> {
-        let sequence = self.operands.entries.first().map_or(0, |(sequence, _)| *sequence);
+        // The newest operand stands for all, and its expiry is the key's.
+        let newest = self.operands.entries.first();
+        let (sequence, expiry_ms) = newest.map_or((0, NEVER), |newest| (newest.sequence, newest.expiry_ms));
         self.operands.entries.clear();
         let key = std::mem::take(&mut self.key);
-        let (kind, value) = match &merged {
-            Some(value) => (Kind::Put, value.as_slice()),
-            None => (Kind::Delete, &[][..]),
+        let entry = match &merged {
+            Some(value) => Entry { key: &key, sequence, kind: Kind::Put, expiry_ms, value },
+            None => Entry { key: &key, sequence, kind: Kind::Delete, expiry_ms: NEVER, value: &[] },
         };
-        let result = self.keep(Entry { key: &key, sequence, kind, expiry_ms: NEVER, value }, stratum);
+        let result = self.keep(entry, stratum);
         self.key = key;
         result
     }
 
     fn emit_operands(&mut self) -> Result<()> {
-        for (sequence, operand) in std::mem::take(&mut self.operands.entries) {
-            let entry = Entry { key: &self.key, sequence, kind: Kind::Merge, expiry_ms: NEVER, value: &operand };
+        for operand in std::mem::take(&mut self.operands.entries) {
+            let Operand { sequence, kind, expiry_ms, value } = &operand;
+            let entry = Entry { key: &self.key, sequence: *sequence, kind: *kind, expiry_ms: *expiry_ms, value };
             self.done.kept += 1;
             (self.emit)(entry)?;
         }
@@ -180,6 +243,9 @@ impl Retain<'_, '_> {
             return Ok(());
         }
         let stratum = self.operands.stratum;
+        if self.rules.bottom && self.rules.expires {
+            return self.emit_merged(None, stratum);
+        }
         if self.rules.bottom
             && let Some(merged) = self.full_merge(None)
         {

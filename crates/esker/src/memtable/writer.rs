@@ -81,6 +81,10 @@ impl MemtableWriter {
                 let folded = fold(old, &entry, context.operator);
                 let whole = match &folded {
                     Fold::Superseded => Some(entry),
+                    // What stands for both expires with the newer.
+                    Fold::Into(Kind::Delete, _) => {
+                        Some(Entry { kind: Kind::Delete, expiry_ms: NEVER, value: &[], ..entry })
+                    }
                     Fold::Into(kind, value) => Some(Entry { kind: *kind, value, ..entry }),
                     Fold::KeepBoth => None,
                 };
@@ -133,13 +137,14 @@ impl Memtable {
 #[inline]
 fn fold_in_place(old: Stored<'_>, entry: &Entry<'_>, adds_uint64: bool) -> bool {
     let Ok(eight) = <[u8; 8]>::try_from(entry.value) else { return false };
-    if old.value_length() != 8 || entry.expiry_ms != NEVER || old.expiry_ms() != NEVER {
+    // A reader must never see one's value with the other's expiry.
+    if old.value_length() != 8 || entry.expiry_ms != old.expiry_ms() {
         return false;
     }
     let operand = u64::from_le_bytes(eight);
     let value = match (old.kind(), entry.kind) {
         (Kind::Put, Kind::Put) => operand,
-        (Kind::Put | Kind::Merge, Kind::Merge) if adds_uint64 => old.eight().wrapping_add(operand),
+        (Kind::Put | Kind::Merge | Kind::MergeFirst, Kind::Merge) if adds_uint64 => old.eight().wrapping_add(operand),
         _ => return false,
     };
     old.set_eight(value);
@@ -162,15 +167,16 @@ fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>
         return Fold::Superseded;
     }
     let Some(operator) = operator else { return Fold::KeepBoth };
-    if old.expiry_ms() != NEVER || entry.expiry_ms != NEVER {
-        return Fold::KeepBoth;
-    }
     let mut eight = [0; 8];
     let existing = old.value(&mut eight);
     // A panicking operator must not take the writer's lock with it: its operands are kept, and reads report it.
     let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match old.kind() {
-        Kind::Merge => operator.partial_merge(entry.key, existing, entry.value).map(|v| (Kind::Merge, v)),
-        kind => {
+        kind @ (Kind::Merge | Kind::MergeFirst) => {
+            operator.partial_merge(entry.key, existing, entry.value).map(|value| (kind, value))
+        }
+        // The value is not in memory.
+        Kind::PutLarge => None,
+        kind @ (Kind::Put | Kind::Delete) => {
             let existing = (kind == Kind::Put).then_some(existing);
             match operator.full_merge(entry.key, existing, &[entry.value]) {
                 Ok(Some(value)) => Some((Kind::Put, value)),

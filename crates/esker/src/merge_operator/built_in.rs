@@ -46,6 +46,10 @@ impl MergeOperator for UInt64Add {
         Ok(Some(sum.to_le_bytes().to_vec()))
     }
 
+    fn may_delete(&self) -> bool {
+        false
+    }
+
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         let sum = uint64(older, "").ok()?.wrapping_add(uint64(newer, "").ok()?);
         Some(sum.to_le_bytes().to_vec())
@@ -69,6 +73,10 @@ impl MergeOperator for Max {
         Ok(existing.into_iter().chain(operands.iter().copied()).max().map(<[u8]>::to_vec))
     }
 
+    fn may_delete(&self) -> bool {
+        false
+    }
+
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         Some(older.max(newer).to_vec())
     }
@@ -87,6 +95,10 @@ impl MergeOperator for Min {
         Ok(existing.into_iter().chain(operands.iter().copied()).min().map(<[u8]>::to_vec))
     }
 
+    fn may_delete(&self) -> bool {
+        false
+    }
+
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         Some(older.min(newer).to_vec())
     }
@@ -103,6 +115,10 @@ impl MergeOperator for Put {
 
     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
         Ok(operands.last().copied().or(existing).map(<[u8]>::to_vec))
+    }
+
+    fn may_delete(&self) -> bool {
+        false
     }
 
     fn partial_merge(&self, _key: &[u8], _older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
@@ -144,6 +160,10 @@ impl MergeOperator for StringAppend {
     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
         let parts: Vec<&[u8]> = existing.into_iter().chain(operands.iter().copied()).collect();
         Ok(Some(parts.join(self.delimiter.as_slice())))
+    }
+
+    fn may_delete(&self) -> bool {
+        false
     }
 
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {

@@ -56,6 +56,12 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// One operand that does what `older` followed by `newer` does, or `None` to keep both.
     fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>>;
 
+    /// Whether `full_merge` may ever answer `None`. `true`, the default, is always right; `false` spares merges into keyspaces with a
+    /// time to live a look at what the key holds.
+    fn may_delete(&self) -> bool {
+        true
+    }
+
     /// Refuses operands that are visibly wrong (of the wrong size, say) before anything is written.
     ///
     /// # Errors

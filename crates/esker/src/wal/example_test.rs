@@ -38,7 +38,9 @@ fn maker(env: &MemEnv) -> SegmentMaker {
 
 fn record(operations: &[Operation<'_>]) -> Vec<u8> {
     let mut record = vec![0; RECORD_HEADER_BYTES];
-    operations.iter().for_each(|operation| encode(&mut record, operation));
+    for operation in operations {
+        encode(&mut record, operation);
+    }
     record
 }
 

@@ -34,7 +34,7 @@ impl Cursor for Entries {
 
 fn run(entries: &[Owned], snapshots: &[Sequence], bottom: bool, operator: &dyn MergeOperator) -> Vec<Owned> {
     let mut kept = Vec::new();
-    let rules = Rules { snapshots, bottom, operator: Some(operator) };
+    let rules = Rules { snapshots, expired_until_ms: 0, expires: false, bottom, operator: Some(operator) };
     retain(
         &mut Entries(entries.to_vec(), 0),
         rules,

@@ -1,0 +1,29 @@
+//! The record of a write in the making, and the memory that the write will need.
+
+use crate::base::batch::Operation;
+use crate::memtable::entry_bytes;
+use crate::wal::format::RECORD_HEADER_BYTES;
+
+/// Arena bytes that one keyspace needs for a write.
+pub type Need = (u64, usize);
+
+/// The arena bytes of one operation.
+#[inline]
+pub fn need_of(operation: &Operation<'_>) -> usize {
+    entry_bytes(operation.key.len(), operation.value.len(), operation.expiry_ms)
+}
+
+/// Adds what an operation needs.
+pub fn add_need(needs: &mut Vec<Need>, operation: &Operation<'_>) {
+    let need = need_of(operation);
+    match needs.iter_mut().find(|(keyspace, _)| *keyspace == operation.keyspace) {
+        Some((_, bytes)) => *bytes += need,
+        None => needs.push((operation.keyspace, need)),
+    }
+}
+
+/// An empty record: space for the header, and the operations to come.
+pub fn start_record(record: &mut Vec<u8>) {
+    record.clear();
+    record.resize(RECORD_HEADER_BYTES, 0);
+}

@@ -1,0 +1,91 @@
+//! What the tests of this binary have in common.
+
+use esker::env::mem::MemEnv;
+use esker::{Clock, Db, Keyspace, ManualClock, Options};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The directory of every simulated database.
+pub const DIRECTORY: &str = "/db";
+
+/// The time at which every test begins.
+pub const START_MS: u64 = 1_700_000_000_000;
+
+/// Where the versions of a key are when they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the active memtable.
+    Memtable,
+    /// In a run above the last one.
+    UpperRun,
+    /// In the last run.
+    LastRun,
+}
+
+/// All of them.
+pub const PLACES: [Place; 3] = [Place::Memtable, Place::UpperRun, Place::LastRun];
+
+/// A simulated machine with a clock that stands still.
+pub struct Machine {
+    pub env: Arc<MemEnv>,
+    pub clock: Arc<ManualClock>,
+}
+
+impl Machine {
+    pub fn new() -> Machine {
+        Machine { env: Arc::new(MemEnv::new()), clock: Arc::new(ManualClock::new(START_MS)) }
+    }
+
+    /// Small everything, and all work inside the calls.
+    pub fn options(&self) -> Options {
+        Options::default()
+            .env(self.env.clone())
+            .clock(self.clock.clone())
+            .background_threads(0)
+            .write_buffer_bytes(64 << 10)
+            .wal_segment_bytes(64 << 10)
+            .block_bytes(256)
+            .target_file_bytes(4 << 10)
+    }
+
+    pub fn open(&self) -> Db {
+        Db::open(DIRECTORY, self.options()).expect("the simulated machine is healthy")
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, time: Duration) {
+        self.clock.set(self.clock.now_ms() + time.as_millis() as u64);
+    }
+}
+
+/// Seconds after the beginning, as a time.
+pub fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(START_MS) + Duration::from_secs(seconds)
+}
+
+/// Moves what was written so far to that place. For an upper run, there must be something in the last one below it: `ballast` is put there.
+pub fn settle(db: &Db, place: Place) {
+    match place {
+        Place::Memtable => {}
+        Place::UpperRun => db.flush().expect("flush"),
+        Place::LastRun => db.compact().expect("compact"),
+    }
+}
+
+/// The value of a key, as text.
+pub fn text(keyspace: &Keyspace, key: &str) -> Option<String> {
+    keyspace.get(key).expect("get").map(|value| String::from_utf8_lossy(&value).into_owned())
+}
+
+/// All pairs, ascending, as text; read in both directions.
+pub fn pairs(keyspace: &Keyspace) -> Vec<(String, String)> {
+    let own = |pair: esker::Result<(esker::Slice, esker::Slice)>| {
+        let (key, value) = pair.expect("scan");
+        (String::from_utf8_lossy(&key).into_owned(), String::from_utf8_lossy(&value).into_owned())
+    };
+    let forward: Vec<_> = keyspace.iter().map(own).collect();
+    let mut backward: Vec<_> = keyspace.iter().rev().map(own).collect();
+    backward.reverse();
+    assert_eq!(forward, backward, "the two directions disagree");
+    forward
+}
