@@ -4,10 +4,10 @@
 //! merging. A flush that becomes due during a merge is done inside the merge. With no background thread the same steps run inside the calls that add
 //! work, in the same order every time.
 
-use super::files;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::Readers;
+use super::{expiring, files};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use crate::job::output::{OutputOptions, table_options};
@@ -110,6 +110,9 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
         let _jobs = lock_jobs(inner)?;
         flush_all(inner)?;
         freeze_log_holders(inner);
+        if idle {
+            expiring::freeze_due(inner);
+        }
         let next = inner.all_keyspaces().into_iter().find_map(|keyspace| {
             let tree = Arc::clone(&keyspace.view.load().tree);
             let shapes: Vec<RunShape> = tree.runs.iter().map(|run| RunShape { bytes: run.bytes() }).collect();

@@ -6,7 +6,8 @@
 //! | `record`, `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
 //! | `merge_expiry` | merges into keyspaces with TTL: what they meet is decided when they are written |
 //! | `read`, `scan` | the read path: a key, and a range |
-//! | `snapshot` | which sequence numbers somebody still reads at |
+//! | `snapshot` | which sequence numbers and times somebody still reads at |
+//! | `expiring` | memtables of an idle database in which everything has expired |
 //! | `background` | flush and compaction: what is next, and installing the result |
 //! | `stall` | when writers wait, and why |
 //! | `files` | the remover of files |
@@ -17,6 +18,7 @@
 pub mod background;
 pub mod checkpoint;
 pub mod counters;
+mod expiring;
 pub mod files;
 pub mod freeze;
 pub mod health;

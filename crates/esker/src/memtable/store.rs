@@ -24,6 +24,8 @@ pub struct Memtable {
     /// The first and last write in here; 0 while there is none.
     pub(super) first_sequence: AtomicU64,
     pub(super) last_sequence: AtomicU64,
+    /// When the last of the entries that expire does; 0 while there is none.
+    pub(super) last_expiry_ms: AtomicU64,
     /// Whether a write in here is in no log.
     pub(super) unlogged: AtomicBool,
     pub(super) index_bytes: AtomicUsize,
@@ -48,6 +50,7 @@ impl Memtable {
             live: AtomicUsize::new(0),
             first_sequence: AtomicU64::new(0),
             last_sequence: AtomicU64::new(0),
+            last_expiry_ms: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
             order: Mutex::default(),
         }
@@ -99,6 +102,11 @@ impl Memtable {
     /// The last write in here; 0 while there is none.
     pub fn last_sequence(&self) -> Sequence {
         self.last_sequence.load(Ordering::Relaxed)
+    }
+
+    /// When everything in here that expires has expired; 0 if nothing does.
+    pub fn last_expiry_ms(&self) -> u64 {
+        self.last_expiry_ms.load(Ordering::Relaxed)
     }
 
     /// Whether a write in here is in no log.

@@ -61,6 +61,9 @@ impl MemtableWriter {
     pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) {
         let MemtableWriter { memtable, keys } = self;
         memtable.note_sequence(entry.sequence);
+        if entry.expiry_ms != NEVER {
+            memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
+        }
         memtable.index.reserve(*keys);
         match memtable.index.find(hash, |offset| memtable.arena.entry(offset).key() == entry.key) {
             Found::Free(slot) => {
