@@ -60,6 +60,14 @@ pub enum Error {
         /// The operator's reason.
         reason: String,
     },
+    /// A transaction cannot be committed: since it began, somebody else has written to a key that it read or writes. Nothing was written; run the
+    /// transaction again.
+    Conflict {
+        /// The keyspace.
+        keyspace: String,
+        /// The key, in escaped form.
+        key: String,
+    },
     /// A write that was asked not to wait would have had to wait.
     Stalled {
         /// Why writes are held back at the moment.
@@ -104,10 +112,10 @@ impl Error {
     }
 
     /// Whether the same call may succeed later without any change by the caller: a lock that another process holds, a
-    /// write that would have waited, or a full disk.
+    /// transaction that met a conflict (run it again from its beginning), a write that would have waited, or a full disk.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Locked { .. } | Error::Stalled { .. } => true,
+            Error::Locked { .. } | Error::Conflict { .. } | Error::Stalled { .. } => true,
             Error::Io { .. } => self.is_disk_full(),
             _ => false,
         }
@@ -156,6 +164,10 @@ impl fmt::Display for Error {
             Error::MergeFailed { keyspace, key, operator, reason } => {
                 write!(f, "merge operator {operator:?} failed on key {key} of keyspace {keyspace:?}: {reason}")
             }
+            Error::Conflict { keyspace, key } => write!(
+                f,
+                "the transaction met a conflict: key {key} of keyspace {keyspace:?} was written since it began; run the transaction again"
+            ),
             Error::Stalled { reason } => write!(f, "the write would have to wait: {reason}; try again later"),
             Error::ReadOnly { why } => write!(f, "the database is read-only: {why}; reopen it to write"),
             Error::Unsupported { path, version, supported } => write!(

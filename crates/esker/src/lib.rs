@@ -60,6 +60,6 @@ pub use db::health::Health;
 pub use db::stats::{KeyspaceStats, RunStats, Stats};
 pub use db::verify::VerifyReport;
 pub use error::{Error, Result, escape_key};
-pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot};
+pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{Compression, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions};

@@ -8,6 +8,8 @@
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `snapshot` | which sequence numbers and times somebody still reads at |
 //! | `expiring` | memtables of an idle database in which everything has expired |
+//! | `transaction`, `footprint`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
+//! | `conflict` | whether a transaction may be committed |
 //! | `background` | flush and compaction: what is next, and installing the result |
 //! | `stall` | when writers wait, and why |
 //! | `files` | the remover of files |
@@ -17,9 +19,11 @@
 
 pub mod background;
 pub mod checkpoint;
+pub mod conflict;
 pub mod counters;
 mod expiring;
 pub mod files;
+pub mod footprint;
 pub mod freeze;
 pub mod health;
 pub mod inner;
@@ -33,5 +37,7 @@ pub mod scan;
 pub mod snapshot;
 pub mod stall;
 pub mod stats;
+pub mod transaction;
+pub mod transaction_scan;
 pub mod verify;
 pub mod write;

@@ -34,6 +34,30 @@ pub enum Content<'a> {
     Encoded(u64),
 }
 
+/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay nothing for it.
+pub trait Precondition {
+    /// Called before the writer lock is taken.
+    fn catch_up(&mut self) -> Result<()>;
+
+    /// Called under the lock: whether the write may go ahead. An error ends it. `false` asks for the lock to be let go of, and for another try from `catch_up` on.
+    fn holds(&mut self, writer: &Writer) -> Result<bool>;
+}
+
+/// No precondition.
+pub struct Unconditional;
+
+impl Precondition for Unconditional {
+    #[inline]
+    fn catch_up(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline]
+    fn holds(&mut self, _: &Writer) -> Result<bool> {
+        Ok(true)
+    }
+}
+
 /// Performs one atomic write. `record` has space for the log's record header in front of the encoded operations;
 /// `needs` says what each keyspace concerned has to have room for.
 pub fn commit(
@@ -43,17 +67,36 @@ pub fn commit(
     needs: &[Need],
     options: &WriteOptions,
 ) -> Result<()> {
+    commit_if(inner, record, content, needs, options, &mut Unconditional)
+}
+
+/// As [`commit`], if `precondition` holds at the place in the order of writes that the write gets: nothing comes between.
+pub fn commit_if(
+    inner: &Inner,
+    record: &mut [u8],
+    content: Content<'_>,
+    needs: &[Need],
+    options: &WriteOptions,
+    precondition: &mut impl Precondition,
+) -> Result<()> {
     check(record.len(), needs, options)?;
-    let writer = lock_with_room(inner, needs)?;
+    let writer = lock_if(inner, needs, precondition)?;
     commit_locked(inner, writer, record, content, needs, options)
 }
 
-/// Performs one atomic write with merges in it whose expiry is to be decided, as of `now_ms` (`merge_expiry.rs`).
-pub fn commit_merges(inner: &Inner, record: &[u8], now_ms: u64, needs: &[Need], options: &WriteOptions) -> Result<()> {
+/// As [`commit_if`], with merges among the operations in `record` whose expiry is to be decided, as of `now_ms` (`merge_expiry.rs`).
+pub fn commit_merges_if(
+    inner: &Inner,
+    record: &[u8],
+    now_ms: u64,
+    needs: &[Need],
+    options: &WriteOptions,
+    precondition: &mut impl Precondition,
+) -> Result<()> {
     let mut needs = needs.to_vec();
     loop {
         check(record.len(), &needs, options)?;
-        let writer = lock_with_room(inner, &needs)?;
+        let writer = lock_if(inner, &needs, precondition)?;
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         let has_room = |need: &Need| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {
@@ -193,6 +236,22 @@ fn apply_batch(writer: &mut Writer, payload: &[u8], first: Sequence, newest_snap
         let Some((operation, hash)) = ahead.pop_front() else { return };
         reserved = reserved.saturating_sub(need_of(&operation));
         apply(writer, operation, hash, sequence, newest_snapshot, reserved);
+    }
+}
+
+/// The writer lock, with room for `needs` in the memtables, and with `precondition` true.
+#[inline]
+fn lock_if<'a>(
+    inner: &'a Inner,
+    needs: &[Need],
+    precondition: &mut impl Precondition,
+) -> Result<MutexGuard<'a, Writer>> {
+    loop {
+        precondition.catch_up()?;
+        let writer = lock_with_room(inner, needs)?;
+        if precondition.holds(&writer)? {
+            return Ok(writer);
+        }
     }
 }
 

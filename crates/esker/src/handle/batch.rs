@@ -6,7 +6,7 @@ use crate::base::batch::{Operation, encode, set_expiry};
 use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, NEVER};
 use crate::db::record::{Need, add_need, start_record};
-use crate::db::write::{Content, commit, commit_merges};
+use crate::db::write::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::sync::Arc;
@@ -183,11 +183,20 @@ impl Batch {
     /// # Errors
     /// As [`Batch::commit`].
     pub fn commit_and_clear(&mut self, options: &WriteOptions) -> Result<()> {
+        self.commit_and_clear_if(options, &mut Unconditional)
+    }
+
+    /// As [`Batch::commit_and_clear`], if `precondition` holds when the operations take effect. It is not asked if there are none.
+    pub(super) fn commit_and_clear_if(
+        &mut self,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<()> {
         if options.ttl.is_some() {
             return Err(Error::invalid("a batch has no time to live; its operations have: see `Batch::put_with_ttl`"));
         }
         if self.count > 0 {
-            self.perform(options)?;
+            self.perform(options, precondition)?;
         } else if options.sync {
             // The promise of a sync covers everything acknowledged before it.
             self.shared.inner.condition.check()?;
@@ -197,18 +206,16 @@ impl Batch {
         Ok(())
     }
 
-    fn perform(&mut self, options: &WriteOptions) -> Result<()> {
+    fn perform(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<()> {
         let inner = &self.shared.inner;
-        if self.relative.is_empty() && !self.has_expiring_merges {
-            return commit(inner, &mut self.record, Content::Encoded(self.count), &self.needs, options);
-        }
-        let now_ms = inner.options.clock.now_ms();
+        let expires = !self.relative.is_empty() || self.has_expiring_merges;
+        let now_ms = if expires { inner.options.clock.now_ms() } else { 0 };
         for &(place, life_ms) in &self.relative {
             set_expiry(&mut self.record, place, expiry_after(now_ms, life_ms));
         }
         if self.has_expiring_merges {
-            return commit_merges(inner, &self.record, now_ms, &self.needs, options);
+            return commit_merges_if(inner, &self.record, now_ms, &self.needs, options, precondition);
         }
-        commit(inner, &mut self.record, Content::Encoded(self.count), &self.needs, options)
+        commit_if(inner, &mut self.record, Content::Encoded(self.count), &self.needs, options, precondition)
     }
 }

@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::keyspace::Keyspace;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
+use super::transaction::Transaction;
 use crate::db::health::Health;
 use crate::db::stats::{Stats, collect};
 use crate::db::verify::VerifyReport;
@@ -106,6 +107,49 @@ impl Db {
     /// An empty batch: operations on any keyspaces of this database that take effect together or not at all.
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.shared))
+    }
+
+    /// Begins a transaction: reads and writes that take effect together, if nobody else has written in the meantime what it read. Costs what a
+    /// snapshot costs.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.shared))
+    }
+
+    /// Runs `body` in a transaction and commits it; after a conflict again, in a new one, `attempts` times at most (0 counts as 1). `body` must have no
+    /// effect but through the transaction, because it may run several times.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-transact-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// let seats = db.keyspace("seats", Default::default())?;
+    /// let was_free = db.transact(10, |transaction| {
+    ///     let is_free = transaction.get(&seats, "12a")?.is_none();
+    ///     if is_free {
+    ///         transaction.put(&seats, "12a", "ada")?;
+    ///     }
+    ///     Ok(is_free)
+    /// })?;
+    /// assert!(was_free);
+    /// # drop((seats, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `body`, with which the transaction is dropped, and those of [`Transaction::commit`]; `Conflict` if every attempt met one.
+    pub fn transact<T>(&self, attempts: usize, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        let mut left = attempts.max(1);
+        loop {
+            let mut transaction = self.transaction();
+            let result = body(&mut transaction).and_then(|value| transaction.commit().map(|()| value));
+            left -= 1;
+            match result {
+                Err(Error::Conflict { .. }) if left > 0 => {}
+                result => return result,
+            }
+        }
     }
 
     /// Writes everything acknowledged so far into tables.

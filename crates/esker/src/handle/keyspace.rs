@@ -10,7 +10,7 @@ use crate::db::inner::{Inner, KeyspaceInner};
 use crate::db::record::{need_of, start_record};
 use crate::db::scan::Source;
 use crate::db::snapshot::Registration;
-use crate::db::write::{Content, commit, commit_merges};
+use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
 use crate::db::{background, read};
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
@@ -135,7 +135,7 @@ impl Keyspace {
         RECORD.with_borrow_mut(|record| {
             start_record(record);
             encode(record, &operation);
-            commit_merges(&self.shared.inner, record, now_ms, &needs, options)
+            commit_merges_if(&self.shared.inner, record, now_ms, &needs, options, &mut Unconditional)
         })
     }
 

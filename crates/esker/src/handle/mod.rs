@@ -6,9 +6,11 @@ mod iterator;
 mod keyspace;
 mod shared;
 mod snapshot;
+mod transaction;
 
 pub use batch::Batch;
 pub use database::Db;
 pub use iterator::{Cursor, Iter};
 pub use keyspace::Keyspace;
 pub use snapshot::Snapshot;
+pub use transaction::{Transaction, TransactionIter};

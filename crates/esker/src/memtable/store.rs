@@ -5,6 +5,7 @@ use super::index::Index;
 use super::order::Order;
 use crate::base::key::{Entry, Sequence};
 use crate::base::memory::MemoryPool;
+use crate::error::Result;
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -77,6 +78,23 @@ impl Memtable {
             at = stored.older();
         }
         ControlFlow::Continue(())
+    }
+
+    /// Where the next entry will be. Under the writer lock: behind all writes made so far, and before all later ones.
+    pub fn end(&self) -> usize {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Hands the keys of all entries from `from` on, an earlier [`Memtable::end`] or 0, to `visit`, in the order of writing.
+    pub fn keys_from(&self, from: usize, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let end = self.end();
+        let mut at = from.max(START);
+        while at < end {
+            let entry = self.arena.entry(at);
+            visit(entry.key())?;
+            at = entry.end();
+        }
+        Ok(())
     }
 
     /// Bytes of memory in use.
