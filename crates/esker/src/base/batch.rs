@@ -1,18 +1,24 @@
 //! The payload of a log record: the operations of one atomic write, in order.
 //!
 //! ```text
-//! batch     := operation*
-//! operation := tag u8, keyspace varint, [expiry u64 le], key_length varint, key, [value_length varint, value]
-//! tag       := kind (low 4 bits: 0 delete, 1 put, 2 merge, 3 merge onto nothing, 4 put of a large value), 0x80 set when an expiry follows
+//! batch         := operation*
+//! operation     := key_operation | range_delete
+//! key_operation := tag u8, keyspace varint, [expiry u64 le], key_length varint, key, [value_length varint, value]
+//! tag           := kind (low 4 bits: 0 delete, 1 put, 2 merge, 3 merge onto nothing, 4 put of a large value), 0x80 set when an expiry follows
+//! range_delete  := 5 u8, keyspace varint, start_length varint, start, end_length varint, end
 //! ```
-//! Deletes carry no value. The expiry is an absolute time in milliseconds since the Unix epoch.
+//! Deletes carry no value. The expiry is an absolute time in milliseconds since the Unix epoch. A range goes from `start`, included, to
+//! `end`, excluded; an empty `end` is behind every key. It takes one sequence number, like any operation. 5 is no kind of an entry: tables
+//! keep range tombstones apart.
 
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER};
+use crate::base::range_tombstone::is_before_end;
 
 const HAS_EXPIRY: u8 = 0x80;
+const RANGE_DELETE: u8 = 5;
 
-/// One operation of a batch.
+/// One operation of a batch that concerns one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation<'a> {
     /// The keyspace's number.
@@ -25,6 +31,49 @@ pub struct Operation<'a> {
     pub key: &'a [u8],
     /// The value or operand; empty for a delete.
     pub value: &'a [u8],
+}
+
+/// One operation of a batch that deletes a range of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeDelete<'a> {
+    /// The keyspace's number.
+    pub keyspace: u64,
+    /// The first key.
+    pub start: &'a [u8],
+    /// The first key behind the range, which is greater than `start`; empty if there is none.
+    pub end: &'a [u8],
+}
+
+impl RangeDelete<'_> {
+    /// Whether it deletes this key.
+    pub fn covers(&self, keyspace: u64, key: &[u8]) -> bool {
+        keyspace == self.keyspace && self.start <= key && (self.end.is_empty() || key < self.end)
+    }
+}
+
+/// One operation of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnyOperation<'a> {
+    Key(Operation<'a>),
+    Range(RangeDelete<'a>),
+}
+
+impl AnyOperation<'_> {
+    /// The keyspace's number.
+    pub fn keyspace(&self) -> u64 {
+        match self {
+            AnyOperation::Key(operation) => operation.keyspace,
+            AnyOperation::Range(operation) => operation.keyspace,
+        }
+    }
+}
+
+/// Appends a range delete to a batch.
+pub fn encode_range(buffer: &mut Vec<u8>, operation: &RangeDelete<'_>) {
+    buffer.push(RANGE_DELETE);
+    put_varint(buffer, operation.keyspace);
+    put_bytes(buffer, operation.start);
+    put_bytes(buffer, operation.end);
 }
 
 /// Appends `operation` to a batch. Returns where its expiry is, if it has one.
@@ -63,19 +112,32 @@ impl<'a> Operations<'a> {
         Operations { cursor: Cursor::new(payload), failed: false }
     }
 
-    fn read(&mut self) -> Result<Operation<'a>, DecodeError> {
+    fn read(&mut self) -> Result<AnyOperation<'a>, DecodeError> {
         let tag = self.cursor.byte("an operation")?;
+        if tag == RANGE_DELETE {
+            return self.read_range().map(AnyOperation::Range);
+        }
         let kind = Kind::from_byte(tag & !HAS_EXPIRY).ok_or(self.cursor.expected("a known operation"))?;
         let keyspace = self.cursor.varint("a keyspace number")?;
         let expiry_ms = if tag & HAS_EXPIRY == 0 { NEVER } else { self.cursor.u64("an expiry")? };
         let key = self.cursor.bytes("a key")?;
         let value = if kind == Kind::Delete { &[][..] } else { self.cursor.bytes("a value")? };
-        Ok(Operation { keyspace, kind, expiry_ms, key, value })
+        Ok(AnyOperation::Key(Operation { keyspace, kind, expiry_ms, key, value }))
+    }
+
+    fn read_range(&mut self) -> Result<RangeDelete<'a>, DecodeError> {
+        let keyspace = self.cursor.varint("a keyspace number")?;
+        let start = self.cursor.bytes("the start of a range")?;
+        let end = self.cursor.bytes("the end of a range")?;
+        if !is_before_end(start, end) {
+            return Err(self.cursor.expected("a range with an end behind its start"));
+        }
+        Ok(RangeDelete { keyspace, start, end })
     }
 }
 
 impl<'a> Iterator for Operations<'a> {
-    type Item = Result<Operation<'a>, DecodeError>;
+    type Item = Result<AnyOperation<'a>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed || self.cursor.is_empty() {
@@ -102,11 +164,18 @@ mod tests {
         for operation in &operations {
             encode(&mut buffer, operation);
         }
+        let range = RangeDelete { keyspace: 3, start: b"a", end: b"" };
+        encode_range(&mut buffer, &range);
+        let operations: Vec<_> =
+            operations.into_iter().map(AnyOperation::Key).chain([AnyOperation::Range(range)]).collect();
         let read: Vec<_> = Operations::new(&buffer).map(|o| o.expect("intact")).collect();
         assert_eq!(read, operations);
         for length in 0..buffer.len() {
             // A cut at an operation's end is a shorter batch; the log's checksum is what vouches for the length.
             assert!(Operations::new(&buffer[..length]).filter(Result::is_err).count() <= 1);
         }
+        let mut inverted = Vec::new();
+        encode_range(&mut inverted, &RangeDelete { start: b"b", end: b"a", ..range });
+        assert!(Operations::new(&inverted).all(|operation| operation.is_err()));
     }
 }

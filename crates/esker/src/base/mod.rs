@@ -8,4 +8,5 @@ pub mod expiry;
 pub mod key;
 pub mod memory;
 pub mod prefetch;
+pub mod range_tombstone;
 pub mod slice;

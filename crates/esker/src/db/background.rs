@@ -6,6 +6,7 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
+use super::reclaim::reclaim;
 use super::snapshot::Readers;
 use super::{expiring, files};
 use crate::base::key::Sequence;
@@ -113,6 +114,7 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
         if idle {
             expiring::freeze_due(inner);
         }
+        reclaim_all(inner)?;
         let next = inner.all_keyspaces().into_iter().find_map(|keyspace| {
             let tree = Arc::clone(&keyspace.view.load().tree);
             let shapes: Vec<RunShape> = tree.runs.iter().map(|run| RunShape { bytes: run.bytes() }).collect();
@@ -126,6 +128,13 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     }
     files::sweep(inner);
     Ok(())
+}
+
+/// Drops the tables that range tombstones have made useless.
+fn reclaim_all(inner: &Inner) -> Result<()> {
+    inner.all_keyspaces().iter().try_for_each(|keyspace| {
+        reclaim(inner, keyspace, &|numbers| commit(inner, keyspace, Vec::new(), 0, &[], numbers))
+    })
 }
 
 /// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
@@ -379,6 +388,7 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     flush_now(inner)?;
     for keyspace in inner.all_keyspaces() {
         let _jobs = lock_jobs(inner)?;
+        reclaim_all(inner)?;
         let tree = Arc::clone(&keyspace.view.load().tree);
         let needed = tree.runs.len() > 1 || tree.runs.first().is_some_and(|run| needs_rewrite(run));
         if only.is_none_or(|id| id == keyspace.id) && needed {

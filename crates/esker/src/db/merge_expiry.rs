@@ -11,8 +11,8 @@
 
 use super::inner::{Inner, KeyspaceInner, Writer};
 use super::read::{Base, Lookup, full_merge, look_up};
-use super::record::{Need, add_need, start_record};
-use crate::base::batch::{Operation, Operations, encode};
+use super::record::{Need, add_need, add_need_bytes, start_record};
+use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encode, encode_range};
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::error::{Error, Result};
@@ -69,9 +69,16 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
     start_record(&mut record);
     let is_alone = Operations::new(payload).nth(1).is_none();
     let out = Resolved { record, count: 0, needs: Vec::new() };
-    let mut resolver = Resolver { inner, now_ms, is_alone, known: HashMap::new(), out };
+    let mut resolver = Resolver { inner, now_ms, is_alone, known: HashMap::new(), ranges: Vec::new(), out };
     for operation in Operations::new(payload) {
         let operation = operation.map_err(|_| Error::invalid("a malformed batch"))?;
+        let operation = match operation {
+            AnyOperation::Key(operation) => operation,
+            AnyOperation::Range(range) => {
+                resolver.take_range(range);
+                continue;
+            }
+        };
         match writer.keyspaces.get(operation.keyspace as usize).and_then(Option::as_ref) {
             Some(target) if target.keyspace.ttl.is_enabled() => resolver.take(&target.keyspace, &operation)?,
             _ => resolver.write(&operation),
@@ -80,21 +87,35 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
     Ok(resolver.out)
 }
 
-struct Resolver<'a> {
+struct Resolver<'a, 'b> {
     inner: &'a Inner,
     now_ms: u64,
     /// There is one operation only.
     is_alone: bool,
     /// What the batch itself made of its keys so far, by keyspace and key.
     known: HashMap<(u64, Vec<u8>), Chain>,
+    /// What the batch itself deleted so far.
+    ranges: Vec<RangeDelete<'b>>,
     out: Resolved,
 }
 
-impl Resolver<'_> {
+impl<'b> Resolver<'_, 'b> {
     fn write(&mut self, operation: &Operation<'_>) {
         encode(&mut self.out.record, operation);
         add_need(&mut self.out.needs, operation);
         self.out.count += 1;
+    }
+
+    fn take_range(&mut self, range: RangeDelete<'b>) {
+        encode_range(&mut self.out.record, &range);
+        add_need_bytes(&mut self.out.needs, range.keyspace, 0);
+        self.out.count += 1;
+        for ((keyspace, key), chain) in &mut self.known {
+            if range.covers(*keyspace, key) {
+                *chain = Chain::default();
+            }
+        }
+        self.ranges.push(range);
     }
 
     fn take(&mut self, keyspace: &KeyspaceInner, operation: &Operation<'_>) -> Result<()> {
@@ -124,7 +145,8 @@ impl Resolver<'_> {
         }
         let mut chain = match self.known.remove(&place) {
             Some(chain) => chain,
-            None => Chain::of(&look_up(&keyspace.view.load(), operation.key, MAX_SEQUENCE, self.now_ms)?),
+            None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => Chain::default(),
+            None => Chain::of(&look_up(self.inner, &keyspace.view.load(), operation.key, MAX_SEQUENCE, self.now_ms)?),
         };
         let live = chain.base.is_some()
             && visible(chain.expiry_ms, self.now_ms)
@@ -153,6 +175,9 @@ impl Resolver<'_> {
     fn expiry_in_memory(&self, keyspace: &KeyspaceInner, operation: &Operation<'_>) -> Option<u64> {
         let mut newest = None;
         let view = keyspace.view.load();
+        if view.active.has_range_tombstones() {
+            return None;
+        }
         let _ = view.active.get(operation.key, hash(operation.key), MAX_SEQUENCE, &mut |entry| {
             newest = Some((entry.kind, entry.expiry_ms));
             ControlFlow::Break(())

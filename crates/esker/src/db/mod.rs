@@ -11,6 +11,7 @@
 //! | `transaction`, `footprint`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
 //! | `conflict` | whether a transaction may be committed |
 //! | `background` | flush and compaction: what is next, and installing the result |
+//! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `stall` | when writers wait, and why |
 //! | `files` | the remover of files |
 //! | `keyspaces` | creating and opening keyspaces |
@@ -31,6 +32,7 @@ pub mod keyspaces;
 mod merge_expiry;
 pub mod open;
 pub mod read;
+pub mod reclaim;
 pub mod record;
 pub mod replayed;
 pub mod scan;

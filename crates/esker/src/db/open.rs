@@ -15,7 +15,7 @@ use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
 use super::{background, files, keyspaces, replayed};
-use crate::base::batch::Operations;
+use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::MemoryPool;
@@ -351,15 +351,18 @@ fn apply_record(
     let mut sequence = record.sequence;
     for operation in Operations::new(record.payload) {
         let operation = operation.map_err(|error| error.at(record.path, record.offset))?;
-        let Some(target) = recovering.get_mut(&operation.keyspace) else {
-            let what = format!("an operation on keyspace {}, which does not exist", operation.keyspace);
+        let Some(target) = recovering.get_mut(&operation.keyspace()) else {
+            let what = format!("an operation on keyspace {}, which does not exist", operation.keyspace());
             return Err(Error::corruption(record.path, record.offset, what));
         };
         if sequence > MAX_SEQUENCE {
             return Err(Error::corruption(record.path, record.offset, "an impossible sequence number"));
         }
         if sequence > target.record.flushed {
-            let bytes = super::record::need_of(&operation);
+            let bytes = match &operation {
+                AnyOperation::Key(operation) => super::record::need_of(operation),
+                AnyOperation::Range(_) => 0,
+            };
             let roomy = target.memtable.bytes() < options.write_buffer_bytes || target.memtable.is_empty();
             if !target.writer.has_room(bytes) || !roomy {
                 let (memtable, writer) =
@@ -370,18 +373,12 @@ fn apply_record(
                     target.frozen.insert(0, full);
                 }
             }
-            // A custom operator is not known yet: its operands are kept apart until a flush that knows it.
-            let operator = keyspaces::stored_operator(&target.record);
-            let adds_uint64 = target.record.operator.as_deref() == Some(UINT64_ADD);
-            let context = WriteContext { newest_snapshot: 0, operator: operator.as_deref(), adds_uint64, reserved: 0 };
-            let entry = Entry {
-                key: operation.key,
-                sequence,
-                kind: operation.kind,
-                expiry_ms: operation.expiry_ms,
-                value: operation.value,
-            };
-            target.writer.apply(hash(operation.key), entry, context);
+            match operation {
+                AnyOperation::Key(operation) => apply_operation(target, &operation, sequence),
+                AnyOperation::Range(range) => {
+                    target.writer.delete_range(range.start, range.end, sequence, 0, sequence - 1);
+                }
+            }
         }
         sequence += 1;
     }
@@ -389,6 +386,21 @@ fn apply_record(
         return Err(Error::corruption(record.path, record.offset, "an empty batch"));
     }
     Ok(sequence - 1)
+}
+
+fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence: Sequence) {
+    // A custom operator is not known yet: its operands are kept apart until a flush that knows it.
+    let operator = keyspaces::stored_operator(&target.record);
+    let adds_uint64 = target.record.operator.as_deref() == Some(UINT64_ADD);
+    let context = WriteContext { newest_snapshot: 0, operator: operator.as_deref(), adds_uint64, reserved: 0 };
+    let entry = Entry {
+        key: operation.key,
+        sequence,
+        kind: operation.kind,
+        expiry_ms: operation.expiry_ms,
+        value: operation.value,
+    };
+    target.writer.apply(hash(operation.key), entry, context);
 }
 
 /// What only a database open for writing has: all of it or nothing.

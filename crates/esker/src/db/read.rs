@@ -4,16 +4,19 @@
 //! 2. Probe the active memtable's index, then those of the full ones, newest first.
 //! 3. Probe the filters of the runs that can hold the key, then search those that may, newest first.
 //! 4. The first put or delete decides. Merge operands met before it are combined with it. If the newest version has expired, the key has no value,
-//!    whatever is older.
+//!    whatever is older. A range tombstone over the key is a delete at its place among the versions: a source is asked for it before its
+//!    entries, and ends the search if it has one.
 
 use super::inner::{Inner, KeyspaceInner, View};
 use crate::base::expiry::{Expiry, visible};
-use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
+use crate::base::key::{Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
 use crate::error::{Error, Result, escape_key};
+use crate::memtable::Memtable;
 use crate::table::{Table, Version};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 /// Under what a key's operands lie.
 #[derive(Debug, Default)]
@@ -41,6 +44,8 @@ pub struct Lookup {
     pub base: Base,
     /// The expiry of the newest version, which is the key's.
     pub expiry_ms: u64,
+    /// The newest range tombstone over the key in the sources searched so far; 0 if there is none.
+    cover: Sequence,
 }
 
 impl Lookup {
@@ -49,7 +54,17 @@ impl Lookup {
     }
 
     #[inline]
-    fn take(&mut self, kind: Kind, expiry_ms: u64, value: impl FnOnce() -> Slice) -> ControlFlow<()> {
+    fn take(
+        &mut self,
+        sequence: Sequence,
+        kind: Kind,
+        expiry_ms: u64,
+        value: impl FnOnce() -> Slice,
+    ) -> ControlFlow<()> {
+        if sequence < self.cover {
+            self.base = Base::Absent;
+            return ControlFlow::Break(());
+        }
         if expiry_ms != NEVER && self.operands.is_empty() {
             // The newest version decides; once it has expired it masks everything older.
             if !visible(expiry_ms, self.now_ms) {
@@ -73,6 +88,86 @@ impl Lookup {
         };
         ControlFlow::Break(())
     }
+
+    /// After a whole source: whether a range tombstone hides all older ones.
+    #[inline]
+    fn end_of_source(&mut self) -> ControlFlow<()> {
+        if self.cover == 0 {
+            return ControlFlow::Continue(());
+        }
+        self.base = Base::Absent;
+        ControlFlow::Break(())
+    }
+
+    /// Searches a memtable that is no longer written.
+    fn search_frozen(&mut self, memtable: &Memtable, key: &[u8], hash: u64, at: Sequence) -> ControlFlow<()> {
+        self.cover = memtable.cover(key, at);
+        memtable.get(key, hash, at, &mut |entry| {
+            self.take(entry.sequence, entry.kind, entry.expiry_ms, || Slice::copy(entry.value))
+        })?;
+        self.end_of_source()
+    }
+
+    /// Searches the memtable being written, the first of all sources.
+    #[inline]
+    fn search_active(
+        &mut self,
+        inner: &Inner,
+        memtable: &Memtable,
+        key: &[u8],
+        hash: u64,
+        at: Sequence,
+    ) -> ControlFlow<()> {
+        if !memtable.has_range_tombstones() {
+            let found = memtable.get(key, hash, at, &mut |entry| {
+                self.take(entry.sequence, entry.kind, entry.expiry_ms, || Slice::copy(entry.value))
+            });
+            // Operands may belong to a range tombstone that was just written below them.
+            if self.operands.is_empty() || !memtable.has_range_tombstones() {
+                return found;
+            }
+        }
+        self.search_covered(inner, memtable, key, hash, at)
+    }
+
+    /// As `search_active`, with range tombstones. One of a batch that is not finished counts only for what the batch itself wrote: who replaces
+    /// a range in one batch never shows it empty.
+    #[cold]
+    fn search_covered(
+        &mut self,
+        inner: &Inner,
+        memtable: &Memtable,
+        key: &[u8],
+        hash: u64,
+        at: Sequence,
+    ) -> ControlFlow<()> {
+        loop {
+            *self = Lookup::new(self.now_ms);
+            let finished = inner.last_sequence.load(Ordering::Acquire);
+            let mut bound = None;
+            let found = memtable.get(key, hash, at, &mut |entry| {
+                if bound.is_none() {
+                    // Looked up after the entry was found: what it was written upon is there.
+                    let newest = at.min(finished.max(entry.sequence));
+                    self.cover = memtable.cover(key, newest);
+                    bound = Some(newest);
+                }
+                self.take(entry.sequence, entry.kind, entry.expiry_ms, || Slice::copy(entry.value))
+            });
+            let newest = bound.unwrap_or(at.min(finished));
+            if bound.is_none() {
+                self.cover = memtable.cover(key, newest);
+            }
+            // A tombstone written in the meantime may have taken the place of the one that counts.
+            if newest == at
+                || memtable.cover(key, at) <= newest
+                || inner.last_sequence.load(Ordering::Acquire) == finished
+            {
+                found?;
+                return self.end_of_source();
+            }
+        }
+    }
 }
 
 /// The value of `key` as of `sequence` and the time `now_ms`.
@@ -83,7 +178,7 @@ pub fn get(
     sequence: Sequence,
     now_ms: u64,
 ) -> Result<Option<Slice>> {
-    let lookup = look_up(&keyspace.view.load(), key, sequence, now_ms)?;
+    let lookup = look_up(inner, &keyspace.view.load(), key, sequence, now_ms)?;
     value_of(inner, keyspace, key, lookup)
 }
 
@@ -95,7 +190,7 @@ pub fn expires_at(
     sequence: Sequence,
     now_ms: u64,
 ) -> Result<Option<Expiry>> {
-    let lookup = look_up(&keyspace.view.load(), key, sequence, now_ms)?;
+    let lookup = look_up(inner, &keyspace.view.load(), key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
     // Operands may amount to no value.
     Ok(value_of(inner, keyspace, key, lookup)?.map(|_| Expiry::from_ms(expiry_ms)))
@@ -103,14 +198,13 @@ pub fn expires_at(
 
 /// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
 #[inline]
-pub fn look_up(view: &View, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
+pub fn look_up(inner: &Inner, view: &View, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
     let hash = hash(key);
     let mut lookup = Lookup::new(now_ms);
-    let mut from_memory = |entry: Entry<'_>| lookup.take(entry.kind, entry.expiry_ms, || Slice::copy(entry.value));
-    let found = view.active.get(key, hash, sequence, &mut from_memory);
+    let found = lookup.search_active(inner, &view.active, key, hash, sequence);
     let found = view.frozen.iter().try_fold(found, |found, memtable| match found {
         ControlFlow::Break(()) => Err(()),
-        ControlFlow::Continue(()) => Ok(memtable.get(key, hash, sequence, &mut from_memory)),
+        ControlFlow::Continue(()) => Ok(lookup.search_frozen(memtable, key, hash, sequence)),
     });
     if matches!(found, Ok(ControlFlow::Continue(()))) {
         search_runs(&view.tree.runs, key, hash, sequence, &mut lookup)?;
@@ -162,9 +256,12 @@ fn search_table(
     sequence: Sequence,
     lookup: &mut Lookup,
 ) -> Result<ControlFlow<()>> {
-    let mut visit = |version: Version| lookup.take(version.kind, version.expiry_ms, || version.value).is_continue();
+    lookup.cover = table.range_tombstones().cover(key, sequence);
+    let mut visit = |version: Version| {
+        lookup.take(version.sequence, version.kind, version.expiry_ms, || version.value).is_continue()
+    };
     let go_on = table.get(key, hash, sequence, &mut visit)?;
-    Ok(if go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    Ok(if go_on { lookup.end_of_source() } else { ControlFlow::Break(()) })
 }
 
 /// What `operands`, oldest first, make of `existing`, or why the operator cannot tell.

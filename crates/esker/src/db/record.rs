@@ -15,10 +15,14 @@ pub fn need_of(operation: &Operation<'_>) -> usize {
 
 /// Adds what an operation needs.
 pub fn add_need(needs: &mut Vec<Need>, operation: &Operation<'_>) {
-    let need = need_of(operation);
-    match needs.iter_mut().find(|(keyspace, _)| *keyspace == operation.keyspace) {
+    add_need_bytes(needs, operation.keyspace, need_of(operation));
+}
+
+/// Adds arena bytes that the keyspace needs: 0 for a range delete, which is kept elsewhere.
+pub fn add_need_bytes(needs: &mut Vec<Need>, keyspace: u64, need: usize) {
+    match needs.iter_mut().find(|(other, _)| *other == keyspace) {
         Some((_, bytes)) => *bytes += need,
-        None => needs.push((operation.keyspace, need)),
+        None => needs.push((keyspace, need)),
     }
 }
 

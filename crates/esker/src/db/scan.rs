@@ -12,6 +12,7 @@ use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::error::Result;
 use crate::iter::Cursor as _;
 use crate::iter::merging::MergingCursor;
+use crate::iter::skipping::Covers;
 use crate::version::cursor::AnyCursor;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -37,14 +38,26 @@ impl Source {
         Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), registration, view }
     }
 
-    fn merged(&self) -> MergingCursor<AnyCursor> {
+    /// All entries but those that range tombstones of newer sources hide; and what all range tombstones hide.
+    fn merged(&self) -> (MergingCursor<AnyCursor>, Covers) {
+        let sequence = self.registration.sequence();
         let memtables = [&self.view.active].into_iter().chain(&self.view.frozen);
         let mut children: Vec<AnyCursor> = Vec::with_capacity(4);
+        let mut newer = Vec::new();
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
-            children.extend(memtable.cursors().into_iter().map(AnyCursor::Memory));
+            let cursors = memtable.cursors().into_iter().map(AnyCursor::Memory);
+            children.extend(cursors.map(|cursor| cursor.behind(&newer, sequence)));
+            if memtable.has_range_tombstones() {
+                newer.extend(memtable.range_tombstones());
+            }
         }
-        children.extend(self.view.tree.runs.iter().map(|run| AnyCursor::over(run, true)));
-        MergingCursor::new(children)
+        for run in &self.view.tree.runs {
+            children.push(AnyCursor::over(run, true).behind(&newer, sequence));
+            if !run.range_tombstones.is_empty() {
+                newer.push(Arc::clone(&run.range_tombstones));
+            }
+        }
+        (MergingCursor::new(children), Covers::new(newer, sequence))
     }
 }
 
@@ -72,6 +85,7 @@ pub struct ScanCursor {
     /// Entries passed that no reader at this point of time sees, not reported yet.
     skipped: u64,
     merged: MergingCursor<AnyCursor>,
+    covers: Covers,
     place: Place,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
@@ -84,13 +98,14 @@ impl ScanCursor {
     pub fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScanCursor {
         let sequence = source.registration.sequence();
         let now_ms = source.registration.now_ms();
-        let merged = source.merged();
+        let (merged, covers) = source.merged();
         ScanCursor {
             source,
             sequence,
             now_ms,
             skipped: 0,
             merged,
+            covers,
             place: Place::Nowhere,
             lower,
             upper,
@@ -257,8 +272,8 @@ impl ScanCursor {
                 return Ok(());
             }
             // The newest version decides; once it has expired it masks everything older, as a delete does.
-            let kind = if visible(entry.expiry_ms, self.now_ms) { entry.kind } else { Kind::Delete };
-            match kind {
+            let dead = !visible(entry.expiry_ms, self.now_ms) || self.covers.hides(&entry);
+            match if dead { Kind::Delete } else { entry.kind } {
                 Kind::Put | Kind::PutLarge => {
                     self.place = Place::At;
                     return Ok(());
@@ -294,6 +309,9 @@ impl ScanCursor {
         let mut has_base = !self.source.keyspace.ttl.is_enabled();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
+            if self.covers.hides(&entry) {
+                break;
+            }
             let (kind, value) = (entry.kind, entry.value.to_vec());
             self.merged.next()?;
             match kind {
@@ -360,7 +378,7 @@ impl ScanCursor {
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
-            if entry.sequence <= self.sequence {
+            if entry.sequence <= self.sequence && !self.covers.hides(&entry) {
                 expiry_ms = entry.expiry_ms;
                 match entry.kind {
                     Kind::Merge => oldest_first.push(entry.value.to_vec()),

@@ -11,7 +11,7 @@ use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceWriter, Writer};
 use super::record::{Need, need_of};
 use super::{merge_expiry, stall};
-use crate::base::batch::{Operation, Operations};
+use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Sequence, hash};
 use crate::error::{Error, Result};
 use crate::memtable::{MAX_ARENA_BYTES, WriteContext};
@@ -229,13 +229,27 @@ fn apply_batch(writer: &mut Writer, payload: &[u8], first: Sequence, newest_snap
         while ahead.len() < LOOK_AHEAD
             && let Some(operation) = operations.next()
         {
-            let hash = hash(operation.key);
-            prefetch(writer, &operation, hash);
+            let hash = match &operation {
+                AnyOperation::Key(operation) => {
+                    let hash = hash(operation.key);
+                    prefetch(writer, operation, hash);
+                    hash
+                }
+                AnyOperation::Range(_) => 0,
+            };
             ahead.push_back((operation, hash));
         }
-        let Some((operation, hash)) = ahead.pop_front() else { return };
-        reserved = reserved.saturating_sub(need_of(&operation));
-        apply(writer, operation, hash, sequence, newest_snapshot, reserved);
+        match ahead.pop_front() {
+            None => return,
+            Some((AnyOperation::Key(operation), hash)) => {
+                reserved = reserved.saturating_sub(need_of(&operation));
+                apply(writer, operation, hash, sequence, newest_snapshot, reserved);
+            }
+            Some((AnyOperation::Range(operation), _)) => {
+                let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { continue };
+                target.memtable.delete_range(operation.start, operation.end, sequence, newest_snapshot, first - 1);
+            }
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use super::keyspace::{Keyspace, check, check_life};
 use super::shared::Shared;
-use crate::base::batch::{Operation, encode, set_expiry};
+use crate::base::batch::{Operation, RangeDelete, encode, encode_range, set_expiry};
 use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
-use crate::base::key::{Kind, NEVER};
-use crate::db::record::{Need, add_need, start_record};
+use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
+use crate::base::range_tombstone::half_open;
+use crate::db::record::{Need, add_need, add_need_bytes, start_record};
 use crate::db::write::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -50,9 +52,7 @@ impl Batch {
     }
 
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8], life: Life) -> Result<()> {
-        if !Arc::ptr_eq(&self.shared, &keyspace.shared) {
-            return Err(Error::invalid(format!("keyspace {:?} belongs to another database", keyspace.name())));
-        }
+        self.check_keyspace(keyspace)?;
         check(&keyspace.inner, kind, key, value)?;
         check_life(&keyspace.inner, life)?;
         let ttl = keyspace.inner.ttl;
@@ -141,6 +141,50 @@ impl Batch {
     /// As [`Batch::put`], and as [`Keyspace::merge`].
     pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add(keyspace, Kind::Merge, key.as_ref(), operand.as_ref(), Life::Default)
+    }
+
+    /// Adds a delete of every key in `range`, as [`Keyspace::delete_range`]. It hides what is older, also what was added to this batch before
+    /// it; what is added after it is newer. A range without keys adds nothing.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-batch-range-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// let index = db.keyspace("index", Default::default())?;
+    /// index.put("day/1", "stale")?;
+    /// // Replaces everything below `day/` in one step.
+    /// let mut batch = db.batch();
+    /// batch.delete_range(&index, "day/".."day0")?;
+    /// batch.put(&index, "day/2", "fresh")?;
+    /// batch.commit()?;
+    /// assert_eq!(index.iter().count(), 1);
+    /// # drop((index, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::delete`].
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<()> {
+        self.check_keyspace(keyspace)?;
+        let Some((start, end)) = half_open(&range) else { return Ok(()) };
+        // A bound may be a key with a byte more.
+        if start.len().max(end.len()) > MAX_KEY_BYTES + 1 {
+            return Err(Error::invalid(format!("a bound of the range is longer than a key, {MAX_KEY_BYTES} bytes")));
+        }
+        let id = keyspace.inner.id;
+        add_need_bytes(&mut self.needs, id, 0);
+        encode_range(&mut self.record, &RangeDelete { keyspace: id, start: &start, end: &end });
+        self.count += 1;
+        Ok(())
+    }
+
+    fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+        if Arc::ptr_eq(&self.shared, &keyspace.shared) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("keyspace {:?} belongs to another database", keyspace.name())))
     }
 
     /// The number of operations added.

@@ -4,6 +4,7 @@ mod batch;
 mod database;
 mod iterator;
 mod keyspace;
+mod range_delete;
 mod shared;
 mod snapshot;
 mod transaction;

@@ -4,6 +4,7 @@ use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
 
 pub mod merging;
+pub mod skipping;
 
 /// A position in a sequence of entries sorted by THE order ([`crate::base::key`]).
 ///

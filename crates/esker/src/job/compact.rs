@@ -2,6 +2,7 @@
 
 use super::output::{Output, OutputOptions};
 use super::retain::{Rules, retain};
+use crate::base::range_tombstone::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::iter::merging::MergingCursor;
 use crate::table::Table;
@@ -17,9 +18,10 @@ pub fn compact(
     options: &OutputOptions<'_>,
     pause: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Vec<Arc<Table>>> {
-    let mut output = Output::new(options);
+    let tombstones = RangeTombstones::union(runs.iter().map(|run| &*run.range_tombstones));
+    let mut output = Output::new(options, rules.reduce(&tombstones));
     let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect());
-    let done = retain(&mut input, rules, &mut |entry| output.add(entry), pause)?;
+    let done = retain(&mut input, &tombstones, rules, &mut |entry| output.add(entry), pause)?;
     let expected: u64 = runs.iter().map(|run| run.entries()).sum();
     if done.read != expected {
         let what = format!("the tables to merge have {expected} entries, {} were read", done.read);

@@ -2,6 +2,7 @@
 
 use super::output::{Output, OutputOptions};
 use super::retain::{Rules, retain};
+use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
 use crate::memtable::Memtable;
 use crate::table::Table;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 /// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left.
 pub fn flush(memtable: &Arc<Memtable>, rules: Rules<'_>, options: &OutputOptions<'_>) -> Result<Vec<Arc<Table>>> {
-    let mut output = Output::new(options);
-    retain(&mut memtable.sealed_cursor(), rules, &mut |entry| output.add(entry), &mut || Ok(()))?;
+    let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
+    let mut output = Output::new(options, rules.reduce(&tombstones));
+    retain(&mut memtable.sealed_cursor(), &tombstones, rules, &mut |entry| output.add(entry), &mut || Ok(()))?;
     output.finish()
 }

@@ -2,6 +2,7 @@
 //! relies on them.
 
 use crate::base::key::Entry;
+use crate::base::range_tombstone::RangeTombstones;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -37,11 +38,14 @@ pub struct Output<'a> {
     current: Option<(u64, TableBuilder)>,
     finished: Vec<TableSummary>,
     last_key: Vec<u8>,
+    /// The range tombstones that are in no finished table.
+    tombstones: RangeTombstones,
 }
 
 impl<'a> Output<'a> {
-    pub fn new(options: &'a OutputOptions<'a>) -> Output<'a> {
-        Output { options, current: None, finished: Vec::new(), last_key: Vec::new() }
+    /// For tables that also hold the range tombstones. Each gets what lies before the first key of the next, so that they do not overlap.
+    pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones) -> Output<'a> {
+        Output { options, current: None, finished: Vec::new(), last_key: Vec::new(), tombstones }
     }
 
     /// Adds an entry; entries come in THE order.
@@ -50,13 +54,10 @@ impl<'a> Output<'a> {
             && builder.estimated_file_bytes() >= self.options.target_file_bytes
             && self.last_key != entry.key
         {
-            self.finish_table()?;
+            self.finish_table(entry.key)?;
         }
         if self.current.is_none() {
-            let number = (self.options.next_file)();
-            let path = self.options.directory.join(file_name::table(number));
-            let file = self.options.env.create(&path)?;
-            self.current = Some((number, TableBuilder::new(file, path, number, self.options.table)));
+            self.start_table()?;
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(entry.key);
@@ -66,8 +67,22 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn finish_table(&mut self) -> Result<()> {
-        if let Some((_, builder)) = self.current.take() {
+    fn start_table(&mut self) -> Result<()> {
+        let number = (self.options.next_file)();
+        let path = self.options.directory.join(file_name::table(number));
+        let file = self.options.env.create(&path)?;
+        self.current = Some((number, TableBuilder::new(file, path, number, self.options.table)));
+        Ok(())
+    }
+
+    /// Finishes the table at hand. `end`: the first key of the next one; empty if there is none.
+    fn finish_table(&mut self, end: &[u8]) -> Result<()> {
+        if let Some((_, mut builder)) = self.current.take() {
+            if !self.tombstones.is_empty() {
+                builder.set_range_tombstones(self.tombstones.clip(&[], end));
+                let rest = if end.is_empty() { RangeTombstones::default() } else { self.tombstones.clip(end, &[]) };
+                self.tombstones = rest;
+            }
             self.finished.push(builder.finish()?);
         }
         Ok(())
@@ -75,7 +90,10 @@ impl<'a> Output<'a> {
 
     /// Finishes the last table, makes all names durable, and opens every table: what cannot be read back must not enter the manifest.
     pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {
-        self.finish_table()?;
+        if self.current.is_none() && !self.tombstones.is_empty() {
+            self.start_table()?;
+        }
+        self.finish_table(&[])?;
         if self.finished.is_empty() {
             return Ok(Vec::new());
         }

@@ -4,7 +4,8 @@
 //! newer one makes of the older one can ever be read. So in each stratum of a key
 //! - a put or delete hides everything older,
 //! - merge operands are combined with each other and with the put or delete below them,
-//! - at the bottom of the tree, in the oldest stratum, operands become a put, a delete goes, and the sequence number becomes 0.
+//! - a range tombstone is a delete of each key that it covers, but for being kept apart from the entries: the newest of each stratum stays,
+//! - at the bottom of the tree, in the oldest stratum, operands become a put, deletes of keys and ranges go, and the sequence number becomes 0.
 //!
 //! An entry that has expired for every reader is a delete, whatever it was. That is right for operands too, and for what lies under them: the write path
 //! never lets an operand expire later than what it is combined with (`db/merge_expiry.rs`), so everything newer in the chain has
@@ -14,10 +15,12 @@
 
 use crate::base::expiry::visible;
 use crate::base::key::{Entry, Kind, MAX_VALUE_BYTES, NEVER, Sequence};
+use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
 use crate::error::Result;
 use crate::iter::Cursor;
 use crate::merge_operator::MergeOperator;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// What decides.
 #[derive(Clone, Copy)]
@@ -43,6 +46,16 @@ impl Rules<'_> {
             [] => 0,
             snapshots => snapshots.partition_point(|&snapshot| snapshot < sequence),
         }
+    }
+
+    /// Which range tombstones to keep.
+    pub fn reduce(&self, tombstones: &RangeTombstones) -> RangeTombstones {
+        tombstones.reduced(|newest_first| {
+            let mut kept = newest_first.to_vec();
+            kept.dedup_by_key(|sequence| self.stratum(*sequence));
+            kept.retain(|&sequence| !self.bottom || self.stratum(sequence) > 0);
+            kept
+        })
     }
 }
 
@@ -84,20 +97,34 @@ struct Retain<'a, 'e> {
     key: Vec<u8>,
     /// The stratum in which everything older of this key is hidden.
     hidden: Option<usize>,
+    /// The range tombstones over this and later keys.
+    fragments: &'a [Arc<Fragment>],
+    /// Those over this key that are older than all of its versions passed so far, newest first.
+    tombstones: &'a [Sequence],
     operands: Operands,
     done: Retained,
 }
 
-/// Passes every entry of `cursor`, from the first, and hands those to keep to `emit`. `pause` is called now and then.
+/// Passes every entry of `cursor`, from the first, and hands those to keep to `emit`; `tombstones` are the range tombstones of the same
+/// sources. `pause` is called now and then.
 pub fn retain(
     cursor: &mut impl Cursor,
+    tombstones: &RangeTombstones,
     rules: Rules<'_>,
     emit: &mut dyn FnMut(Entry<'_>) -> Result<()>,
     pause: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Retained> {
     const PAUSE_EVERY: u64 = 1024;
-    let mut retain =
-        Retain { rules, emit, key: Vec::new(), hidden: None, operands: Operands::default(), done: Retained::default() };
+    let mut retain = Retain {
+        rules,
+        emit,
+        key: Vec::new(),
+        hidden: None,
+        fragments: tombstones.fragments(),
+        tombstones: &[],
+        operands: Operands::default(),
+        done: Retained::default(),
+    };
     cursor.seek_to_first()?;
     let mut first = true;
     while cursor.valid() {
@@ -107,6 +134,7 @@ pub fn retain(
             retain.key.clear();
             retain.key.extend_from_slice(entry.key);
             retain.hidden = None;
+            retain.find_tombstones();
             first = false;
         }
         retain.take(entry)?;
@@ -123,6 +151,9 @@ pub fn retain(
 impl Retain<'_, '_> {
     #[inline]
     fn take(&mut self, mut entry: Entry<'_>) -> Result<()> {
+        if !self.tombstones.is_empty() {
+            self.pass_tombstones(entry.sequence)?;
+        }
         let stratum = self.rules.stratum(entry.sequence);
         if self.hidden == Some(stratum) {
             return Ok(());
@@ -162,6 +193,45 @@ impl Retain<'_, '_> {
             Some(merged) => self.emit_merged(merged, stratum),
             None => self.emit_operands(),
         }
+    }
+
+    /// Finds the range tombstones over a key that was just begun.
+    #[inline]
+    fn find_tombstones(&mut self) {
+        while let Some((fragment, later)) = self.fragments.split_first()
+            && !is_before_end(&self.key, &fragment.end)
+        {
+            self.fragments = later;
+        }
+        let over = self.fragments.first().filter(|fragment| fragment.start <= self.key);
+        self.tombstones = over.map_or(&[], |fragment| &fragment.sequences);
+    }
+
+    /// Takes the range tombstones above `sequence`: each is a delete of the key that is not kept as an entry.
+    fn pass_tombstones(&mut self, sequence: Sequence) -> Result<()> {
+        while let Some((&newest, older)) = self.tombstones.split_first()
+            && newest > sequence
+        {
+            self.tombstones = older;
+            let stratum = self.rules.stratum(newest);
+            if self.hidden == Some(stratum) {
+                continue;
+            }
+            self.hidden = Some(stratum);
+            if self.operands.entries.is_empty() {
+                continue;
+            }
+            let merged = match self.operands.stratum == stratum {
+                true if self.rules.expires => Some(None),
+                true => self.full_merge(None),
+                false => None,
+            };
+            match merged {
+                Some(merged) => self.emit_merged(merged, stratum)?,
+                None => self.emit_operands()?,
+            }
+        }
+        Ok(())
     }
 
     /// An entry below collected operands, in the same stratum.
@@ -239,6 +309,10 @@ impl Retain<'_, '_> {
     /// No more versions of the key will come.
     #[inline]
     fn finish_key(&mut self) -> Result<()> {
+        if self.operands.entries.is_empty() {
+            return Ok(());
+        }
+        self.pass_tombstones(0)?;
         if self.operands.entries.is_empty() {
             return Ok(());
         }

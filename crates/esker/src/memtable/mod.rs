@@ -5,12 +5,15 @@
 //!
 //! A write whose key's newest entry no snapshot can see supersedes that entry: it is marked dead and never flushed, or, where both values have eight
 //! bytes, changed in place. Otherwise the new entry points to the older one.
+//!
+//! Deletes of ranges are kept apart from the entries (`tombstones.rs`). Nothing is folded across one.
 
 mod arena;
 mod cursor;
 mod index;
 mod order;
 mod store;
+mod tombstones;
 mod writer;
 
 pub use arena::{MAX_ARENA_BYTES, entry_bytes};

@@ -3,8 +3,10 @@
 use super::arena::Arena;
 use super::index::Index;
 use super::order::Order;
+use super::tombstones::TombstoneSets;
 use crate::base::key::{Entry, Sequence};
 use crate::base::memory::MemoryPool;
+use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
@@ -31,6 +33,7 @@ pub struct Memtable {
     pub(super) unlogged: AtomicBool,
     pub(super) index_bytes: AtomicUsize,
     pub(super) order: Mutex<Order>,
+    pub(super) tombstones: TombstoneSets,
 }
 
 impl std::fmt::Debug for Memtable {
@@ -54,6 +57,7 @@ impl Memtable {
             last_expiry_ms: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
             order: Mutex::default(),
+            tombstones: TombstoneSets::default(),
         }
     }
 
@@ -97,9 +101,26 @@ impl Memtable {
         Ok(())
     }
 
+    /// Whether a range was ever deleted in here.
+    #[inline]
+    pub fn has_range_tombstones(&self) -> bool {
+        self.tombstones.any()
+    }
+
+    /// The newest range tombstone over `key` at or before `max_sequence`; 0 if there is none.
+    #[inline]
+    pub fn cover(&self, key: &[u8], max_sequence: Sequence) -> Sequence {
+        self.tombstones.cover(key, max_sequence)
+    }
+
+    /// All range tombstones written before the call, in sets that may overlap.
+    pub fn range_tombstones(&self) -> Vec<Arc<RangeTombstones>> {
+        self.tombstones.sets()
+    }
+
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
-        self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed)
+        self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
     /// Entries that a flush would look at.

@@ -3,8 +3,9 @@
 use super::arena::{Stored, entry_bytes};
 use super::index::Found;
 use super::store::Memtable;
-use crate::base::key::{Entry, Kind, MAX_VALUE_BYTES, NEVER, Sequence};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence};
 use crate::base::memory::MemoryPool;
+use crate::base::range_tombstone::RangeTombstones;
 use crate::merge_operator::MergeOperator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,6 +58,20 @@ impl MemtableWriter {
         self.memtable.unlogged.store(true, Ordering::Relaxed);
     }
 
+    /// Deletes the keys from `start` on and before `end`; an empty `end` is behind every key. `newest_snapshot` as in [`WriteContext`]; `finished`:
+    /// the last write of the batches before this one.
+    pub fn delete_range(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        sequence: Sequence,
+        newest_snapshot: Sequence,
+        finished: Sequence,
+    ) {
+        self.memtable.note_sequence(sequence);
+        self.memtable.tombstones.add(RangeTombstones::one(start, end, sequence), newest_snapshot, finished);
+    }
+
     /// Applies one operation. The caller has made sure that its entry has room.
     pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) {
         let MemtableWriter { memtable, keys } = self;
@@ -78,10 +93,11 @@ impl MemtableWriter {
                 if old.sequence() <= context.newest_snapshot {
                     return slot.publish(memtable.append(entry, at));
                 }
-                if fold_in_place(old, &entry, context.adds_uint64) {
+                let covered = memtable.cover(entry.key, MAX_SEQUENCE) > old.sequence();
+                if !covered && fold_in_place(old, &entry, context.adds_uint64) {
                     return;
                 }
-                let folded = fold(old, &entry, context.operator);
+                let folded = fold(old, &entry, context.operator, covered);
                 let whole = match &folded {
                     Fold::Superseded => Some(entry),
                     // What stands for both expires with the newer.
@@ -164,8 +180,8 @@ enum Fold {
     KeepBoth,
 }
 
-/// What stands for `old` followed by `entry`, when no snapshot can tell them apart.
-fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>) -> Fold {
+/// What stands for `old` followed by `entry`, when no snapshot can tell them apart. `covered`: a range tombstone lies between them.
+fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>, covered: bool) -> Fold {
     if entry.kind != Kind::Merge {
         return Fold::Superseded;
     }
@@ -173,18 +189,20 @@ fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>
     let mut eight = [0; 8];
     let existing = old.value(&mut eight);
     // A panicking operator must not take the writer's lock with it: its operands are kept, and reads report it.
-    let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match old.kind() {
-        kind @ (Kind::Merge | Kind::MergeFirst) => {
-            operator.partial_merge(entry.key, existing, entry.value).map(|value| (kind, value))
-        }
-        // The value is not in memory.
-        Kind::PutLarge => None,
-        kind @ (Kind::Put | Kind::Delete) => {
-            let existing = (kind == Kind::Put).then_some(existing);
-            match operator.full_merge(entry.key, existing, &[entry.value]) {
-                Ok(Some(value)) => Some((Kind::Put, value)),
-                Ok(None) => Some((Kind::Delete, Vec::new())),
-                Err(_) => None,
+    let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        match if covered { Kind::Delete } else { old.kind() } {
+            kind @ (Kind::Merge | Kind::MergeFirst) => {
+                operator.partial_merge(entry.key, existing, entry.value).map(|value| (kind, value))
+            }
+            // The value is not in memory.
+            Kind::PutLarge => None,
+            kind @ (Kind::Put | Kind::Delete) => {
+                let existing = (kind == Kind::Put).then_some(existing);
+                match operator.full_merge(entry.key, existing, &[entry.value]) {
+                    Ok(Some(value)) => Some((Kind::Put, value)),
+                    Ok(None) => Some((Kind::Delete, Vec::new())),
+                    Err(_) => None,
+                }
             }
         }
     }));

@@ -7,6 +7,7 @@ use super::format::{FOOTER_BYTES, Footer, Handle, seal};
 use super::index::IndexBuilder;
 use super::summary::TableSummary;
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
+use crate::base::range_tombstone::RangeTombstones;
 use crate::env::WriteFile;
 use crate::error::{Error, Result, escape_key};
 use crate::options::Compression;
@@ -59,6 +60,8 @@ pub struct TableBuilder {
     written: u64,
     /// The facts so far, without the block being filled.
     summary: TableSummary,
+    /// What goes into the properties at the end.
+    tombstones: RangeTombstones,
     /// A write failed: what the file holds is unknown.
     failed: bool,
 }
@@ -80,6 +83,7 @@ impl TableBuilder {
             out: Vec::new(),
             written: 0,
             summary: TableSummary { file_number, ..TableSummary::default() },
+            tombstones: RangeTombstones::default(),
             failed: false,
         }
     }
@@ -114,6 +118,11 @@ impl TableBuilder {
         }
         self.block.add(&entry);
         Ok(())
+    }
+
+    /// Sets the table's range tombstones. It may have no entries then.
+    pub fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
+        self.tombstones = tombstones;
     }
 
     #[inline]
@@ -160,7 +169,7 @@ impl TableBuilder {
         let filter = self.write_block(|out| filter::write(out, &hashes, bits));
         let index = std::mem::take(&mut self.index);
         let index = self.write_block(|out| index.write(out));
-        let properties = self.summary.encode();
+        let properties = self.summary.encode_with(&self.tombstones);
         let properties = self.write_block(|out| out.extend_from_slice(&properties));
         let offset = self.offset();
         let footer = Footer { index, filter, properties }.encode(self.summary.file_number, offset);
@@ -168,6 +177,7 @@ impl TableBuilder {
         self.flush()?;
         self.file.sync()?;
         self.summary.file_bytes = self.written;
+        self.summary.add_range_tombstones(self.tombstones);
         Ok(self.summary)
     }
 

@@ -10,6 +10,7 @@ use super::summary::TableSummary;
 use super::version::Version;
 use crate::base::coding::DecodeError;
 use crate::base::key::Sequence;
+use crate::base::range_tombstone::RangeTombstones;
 use crate::base::slice::{Pin, Slice};
 use crate::cache::Slots;
 use crate::env::ReadFile;
@@ -77,6 +78,12 @@ impl Table {
     /// The facts about the table.
     pub fn summary(&self) -> &TableSummary {
         &self.summary
+    }
+
+    /// The range tombstones. They hide older entries of their keys in this table and in all older ones.
+    #[inline]
+    pub fn range_tombstones(&self) -> &RangeTombstones {
+        &self.summary.range_tombstones
     }
 
     /// The file.

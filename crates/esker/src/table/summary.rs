@@ -9,13 +9,17 @@
 //! 4 sequences      smallest:varint largest:varint
 //! 5 expiries       entries that expire:varint smallest:varint largest:varint
 //! 6 raw sizes      key bytes:varint value bytes:varint
+//! 7 range deletes  { start:bytes end:bytes tombstones:varint newest:varint { to the next older:varint }* }*
+//!                  only in a table that has any; an empty end is behind every key
 //! ```
+//! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the range tombstones.
 //! A reader that does not know a section must refuse the table if its id is below 128, and may skip it
 //! otherwise.
 
 use super::format::FORMAT_VERSION;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER, Sequence};
+use crate::base::range_tombstone::{RangeTombstones, is_before_end};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -32,13 +36,15 @@ pub struct TableSummary {
     pub deletes: u64,
     /// Entries that are merge operands.
     pub merges: u64,
-    /// The first user key; empty if there are no entries.
+    /// The first user key, or where the first range tombstone starts; empty if there is neither.
     pub smallest_key: Vec<u8>,
-    /// The last user key; empty if there are no entries.
+    /// The last user key, or where the last range tombstone ends; empty if there is neither.
     pub largest_key: Vec<u8>,
-    /// The oldest sequence number; 0 if there are no entries.
+    /// The last key itself is not in the table: a range tombstone ends there, at an empty one behind every key.
+    pub largest_exclusive: bool,
+    /// The oldest sequence number; 0 if there are no entries and no range tombstones.
     pub smallest_sequence: Sequence,
-    /// The newest sequence number; 0 if there are no entries.
+    /// The newest sequence number; 0 if there are no entries and no range tombstones.
     pub largest_sequence: Sequence,
     /// Entries that expire at some time.
     pub expiring_entries: u64,
@@ -50,6 +56,8 @@ pub struct TableSummary {
     pub raw_key_bytes: u64,
     /// All values together.
     pub raw_value_bytes: u64,
+    /// The range tombstones, which are no entries.
+    pub range_tombstones: RangeTombstones,
 }
 
 const COUNTS: u64 = 1;
@@ -58,6 +66,7 @@ const LARGEST_KEY: u64 = 3;
 const SEQUENCES: u64 = 4;
 const EXPIRIES: u64 = 5;
 const RAW_SIZES: u64 = 6;
+const RANGE_TOMBSTONES: u64 = 7;
 /// Sections from this id on may be skipped by a reader that does not know them.
 const FIRST_OPTIONAL: u64 = 128;
 
@@ -83,7 +92,48 @@ impl TableSummary {
         }
     }
 
-    /// The content of the properties block.
+    /// Whether the whole table is before `key`.
+    #[inline]
+    pub fn is_before(&self, key: &[u8]) -> bool {
+        if self.largest_exclusive { !is_before_end(key, &self.largest_key) } else { self.largest_key.as_slice() < key }
+    }
+
+    /// Whether `key` is between the table's bounds.
+    #[inline]
+    pub fn spans(&self, key: &[u8]) -> bool {
+        self.smallest_key.as_slice() <= key && !self.is_before(key)
+    }
+
+    /// Adds range tombstones to a summary of the entries alone.
+    pub(super) fn add_range_tombstones(&mut self, tombstones: RangeTombstones) {
+        if let (Some(first), Some(last)) = (tombstones.fragments().first(), tombstones.fragments().last()) {
+            let bare = self.entries == 0;
+            if bare || first.start < self.smallest_key {
+                self.smallest_key.clone_from(&first.start);
+            }
+            if bare || is_before_end(&self.largest_key, &last.end) {
+                self.largest_key.clone_from(&last.end);
+                self.largest_exclusive = true;
+            }
+            let (oldest, newest) = tombstones.sequence_bounds();
+            self.smallest_sequence = if bare { oldest } else { self.smallest_sequence.min(oldest) };
+            self.largest_sequence = self.largest_sequence.max(newest);
+        }
+        self.range_tombstones = tombstones;
+    }
+
+    /// The content of the properties block of a table with these entries and the range tombstones.
+    pub(super) fn encode_with(&self, tombstones: &RangeTombstones) -> Vec<u8> {
+        let mut out = self.encode();
+        if !tombstones.is_empty() {
+            let mut payload = Vec::new();
+            tombstones.encode(&mut payload);
+            put_section(&mut out, RANGE_TOMBSTONES, &payload);
+        }
+        out
+    }
+
+    /// The content of the properties block of a table without range tombstones.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_numbers(&mut out, COUNTS, &[self.entries, self.deletes, self.merges]);
@@ -99,6 +149,7 @@ impl TableSummary {
     /// The summary in a properties block that begins at `base` of the file.
     pub(super) fn decode(content: &[u8], path: &Path, base: u64) -> Result<TableSummary> {
         let mut summary = TableSummary::default();
+        let mut tombstones = RangeTombstones::default();
         let mut cursor = Cursor::new(content);
         let mut last = 0;
         let mut known = 0;
@@ -112,6 +163,8 @@ impl TableSummary {
             if (COUNTS..=RAW_SIZES).contains(&id) {
                 known += 1;
                 summary.take_section(id, payload).map_err(|error| error.at(path, start))?;
+            } else if id == RANGE_TOMBSTONES {
+                tombstones = RangeTombstones::decode(payload).map_err(|error| error.at(path, start))?;
             } else if id < FIRST_OPTIONAL {
                 // Only a later version writes such a section, and it changes what the entries mean.
                 let version = FORMAT_VERSION + 1;
@@ -121,6 +174,7 @@ impl TableSummary {
         if known != RAW_SIZES {
             return Err(Error::corruption(path, base, "a property section is missing"));
         }
+        summary.add_range_tombstones(tombstones);
         Ok(summary)
     }
 
@@ -175,7 +229,7 @@ mod tests {
         put_section(&mut content, 200, b"later");
         assert_eq!(TableSummary::decode(&content, path, 0).expect("optional section"), summary);
         let mut content = summary.encode();
-        put_section(&mut content, 7, b"later");
+        put_section(&mut content, 100, b"later");
         assert!(matches!(TableSummary::decode(&content, path, 0), Err(Error::Unsupported { .. })));
         let content = summary.encode();
         for length in 0..content.len() {

@@ -19,7 +19,7 @@ impl Table {
         if Footer::read(file, &self.path, self.file_number)? != self.footer {
             return Err(Error::corruption(&self.path, file.len(), "the footer has changed since the table was opened"));
         }
-        read_plain(file, &self.path, self.file_number, self.footer.properties)?;
+        let properties = read_plain(file, &self.path, self.file_number, self.footer.properties)?;
         read_plain(file, &self.path, self.file_number, self.footer.index)?;
         let filter = match self.footer.filter.bytes {
             0 => None,
@@ -40,6 +40,8 @@ impl Table {
             progress(handle.bytes);
         }
         found.largest_key = last.map(|(key, _)| key).unwrap_or_default();
+        let stored = TableSummary::decode(&properties, &self.path, self.footer.properties.offset)?;
+        found.add_range_tombstones(stored.range_tombstones);
         (found.file_number, found.file_bytes) = (self.file_number, file.len());
         if found != self.summary {
             let what = "the entries do not add up to what the properties say";

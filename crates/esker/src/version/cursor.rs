@@ -3,8 +3,10 @@
 
 use super::tree::Run;
 use crate::base::key::{Entry, Sequence};
+use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
 use crate::iter::Cursor;
+use crate::iter::skipping::{Covers, SkippingCursor};
 use crate::memtable::RunCursor;
 use crate::table::TableCursor;
 use std::sync::Arc;
@@ -70,7 +72,7 @@ impl Cursor for TablesCursor {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let at = self.run.tables.partition_point(|table| table.summary().largest_key.as_slice() < key);
+        let at = self.run.tables.partition_point(|table| table.summary().is_before(key));
         match self.open(at) {
             Some(cursor) => cursor.seek(key, sequence)?,
             None => return Ok(()),
@@ -117,9 +119,19 @@ pub enum AnyCursor {
     Memory(RunCursor),
     Table(TableCursor),
     Tables(TablesCursor),
+    /// Over a source, without what range tombstones of newer sources hide.
+    Skipping(Box<SkippingCursor<AnyCursor>>),
 }
 
 impl AnyCursor {
+    /// This cursor without what a reader at `sequence` cannot see because of range tombstones in `newer` sources.
+    pub fn behind(self, newer: &[Arc<RangeTombstones>], sequence: Sequence) -> AnyCursor {
+        if newer.is_empty() {
+            return self;
+        }
+        AnyCursor::Skipping(Box::new(SkippingCursor::new(self, Covers::new(newer.to_vec(), sequence))))
+    }
+
     /// A cursor over `run`.
     pub fn over(run: &Arc<Run>, fill_cache: bool) -> AnyCursor {
         match run.tables.as_slice() {
@@ -135,6 +147,7 @@ macro_rules! dispatch {
             AnyCursor::Memory($cursor) => $call,
             AnyCursor::Table($cursor) => $call,
             AnyCursor::Tables($cursor) => $call,
+            AnyCursor::Skipping($cursor) => $call,
         }
     };
 }

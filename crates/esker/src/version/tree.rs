@@ -1,6 +1,7 @@
 //! The runs of one keyspace: immutable, replaced as a whole.
 
-use crate::table::Table;
+use crate::base::range_tombstone::RangeTombstones;
+use crate::table::{Table, TableSummary};
 use std::sync::Arc;
 
 /// Tables that do not overlap, in the order of their keys: one sorted sequence.
@@ -9,26 +10,33 @@ pub struct Run {
     /// Runs with a greater number hold newer writes.
     pub id: u64,
     pub tables: Vec<Arc<Table>>,
+    /// Those of all its tables.
+    pub range_tombstones: Arc<RangeTombstones>,
 }
 
 impl Run {
+    /// A run of tables in the order of their keys.
+    pub fn new(id: u64, tables: Vec<Arc<Table>>) -> Run {
+        let all = tables.iter().map(|table| table.range_tombstones());
+        let range_tombstones = Arc::new(RangeTombstones::concatenate(all));
+        Run { id, tables, range_tombstones }
+    }
+
     /// The table that can hold `key`.
     #[inline]
     pub fn table_for(&self, key: &[u8]) -> Option<&Arc<Table>> {
         let at = match self.tables.len() {
             1 => 0,
-            _ => self.tables.partition_point(|table| table.summary().largest_key.as_slice() < key),
+            // By the smallest key: a range tombstone may end where the next table begins.
+            _ => self.tables.partition_point(|table| table.summary().smallest_key.as_slice() <= key).saturating_sub(1),
         };
-        self.tables.get(at).filter(|table| {
-            let summary = table.summary();
-            summary.smallest_key.as_slice() <= key && key <= summary.largest_key.as_slice()
-        })
+        self.tables.get(at).filter(|table| table.summary().spans(key))
     }
 
-    /// Whether a table has keys from `smallest` to `largest`, both included.
-    pub fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        let at = self.tables.partition_point(|table| table.summary().largest_key.as_slice() < smallest);
-        self.tables.get(at).is_some_and(|table| table.summary().smallest_key.as_slice() <= largest)
+    /// Whether a table spans a key from the smallest of table `first` to the largest of table `last`.
+    pub fn overlaps(&self, first: &TableSummary, last: &TableSummary) -> bool {
+        let at = self.tables.partition_point(|table| table.summary().is_before(&first.smallest_key));
+        self.tables.get(at).is_some_and(|table| !last.is_before(&table.summary().smallest_key))
     }
 
     pub fn bytes(&self) -> u64 {
@@ -55,7 +63,7 @@ impl Tree {
         }
         let sorted = runs.into_iter().rev().map(|(id, mut tables)| {
             tables.sort_by(|a, b| a.summary().smallest_key.cmp(&b.summary().smallest_key));
-            Arc::new(Run { id, tables })
+            Arc::new(Run::new(id, tables))
         });
         Tree { runs: sorted.collect() }
     }
@@ -74,10 +82,9 @@ impl Tree {
     /// The oldest run that can take the tables: neither it nor any newer run has a key between theirs. Sequential loads are written once this
     /// way. While a merge is at work, only runs newer than its newest input, `above`, can: what it reads will be replaced as a whole.
     pub fn deepest_free_run(&self, tables: &[Arc<Table>], above: Option<u64>) -> Option<u64> {
-        let smallest = &tables.first()?.summary().smallest_key;
-        let largest = &tables.last()?.summary().largest_key;
+        let (first, last) = (tables.first()?.summary(), tables.last()?.summary());
         let candidates = self.runs.iter().take_while(|run| above.is_none_or(|newest| run.id > newest));
-        let free = candidates.take_while(|run| !run.overlaps(smallest, largest)).last()?;
+        let free = candidates.take_while(|run| !run.overlaps(first, last)).last()?;
         Some(free.id)
     }
 
@@ -85,7 +92,7 @@ impl Tree {
     pub fn overlap(&self) -> Option<(u64, u64)> {
         self.runs.iter().flat_map(|run| run.tables.windows(2)).find_map(|pair| {
             let (left, right) = (pair[0].summary(), pair[1].summary());
-            (left.largest_key >= right.smallest_key).then_some((left.file_number, right.file_number))
+            (!left.is_before(&right.smallest_key)).then_some((left.file_number, right.file_number))
         })
     }
 }

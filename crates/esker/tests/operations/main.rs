@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod range_delete;
 mod transactions;
 mod ttl;
 mod ttl_merge;

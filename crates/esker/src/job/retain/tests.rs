@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::key::MAX_SEQUENCE;
 use crate::merge_operator::{MergeError, UInt64Add};
 
 type Owned = (Vec<u8>, Sequence, Kind, Vec<u8>);
@@ -33,10 +34,21 @@ impl Cursor for Entries {
 }
 
 fn run(entries: &[Owned], snapshots: &[Sequence], bottom: bool, operator: &dyn MergeOperator) -> Vec<Owned> {
+    run_with(entries, &RangeTombstones::default(), snapshots, bottom, operator)
+}
+
+fn run_with(
+    entries: &[Owned],
+    tombstones: &RangeTombstones,
+    snapshots: &[Sequence],
+    bottom: bool,
+    operator: &dyn MergeOperator,
+) -> Vec<Owned> {
     let mut kept = Vec::new();
     let rules = Rules { snapshots, expired_until_ms: 0, expires: false, bottom, operator: Some(operator) };
     retain(
         &mut Entries(entries.to_vec(), 0),
+        tombstones,
         rules,
         &mut |e| {
             kept.push((e.key.to_vec(), e.sequence, e.kind, e.value.to_vec()));
@@ -135,4 +147,41 @@ fn a_failing_operator_changes_nothing() {
         assert_eq!(run(&entries, &[], true, &Failing), entries);
     }
     let _ = std::panic::take_hook();
+}
+
+#[test]
+fn a_range_tombstone_is_a_delete_of_each_key_at_its_place() {
+    let number = |n: u64| n.to_le_bytes().to_vec();
+    let entry = |key: &str, sequence, kind, n| (key.as_bytes().to_vec(), sequence, kind, number(n));
+    let entries = [
+        entry("a", 4, Kind::Put, 1),
+        entry("b", 9, Kind::Merge, 2),
+        entry("b", 8, Kind::Merge, 3),
+        entry("b", 4, Kind::Put, 4),
+        entry("c", 6, Kind::Merge, 5),
+        entry("d", 6, Kind::Put, 6),
+        entry("d", 4, Kind::Put, 7),
+        entry("e", 4, Kind::Put, 8),
+    ];
+    let sets = [RangeTombstones::one(b"b", b"e", 5), RangeTombstones::one(b"d", b"e", 7)];
+    let tombstones = RangeTombstones::union(&sets);
+    let kept = run_with(&entries, &tombstones, &[], false, &UInt64Add);
+    // The operands have the tombstone for a base; the tombstone itself is no entry.
+    let expected = [
+        entry("a", 4, Kind::Put, 1),
+        entry("b", 9, Kind::Put, 5),
+        entry("c", 6, Kind::Put, 5),
+        entry("e", 4, Kind::Put, 8),
+    ];
+    assert_eq!(kept, expected);
+    let rules = |snapshots, bottom| Rules { snapshots, expired_until_ms: 0, expires: false, bottom, operator: None };
+    assert_eq!(rules(&[], false).reduce(&tombstones).fragments().len(), 2, "one tombstone each");
+    assert_eq!(rules(&[], false).reduce(&tombstones).cover(b"d", 6), 0);
+    assert!(rules(&[], true).reduce(&tombstones).is_empty());
+    // A snapshot between the tombstone and what it hides keeps both.
+    let kept = run_with(&entries, &tombstones, &[4], true, &UInt64Add);
+    assert_eq!(kept.iter().map(|entry| entry.1).collect::<Vec<_>>(), [0, 9, 0, 6, 0, 0]);
+    assert_eq!(rules(&[4], true).reduce(&tombstones).cover(b"b", MAX_SEQUENCE), 5);
+    assert_eq!(rules(&[5], true).reduce(&tombstones).cover(b"b", MAX_SEQUENCE), 0);
+    assert_eq!(rules(&[5], true).reduce(&tombstones).cover(b"d", MAX_SEQUENCE), 7);
 }

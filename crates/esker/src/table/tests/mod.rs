@@ -3,6 +3,7 @@
 
 mod damage;
 mod page;
+mod range_deletes;
 mod round_trip;
 mod speed;
 pub(crate) mod support;

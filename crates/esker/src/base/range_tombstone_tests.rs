@@ -1,0 +1,126 @@
+use super::*;
+
+/// Tombstones as they were written, for a search one by one.
+type Model = Vec<(Vec<u8>, Vec<u8>, Sequence)>;
+
+fn cover(model: &Model, key: &[u8], max_sequence: Sequence) -> Sequence {
+    let over = model.iter().filter(|(start, end, _)| start.as_slice() <= key && is_before_end(key, end));
+    over.map(|(_, _, sequence)| *sequence).filter(|&sequence| sequence <= max_sequence).max().unwrap_or(0)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % bound
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let length = self.below(3);
+        (0..length).map(|_| b"abc"[self.below(3) as usize]).collect()
+    }
+}
+
+fn all_keys() -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = vec![Vec::new()];
+    for length in 0..3 {
+        let longer: Vec<Vec<u8>> = keys.iter().filter(|key| key.len() == length).cloned().collect();
+        keys.extend(longer.iter().flat_map(|key| b"\0abc\xff".map(|byte| [key.as_slice(), &[byte]].concat())));
+    }
+    keys
+}
+
+fn check(set: &RangeTombstones, model: &Model, seed: u64) {
+    for pair in set.fragments().windows(2) {
+        assert!(!pair[0].end.is_empty() && pair[0].end <= pair[1].start, "seed {seed}");
+    }
+    for key in all_keys() {
+        for max_sequence in [1, 4, 9, MAX_SEQUENCE] {
+            let expected = cover(model, &key, max_sequence);
+            assert_eq!(set.cover(&key, max_sequence), expected, "seed {seed}, key {key:?} up to {max_sequence}");
+            let stretch = set.stretch(&key, max_sequence);
+            assert_eq!(stretch.cover, expected, "seed {seed}");
+            assert!(stretch.start <= key.as_slice() && is_before_end(&key, stretch.end), "seed {seed}");
+            for other in all_keys() {
+                if stretch.start <= other.as_slice() && is_before_end(&other, stretch.end) {
+                    assert_eq!(cover(model, &other, max_sequence), expected, "seed {seed}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sets_of_random_tombstones_answer_as_a_search_one_by_one() {
+    let seed = std::time::UNIX_EPOCH.elapsed().map_or(7, |since| since.as_nanos() as u64);
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    for _ in 0..60 {
+        let mut model = Model::new();
+        let mut set = RangeTombstones::default();
+        for sequence in 1..=1 + random.below(12) {
+            let (start, end) = (random.key(), if random.below(6) == 0 { Vec::new() } else { random.key() });
+            if is_before_end(&start, &end) {
+                set = RangeTombstones::union([&set, &RangeTombstones::one(&start, &end, sequence)]);
+                model.push((start, end, sequence));
+            }
+        }
+        check(&set, &model, seed);
+        let mut bytes = Vec::new();
+        set.encode(&mut bytes);
+        assert_eq!(RangeTombstones::decode(&bytes), Ok(set.clone()), "seed {seed}");
+        // Cut into tables and put together again, it is the same.
+        let cut = random.key();
+        let (left, right) = if cut.is_empty() {
+            (RangeTombstones::default(), set.clone())
+        } else {
+            (set.clip(b"", &cut), set.clip(&cut, b""))
+        };
+        check(&RangeTombstones::concatenate([&left, &right]), &model, seed);
+        assert_eq!(RangeTombstones::union([&left, &right]), set, "seed {seed}");
+        for key in all_keys() {
+            assert!(left.cover(&key, MAX_SEQUENCE) == 0 || key < cut, "seed {seed}");
+            assert!(right.cover(&key, MAX_SEQUENCE) == 0 || key >= cut, "seed {seed}");
+        }
+        let newest = set.reduced(|sequences| sequences[..1].to_vec());
+        assert!(all_keys().iter().all(|key| newest.cover(key, MAX_SEQUENCE) == set.cover(key, MAX_SEQUENCE)));
+    }
+}
+
+#[test]
+fn bounds_of_every_kind_become_half_open() {
+    use Bound::{Excluded, Included, Unbounded};
+    let open = |start: Bound<&'static str>, end: Bound<&'static str>| half_open::<&str>(&(start, end));
+    let range = |start: &[u8], end: &[u8]| Some((start.to_vec(), end.to_vec()));
+    assert_eq!(open(Unbounded, Unbounded), range(b"", b""));
+    assert_eq!(open(Included("b"), Excluded("d")), range(b"b", b"d"));
+    assert_eq!(open(Included("b"), Included("b")), range(b"b", b"b\0"));
+    assert_eq!(open(Excluded("b"), Unbounded), range(b"b\0", b""));
+    assert_eq!(open(Unbounded, Included("")), range(b"", b"\0"));
+    assert_eq!(open(Unbounded, Excluded("")), None);
+    assert_eq!(open(Included("d"), Excluded("b")), None);
+    assert_eq!(open(Included("b"), Excluded("b")), None);
+    assert_eq!(open(Excluded("b"), Included("b")), None);
+}
+
+#[test]
+fn hostile_bytes_are_refused() {
+    let mut bytes = Vec::new();
+    let sets = [RangeTombstones::one(b"a", b"c", 5), RangeTombstones::one(b"b", b"", 9)];
+    RangeTombstones::union(&sets).encode(&mut bytes);
+    assert!(RangeTombstones::decode(&bytes).is_ok());
+    for length in 0..bytes.len() {
+        let _ = RangeTombstones::decode(&bytes[..length]);
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[length] = value;
+            let _ = RangeTombstones::decode(&damaged);
+        }
+    }
+    assert!(RangeTombstones::decode(b"\x01b\x01a\x01\x05").is_err(), "inverted");
+    assert!(RangeTombstones::decode(b"\x01a\x01b\x00").is_err(), "no tombstone");
+    assert!(RangeTombstones::decode(b"\x01a\x01b\x02\x05\x05").is_err(), "sequence 0");
+    assert!(RangeTombstones::decode(b"\x01a\x01b\xff\xff\xff\xff\x0f\x05").is_err(), "impossible count");
+    assert!(RangeTombstones::decode(b"\x01a\x00\x01\x05\x01b\x01c\x01\x05").is_err(), "behind an unbounded one");
+}

@@ -1,0 +1,32 @@
+//! Removing tables that range tombstones have made useless, without reading them.
+
+use super::files;
+use super::inner::{Inner, KeyspaceInner, View};
+use crate::error::Result;
+use crate::job::covered::removable;
+use crate::table::Table;
+use std::sync::Arc;
+
+/// Removes what `job/covered.rs` finds, until it finds nothing. The caller holds the job lock and no merge is at work; `commit` makes the removal of
+/// the tables with these numbers durable.
+pub fn reclaim(inner: &Inner, keyspace: &KeyspaceInner, commit: &dyn Fn(&[u64]) -> Result<()>) -> Result<()> {
+    loop {
+        let tree = Arc::clone(&keyspace.view.load().tree);
+        // Whoever registers later sees every range tombstone that is in a table.
+        let numbers = removable(&tree, &inner.snapshots.all());
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        commit(&numbers)?;
+        keyspace.change_view(|view| View {
+            active: Arc::clone(&view.active),
+            frozen: view.frozen.clone(),
+            tree: Arc::new(view.tree.edited(&numbers, [])),
+        });
+        let removed = tree.tables().map(|(_, table)| table);
+        let removed: Vec<Arc<Table>> = removed.filter(|table| numbers.contains(&table.summary().file_number)).collect();
+        drop(tree);
+        files::retire_tables(inner, removed);
+        inner.work_done.notify_all();
+    }
+}

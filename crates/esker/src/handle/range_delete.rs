@@ -1,0 +1,51 @@
+//! Deletes of ranges, on the handle of a keyspace.
+
+use super::batch::Batch;
+use super::keyspace::Keyspace;
+use crate::error::Result;
+use crate::options::WriteOptions;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+impl Keyspace {
+    /// Removes every key in `range` that exists now, as one write. A range without keys, such as an inverted one, does nothing.
+    ///
+    /// Costs what a put costs, however many keys are in the range: what is deleted stays on the device until it is merged, or, where whole
+    /// tables are in the range, until these are dropped unread. Reads in the range get slower by a look at the tombstones.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-delete-range-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// let events = db.keyspace("events", Default::default())?;
+    /// for day in ["01", "02", "03"] {
+    ///     events.put(day, "")?;
+    /// }
+    /// events.delete_range(.."03")?;
+    /// assert!(events.get("02")?.is_none());
+    /// assert!(events.get("03")?.is_some());
+    /// // All keys: the type of a bound must be known.
+    /// events.delete_range::<&str>(..)?;
+    /// assert_eq!(events.iter().count(), 0);
+    /// # drop((events, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_range_with(range, &WriteOptions::new())
+    }
+
+    /// As [`Keyspace::delete_range`], with options.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, options: &WriteOptions) -> Result<()> {
+        let mut batch = Batch::new(Arc::clone(&self.shared));
+        batch.delete_range(self, range)?;
+        batch.commit_with(options)
+    }
+}

@@ -1,0 +1,59 @@
+//! Which tables nobody needs any more because of range tombstones, so that they can go without being read. Pure: a tree and the live snapshots in, table
+//! numbers out.
+//!
+//! A table goes if range tombstones of newer runs lie over all of its keys, and no snapshot is so old that it sees anything in the table but not the
+//! tombstones. A table with nothing but range tombstones goes if no older run has anything between its bounds.
+
+use crate::base::key::Sequence;
+use crate::base::range_tombstone::{Fragment, RangeTombstones, compare_ends};
+use crate::table::TableSummary;
+use crate::version::tree::Tree;
+
+/// The numbers of tables to remove at once. Removing them may make others removable. `snapshots`: what live snapshots read at, ascending.
+pub fn removable(tree: &Tree, snapshots: &[Sequence]) -> Vec<u64> {
+    if tree.runs.iter().all(|run| run.range_tombstones.is_empty()) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut newer: Vec<&RangeTombstones> = Vec::new();
+    for (at, run) in tree.runs.iter().enumerate() {
+        let older = tree.runs.get(at + 1..).unwrap_or_default();
+        for summary in run.tables.iter().map(|table| table.summary()) {
+            let useless = summary.entries == 0 && !older.iter().any(|run| run.overlaps(summary, summary));
+            if useless || is_covered(summary, &newer, snapshots) {
+                found.push(summary.file_number);
+            }
+        }
+        if !run.range_tombstones.is_empty() {
+            newer.push(&run.range_tombstones);
+        }
+    }
+    found
+}
+
+/// Whether the newer range tombstones hide all of the table from everybody who could see something in it.
+fn is_covered(table: &TableSummary, newer: &[&RangeTombstones], snapshots: &[Sequence]) -> bool {
+    // The oldest snapshot that sees anything of the table must see a tombstone over it.
+    let oldest = snapshots.get(snapshots.partition_point(|&snapshot| snapshot < table.smallest_sequence)..);
+    let oldest = oldest.and_then(|from| from.first()).copied();
+    let hides = |fragment: &&Fragment| {
+        let first = fragment.sequences.last();
+        first.is_some_and(|&first| oldest.is_none_or(|oldest| first <= oldest))
+    };
+    let mut key = table.smallest_key.as_slice();
+    loop {
+        let over = newer.iter().filter_map(|set| set.fragment_of(key)).filter(hides);
+        let Some(furthest) = over.max_by(|a, b| compare_ends(&a.end, &b.end)) else { return false };
+        if furthest.end.is_empty() || table.is_before(&furthest.end) {
+            return true;
+        }
+        if table.largest_exclusive && table.largest_key == furthest.end {
+            return true;
+        }
+        key = &furthest.end;
+    }
+}
+
+#[cfg(test)]
+#[path = "covered_tests.rs"]
+mod tests;

@@ -1,0 +1,76 @@
+//! The range tombstones of a memtable, apart from its entries.
+//!
+//! The one writer adds them to a list of immutable sets, of which each is at least about twice as large as the next, so that a
+//! tombstone is copied a logarithm of times. Readers load the list; while it is empty, one counter says so.
+//!
+//! Of several tombstones over a key the older ones are left out that nobody needs: a reader needs the newest one at or before its own sequence
+//! number, and one that is not registered the newest one of all, or of all finished batches.
+
+use crate::base::key::Sequence;
+use crate::base::range_tombstone::RangeTombstones;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// See the module's comment.
+#[derive(Default)]
+pub struct TombstoneSets {
+    /// Tombstones ever added. Stored after `sets`.
+    added: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Largest first.
+    sets: ArcSwap<Vec<Arc<RangeTombstones>>>,
+}
+
+impl TombstoneSets {
+    /// Whether there ever was one.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.added.load(Ordering::Acquire) > 0
+    }
+
+    /// The newest over `key` at or before `max_sequence`; 0 if there is none.
+    #[inline]
+    pub fn cover(&self, key: &[u8], max_sequence: Sequence) -> Sequence {
+        if self.any() { self.search(key, max_sequence) } else { 0 }
+    }
+
+    #[inline(never)]
+    fn search(&self, key: &[u8], max_sequence: Sequence) -> Sequence {
+        self.sets.load().iter().map(|set| set.cover(key, max_sequence)).max().unwrap_or(0)
+    }
+
+    /// The memory they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// All of them, in sets that may overlap.
+    pub fn sets(&self) -> Vec<Arc<RangeTombstones>> {
+        self.sets.load().to_vec()
+    }
+
+    /// Adds one. For the one writer only. `newest_snapshot`: what the newest live snapshot reads at; `finished`: the last write of the
+    /// batches before this one.
+    pub fn add(&self, new: RangeTombstones, newest_snapshot: Sequence, finished: Sequence) {
+        let mut sets = self.sets();
+        let mut new = Arc::new(new);
+        while let Some(last) = sets.pop_if(|last| new.fragments().len() * 2 >= last.fragments().len()) {
+            let both = RangeTombstones::union([&*last, &*new]);
+            new = Arc::new(both.reduced(|newest_first| needed(newest_first, newest_snapshot, finished)));
+        }
+        sets.push(new);
+        self.bytes.store(sets.iter().map(|set| set.memory_bytes()).sum(), Ordering::Relaxed);
+        self.sets.store(Arc::new(sets));
+        self.added.store(self.added.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+}
+
+/// The newest, the newest of the finished batches, and all that snapshots may need.
+fn needed(newest_first: &[Sequence], newest_snapshot: Sequence, finished: Sequence) -> Vec<Sequence> {
+    let old = newest_first.partition_point(|&sequence| sequence > newest_snapshot);
+    let (new, old) = newest_first.split_at(old);
+    let newest = new.first().filter(|&&sequence| sequence > finished);
+    let finished = new.iter().find(|&&sequence| sequence <= finished);
+    newest.into_iter().chain(finished).chain(old).copied().collect()
+}
