@@ -10,6 +10,7 @@
 //! - `job/retain.rs` drops an entry only for a newer one in the same stratum. The lowest stratum ends at the oldest registered snapshot, and only
 //!   in that one do deletes go and numbers become 0. A job that took its list of snapshots before this one was registered reads only entries that are not above
 //!   it. Whatever removes entries without `retain`, say tables as a whole, has to keep to that: none whose number is above a registered snapshot.
+//! - Range deletes are looked at apart: one is a write to each key in it, whether that had a value or not.
 //! - A key that expires is not written: no conflict.
 //!
 //! For any one key a newer source has only newer entries (memtables, then runs), so the first entry met decides about the key.
@@ -19,6 +20,7 @@ use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::transaction::{Part, Transaction};
 use super::write::Precondition;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
+use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor;
 use crate::memtable::Memtable;
@@ -137,6 +139,9 @@ impl Question<'_> {
         let view = self.keyspace().view.load();
         for (memtable, from) in self.appended(&view, answered) {
             memtable.keys_from(from, &mut |key| if self.concerns(key) { Err(self.conflict(key)) } else { Ok(()) })?;
+            if memtable.has_range_tombstones() {
+                memtable.range_tombstones().iter().try_for_each(|set| self.look_at_ranges(set, answered))?;
+            }
         }
         Ok(())
     }
@@ -158,6 +163,13 @@ impl Question<'_> {
         if memtables.is_empty() && runs.is_empty() {
             return Ok(());
         }
+        for memtable in memtables.iter().filter(|memtable| memtable.has_range_tombstones()) {
+            memtable.range_tombstones().iter().try_for_each(|set| self.look_at_ranges(set, snapshot))?;
+        }
+        for table in runs.iter().flat_map(|run| &run.tables).filter(|table| table.summary().largest_sequence > answered)
+        {
+            self.look_at_ranges(table.range_tombstones(), snapshot)?;
+        }
         for key in self.part.reads.keys.iter().chain(self.part.writes.keys()) {
             if newest(&memtables, &runs, key, answered)? > snapshot {
                 return Err(self.conflict(key));
@@ -175,6 +187,23 @@ impl Question<'_> {
         });
         for table in newer {
             self.look_along(&mut table.cursor(true), snapshot)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for a range deleted after `above` that has a key in it which the transaction read or writes, or might have met in a scan.
+    fn look_at_ranges(&self, tombstones: &RangeTombstones, above: Sequence) -> Result<()> {
+        let newer = |fragment: &&Arc<Fragment>| fragment.sequences.first().is_some_and(|&newest| newest > above);
+        for fragment in tombstones.fragments().iter().filter(newer) {
+            let Fragment { start, end, .. } = &**fragment;
+            let read = self.part.reads.keys.range(start.clone()..).next();
+            let written = self.part.writes.range(start.clone()..).next().map(|(key, _)| key);
+            let scanned =
+                self.intervals.iter().filter(|interval| interval.ends_behind(start)).map(|found| &found.start);
+            let mut met = read.into_iter().chain(written).chain(scanned);
+            if let Some(key) = met.find(|key| is_before_end(key, end)) {
+                return Err(self.conflict(key));
+            }
         }
         Ok(())
     }

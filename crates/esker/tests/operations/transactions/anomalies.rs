@@ -172,3 +172,33 @@ fn a_scan_that_was_left_early_conflicts_as_far_as_it_came() {
     };
     assert!(phantom(met, "e") && phantom(met, "f2") && !phantom(met, "g"));
 }
+
+#[test]
+fn a_range_delete_is_a_write_to_every_key_in_it() {
+    let db = database();
+    let keyspace = with_keys(&db, &["a", "m", "z"]);
+    for flush in [false, true] {
+        let mut read = db.transaction();
+        read.get(&keyspace, "m").unwrap();
+        let mut absent = db.transaction();
+        absent.get(&keyspace, "n").unwrap();
+        let mut scanned = db.transaction();
+        assert!(scanned.range(&keyspace, "k".."l").next().is_none());
+        let mut written = db.transaction();
+        let mut elsewhere = db.transaction();
+        elsewhere.get(&keyspace, "z").unwrap();
+        for transaction in [&mut read, &mut absent, &mut scanned, &mut written, &mut elsewhere] {
+            transaction.put(&keyspace, "y", "new").unwrap();
+        }
+        written.put(&keyspace, "l", "new").unwrap();
+        keyspace.delete_range("j".."p").unwrap();
+        if flush {
+            db.flush().unwrap();
+        }
+        for transaction in [read, absent, scanned, written] {
+            assert!(matches!(transaction.commit(), Err(Error::Conflict { .. })));
+        }
+        elsewhere.commit().unwrap();
+        keyspace.put("m", "old").unwrap();
+    }
+}
