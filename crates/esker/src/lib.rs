@@ -30,10 +30,11 @@
 //! What a write promises: an acknowledged write survives the death of the process; one with [`WriteOptions::sync`] that of the machine.
 //!
 //! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
-//! `merge_operator`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
+//! `merge_operator`, `compaction_filter`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
 
 mod base;
 mod cache;
+mod compaction_filter;
 mod db;
 pub mod env;
 mod error;
@@ -56,10 +57,11 @@ pub use base::clock::{Clock, ManualClock, SystemClock};
 pub use base::expiry::{Expiry, Ttl};
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
+pub use compaction_filter::{CompactionFilter, Decision};
 pub use db::health::Health;
 pub use db::stats::{KeyspaceStats, RunStats, Stats};
 pub use db::verify::VerifyReport;
 pub use error::{Error, Result, escape_key};
 pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
-pub use options::{Compression, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions};
+pub use options::{CompactionStyle, Compression, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions};

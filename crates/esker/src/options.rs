@@ -2,6 +2,7 @@
 
 use crate::base::clock::{Clock, SystemClock};
 use crate::base::expiry::Ttl;
+use crate::compaction_filter::CompactionFilter;
 use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
@@ -41,6 +42,27 @@ pub enum Compression {
     Lz4,
 }
 
+/// How the tables of a keyspace are merged: what a write costs later against what a read and the space cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionStyle {
+    /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm of times; a point read asks up to about eight runs, and
+    /// one after a pause in writing. The default.
+    #[default]
+    LazyLeveling,
+    /// Levels, each ten times the one above it, merged table by table. Reads ask few runs and little space is taken twice, but each byte is rewritten
+    /// several times a level: for data that is read much more than written.
+    Leveled,
+    /// Runs of similar size are merged with each other ("universal"). The fewest rewrites; up to a dozen runs to read, and up to three times the space.
+    Tiered,
+    /// Nothing is merged. While the tables have more than `max_bytes`, the oldest is dropped, with whatever it holds, live snapshots or not; the newest table
+    /// always stays. Tables of which every entry has expired are dropped too. For time series and logs: the cheapest writes, but reads
+    /// ask every run there is, so keys should grow with time.
+    Fifo {
+        /// Bytes of tables, after compression; at least 1.
+        max_bytes: u64,
+    },
+}
+
 /// Options of a database. Every setter takes and returns the options, so that calls chain.
 ///
 /// ```
@@ -60,6 +82,8 @@ pub struct Options {
     pub(crate) wal_mode: WalMode,
     pub(crate) read_mode: ReadMode,
     pub(crate) background_threads: usize,
+    pub(crate) upper_compression: Option<Compression>,
+    pub(crate) compaction_bytes_per_second: u64,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -78,6 +102,8 @@ impl fmt::Debug for Options {
             .field("wal_mode", &self.wal_mode)
             .field("read_mode", &self.read_mode)
             .field("background_threads", &self.background_threads)
+            .field("upper_compression", &self.upper_compression)
+            .field("compaction_bytes_per_second", &self.compaction_bytes_per_second)
             .finish_non_exhaustive()
     }
 }
@@ -96,6 +122,8 @@ impl Default for Options {
             wal_mode: WalMode::Mapped,
             read_mode: ReadMode::Auto,
             background_threads: 1,
+            upper_compression: None,
+            compaction_bytes_per_second: 0,
             env: Arc::new(OsEnv),
             clock: Arc::new(SystemClock),
         }
@@ -169,9 +197,29 @@ impl Options {
     }
 
     /// Threads for flush and compaction. Default: 1. With 0 that work is done inside the writing calls: slower, and
-    /// deterministic. More than 1 is taken as 1.
+    /// deterministic. With more, a merge of several tables' worth is divided by key among up to so many threads, which exist only while it lasts; one
+    /// more goes on flushing. More threads take processors from the callers. At most 64.
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;
+        self
+    }
+
+    /// Compression of the blocks of all runs but the last, which holds most of a settled database. Default: as [`Options::compression`]. `None` above makes
+    /// flushes and the first merges cheaper, for more space there. What is recovered from the log is written with `compression`.
+    ///
+    /// ```
+    /// use esker::{Compression, Options};
+    /// let options = Options::default().compression(Compression::Lz4).upper_compression(Compression::None);
+    /// ```
+    pub fn upper_compression(mut self, compression: Compression) -> Options {
+        self.upper_compression = Some(compression);
+        self
+    }
+
+    /// Bytes of tables that compaction may read in a second, all its threads together. Default: 0, no limit. Flushes are not limited. A limit keeps the
+    /// device free for others; one below what is written leads to stalls. With `background_threads(0)` the writing calls wait for it.
+    pub fn compaction_bytes_per_second(mut self, bytes: u64) -> Options {
+        self.compaction_bytes_per_second = bytes;
         self
     }
 
@@ -201,6 +249,7 @@ impl Options {
             ("target_file_bytes", self.target_file_bytes, 1, u64::MAX),
             ("wal_segment_bytes", self.wal_segment_bytes, 1, LARGEST),
             ("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 64),
+            ("background_threads", self.background_threads as u64, 0, 64),
         ];
         for (name, value, least, most) in sizes {
             if value < least || value > most {
@@ -216,12 +265,20 @@ impl Options {
 pub struct KeyspaceOptions {
     pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) ttl: Option<Ttl>,
+    pub(crate) compaction_style: Option<CompactionStyle>,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
 }
 
 impl fmt::Debug for KeyspaceOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.merge_operator.as_ref().map(|operator| operator.name().to_owned());
-        f.debug_struct("KeyspaceOptions").field("merge_operator", &name).field("ttl", &self.ttl).finish()
+        let filter = self.compaction_filter.as_ref().map(|filter| filter.name().to_owned());
+        f.debug_struct("KeyspaceOptions")
+            .field("merge_operator", &name)
+            .field("ttl", &self.ttl)
+            .field("compaction_style", &self.compaction_style)
+            .field("compaction_filter", &filter)
+            .finish()
     }
 }
 
@@ -241,6 +298,25 @@ impl KeyspaceOptions {
     /// what it was created with. Costs nine bytes for each entry that expires, and a look at the clock for each read.
     pub fn ttl(mut self, ttl: Ttl) -> KeyspaceOptions {
         self.ttl = Some(ttl);
+        self
+    }
+
+    /// How the keyspace's tables are merged. Default: as stored; [`CompactionStyle::LazyLeveling`] for a new keyspace. Stored, and changed when it is
+    /// given at a later open: what is there is then merged as the new style has it.
+    ///
+    /// ```
+    /// use esker::{CompactionStyle, KeyspaceOptions};
+    /// let week = KeyspaceOptions::default().compaction_style(CompactionStyle::Fifo { max_bytes: 10 << 30 });
+    /// ```
+    pub fn compaction_style(mut self, style: CompactionStyle) -> KeyspaceOptions {
+        self.compaction_style = Some(style);
+        self
+    }
+
+    /// Asked about values while they are merged: see [`CompactionFilter`]. Default: none. Not stored: give it at every open. Given again while the keyspace
+    /// is open, it replaces the one before.
+    pub fn compaction_filter(mut self, filter: impl CompactionFilter) -> KeyspaceOptions {
+        self.compaction_filter = Some(Arc::new(filter));
         self
     }
 }

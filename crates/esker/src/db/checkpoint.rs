@@ -1,6 +1,6 @@
 //! A consistent copy of the database in another directory: tables by hard link where that works, by copying otherwise.
 
-use super::background;
+use super::flushing;
 use super::inner::Inner;
 use super::open::create_directory;
 use crate::env::Env;
@@ -25,7 +25,7 @@ pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
         return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
     }
     create_directory(env, target)?;
-    background::flush_exactly(inner, || write(inner, target))
+    flushing::flush_exactly(inner, || write(inner, target))
 }
 
 /// Copies what the manifest names now. The caller holds the job lock, so that no table can go.

@@ -10,6 +10,7 @@ pub struct Counters {
     pub compactions: AtomicU64,
     pub compaction_bytes: AtomicU64,
     pub compaction_read_bytes: AtomicU64,
+    pub tables_dropped: AtomicU64,
     pub stalls: AtomicU64,
     pub stall_micros: AtomicU64,
     /// Dead entries that scans passed.

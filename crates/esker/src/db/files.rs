@@ -5,8 +5,9 @@ use super::inner::Inner;
 use crate::env::Env;
 use crate::error::Result;
 use crate::table::Table;
-use crate::version::edit::ManifestState;
+use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{CURRENT_TEMPORARY, manifest, manifest_number, table_number};
+use crate::wal::writer::AppendError;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ fn segments_to_keep(inner: &Inner) -> usize {
     usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, 16)
 }
 
-/// Takes tables that a durable edit has just removed, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
+/// Takes tables that a durable edit has just removed, or that none ever named, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
 /// tries again.
 pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
     inner.obsolete.lock().extend(removed);
@@ -53,6 +54,58 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
             let _ = inner.options.env.remove(&path);
         }
     }
+}
+
+/// Gives back the space of the log beyond that of an empty one. The caller holds the job lock, and has flushed: what still waits for its flush keeps the segments
+/// that hold it.
+pub fn reclaim_log(inner: &Inner) -> Result<()> {
+    let Some(log) = &inner.log else { return Ok(()) };
+    inner.condition.check()?;
+    if log.is_smallest() {
+        return Ok(());
+    }
+    let mut guard = inner.writer.lock();
+    let writer = &mut *guard;
+    // Under the lock no write can come in between: if no memtable has any, the segments up to here hold nothing that is not in tables.
+    let floor = match &mut writer.log {
+        Some(writing) if no_memtable_has_writes(inner) => {
+            writing.shrink(writer.last_sequence).map_err(|error| match error {
+                AppendError::NoSegment(error) => error,
+                AppendError::Failed(error) => inner.condition.poison(error),
+            })?;
+            Some(writing.position().segment)
+        }
+        _ => None,
+    };
+    let last_sequence = writer.last_sequence;
+    drop(guard);
+    if let Some(floor) = floor {
+        log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
+        if let Some(manifest) = &mut *inner.manifest.lock() {
+            let changes = [Change::LastSequence(last_sequence), Change::LogFloor(floor)];
+            manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
+        }
+    }
+    let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
+    release_segments(inner, floor, false);
+    Ok(())
+}
+
+/// As `reclaim_log`, of a database that holds nothing at all.
+pub fn reclaim_log_of_nothing(inner: &Inner) -> Result<()> {
+    let no_tables = inner.all_keyspaces().iter().all(|keyspace| keyspace.view.load().tree.runs.is_empty());
+    if !no_tables || !no_memtable_has_writes(inner) || inner.log.as_ref().is_none_or(|log| log.is_smallest()) {
+        return Ok(());
+    }
+    let _jobs = inner.jobs.lock();
+    reclaim_log(inner)
+}
+
+fn no_memtable_has_writes(inner: &Inner) -> bool {
+    inner.all_keyspaces().iter().all(|keyspace| {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).all(|memtable| memtable.is_empty())
+    })
 }
 
 /// Removes tables and manifests that `state` does not name: what a crash or a failed job left behind.

@@ -10,6 +10,7 @@
 //!
 //! Readers take none of them: they load a keyspace's view and search it.
 
+use super::compaction_state::CompactionState;
 use super::counters::Counters;
 use super::health::Condition;
 use super::snapshot::{Readers, Registration, SnapshotList};
@@ -49,10 +50,9 @@ pub struct KeyspaceInner {
     pub name: String,
     pub operator_name: Option<String>,
     pub ttl: Ttl,
-    /// Dead entries that scans had to pass since the last compaction.
-    pub scan_debt: AtomicU64,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
     pub view: ArcSwap<View>,
+    pub compaction: CompactionState,
     /// Held while `view` is replaced.
     pub view_change: Mutex<()>,
 }
@@ -71,9 +71,9 @@ impl KeyspaceInner {
             name,
             operator_name,
             ttl,
-            scan_debt: AtomicU64::new(0),
             operator: ArcSwapOption::new(operator.map(Arc::new)),
             view: ArcSwap::from_pointee(view),
+            compaction: CompactionState::default(),
             view_change: Mutex::new(()),
         }
     }

@@ -3,9 +3,10 @@
 use super::files;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
 use crate::base::expiry::Ttl;
+use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in};
-use crate::options::KeyspaceOptions;
+use crate::options::{CompactionStyle, KeyspaceOptions};
 use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
 use crate::version::file_name;
 use crate::version::manifest::Manifest;
@@ -17,8 +18,10 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// Opens the keyspace, creating it if it is missing.
 pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    check_style(&options)?;
     if let Some(found) = find(inner, name) {
-        return check(inner, found, options);
+        let found = check(inner, found, &options)?;
+        return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
@@ -26,17 +29,57 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
     }
     inner.condition.check()?;
     // No flush or compaction may commit to the old manifest while the new one is made.
-    let _jobs = inner.jobs.lock();
+    let jobs = inner.jobs.lock();
     inner.condition.check()?;
     if let Some(found) = find(inner, name) {
-        return check(inner, found, options);
+        drop(jobs);
+        let found = check(inner, found, &options)?;
+        return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
-    create(inner, name, options)
+    let created = create(inner, name, &options)?;
+    if let Some(filter) = options.compaction_filter {
+        created.compaction.set_filter(filter);
+    }
+    Ok(created)
 }
 
-fn create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
-    let KeyspaceOptions { merge_operator: operator, ttl } = options;
-    let ttl = ttl.unwrap_or_default().to_stored()?;
+fn check_style(options: &KeyspaceOptions) -> Result<()> {
+    match options.compaction_style {
+        Some(CompactionStyle::Fifo { max_bytes: 0 }) => {
+            Err(Error::invalid("CompactionStyle::Fifo with max_bytes 0 would keep nothing; use at least 1"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes over how an existing keyspace is to be compacted from now on.
+fn set_compaction(
+    inner: &Inner,
+    keyspace: Arc<KeyspaceInner>,
+    style: Option<CompactionStyle>,
+    filter: Option<Arc<dyn CompactionFilter>>,
+) -> Result<Arc<KeyspaceInner>> {
+    if let Some(filter) = filter {
+        keyspace.compaction.set_filter(filter);
+    }
+    if let Some(style) = style.filter(|style| *style != keyspace.compaction.style()) {
+        // Not in the middle of a job.
+        let _jobs = inner.jobs.lock();
+        // A handle that only reads merges nothing.
+        if let Some(manifest) = &mut *inner.manifest.lock() {
+            inner.condition.check()?;
+            manifest.commit(&[Change::style(keyspace.id, style)]).map_err(|error| inner.condition.poison(error))?;
+            keyspace.compaction.set_style(style);
+        }
+        inner.wake();
+    }
+    Ok(keyspace)
+}
+
+fn create(inner: &Inner, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    let operator = options.merge_operator.clone();
+    let ttl = options.ttl.unwrap_or_default().to_stored()?;
+    let style = options.compaction_style.unwrap_or_default();
     let mut manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
     let mut state = current.state().clone();
@@ -54,7 +97,9 @@ fn create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<Key
     };
     // As a new manifest, not as an edit: its first record is the one whose damage is always noticed.
     let number = inner.next_file_number();
-    state.apply(&change).map_err(|what| Error::corruption(inner.directory.join(file_name::CURRENT), 0, what))?;
+    for change in [change, Change::style(id, style)] {
+        state.apply(&change).map_err(|what| Error::corruption(inner.directory.join(file_name::CURRENT), 0, what))?;
+    }
     state.next_file = inner.next_file.load(std::sync::atomic::Ordering::Relaxed);
     let old = current.number();
     let env = &*inner.options.env;
@@ -67,6 +112,7 @@ fn create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<Key
     let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
     let keyspace =
         Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, Ttl::from_stored(ttl), operator.clone(), view));
+    keyspace.compaction.set_style(style);
     add(inner, &keyspace, memtable, operator);
     Ok(keyspace)
 }
@@ -100,7 +146,7 @@ pub fn stored_operator(record: &KeyspaceRecord) -> Option<Arc<dyn MergeOperator>
 }
 
 /// Whether a keyspace that exists may be opened with these options; supplies the operator if it was missing.
-fn check(inner: &Inner, keyspace: Arc<KeyspaceInner>, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+fn check(inner: &Inner, keyspace: Arc<KeyspaceInner>, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
     if let Some(ttl) = options.ttl
         && ttl.to_stored()? != keyspace.ttl.to_stored()?
     {
@@ -109,7 +155,7 @@ fn check(inner: &Inner, keyspace: Arc<KeyspaceInner>, options: KeyspaceOptions) 
             keyspace.name, keyspace.ttl
         )));
     }
-    let Some(operator) = options.merge_operator else { return Ok(keyspace) };
+    let Some(operator) = options.merge_operator.clone() else { return Ok(keyspace) };
     if keyspace.operator_name.as_deref() != Some(operator.name()) {
         let stored = keyspace.operator_name.as_deref().unwrap_or("none");
         return Err(Error::invalid(format!(

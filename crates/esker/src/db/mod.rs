@@ -10,24 +10,29 @@
 //! | `expiring` | memtables of an idle database in which everything has expired |
 //! | `transaction`, `footprint`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
 //! | `conflict` | whether a transaction may be committed |
-//! | `background` | flush and compaction: what is next, and installing the result |
+//! | `background` | what is next, and when |
+//! | `flushing`, `compacting`, `installing` | flush, compaction, and what both need to make a result durable |
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `stall` | when writers wait, and why |
 //! | `files` | the remover of files |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `checkpoint`, `verify`, `stats`, `health` | what their names say |
-//! | `inner`, `counters` | the state all of them share, and its locks |
+//! | `inner`, `compaction_state`, `counters` | the state all of them share, and its locks |
 
 pub mod background;
 pub mod checkpoint;
+pub mod compacting;
+pub mod compaction_state;
 pub mod conflict;
 pub mod counters;
 mod expiring;
 pub mod files;
+pub mod flushing;
 pub mod footprint;
 pub mod freeze;
 pub mod health;
 pub mod inner;
+pub mod installing;
 pub mod keyspaces;
 mod merge_expiry;
 pub mod open;

@@ -14,7 +14,7 @@
 use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
-use super::{background, files, keyspaces, replayed};
+use super::{files, flushing, keyspaces, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
@@ -35,7 +35,6 @@ use crate::wal::reader::{Record, holds_history, replay};
 use crate::wal::segment::{SegmentMaker, file_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -283,12 +282,12 @@ fn write_replayed(
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
 ) -> Result<()> {
-    let next = Cell::new(state.next_file);
-    let next_file = || next.replace(next.get() + 1);
+    let next = AtomicU64::new(state.next_file);
+    let next_file = || next.fetch_add(1, Relaxed);
     let output = OutputOptions {
         env: &*options.env,
         directory: directory.to_path_buf(),
-        table: table_options(options),
+        table: table_options(options, true),
         target_file_bytes: options.target_file_bytes,
         cache: Arc::clone(cache),
         use_mapping: options.use_mapping(),
@@ -301,7 +300,8 @@ fn write_replayed(
         let expires = Ttl::from_stored(recovered.record.ttl).is_enabled();
         // Nobody reads yet.
         let expired_until_ms = if expires { options.clock.now_ms() } else { 0 };
-        let rules = Rules { snapshots: &[], expired_until_ms, expires, bottom: false, operator: operator.as_deref() };
+        let rules =
+            Rules { snapshots: &[], expired_until_ms, expires, operator: operator.as_deref(), ..Rules::default() };
         let (tree, changes) = replayed::write(id, &memtables, &recovered.tree, rules, &output)?;
         for change in &changes {
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
@@ -309,7 +309,7 @@ fn write_replayed(
         recovered.tree = Arc::new(tree);
         (recovered.memtable, recovered.writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
     }
-    state.next_file = next.get();
+    state.next_file = next.into_inner();
     Ok(())
 }
 
@@ -452,7 +452,9 @@ fn assemble(
         let ttl = Ttl::from_stored(record.ttl);
         let operator = keyspaces::stored_operator(&record);
         let view = View { active: memtable, frozen, tree };
+        let style = record.style;
         let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), view));
+        keyspace.compaction.set_style(style);
         keyspaces::add(&inner, &keyspace, writer, operator);
     }
     inner
@@ -464,7 +466,7 @@ pub fn close(inner: &Inner) -> Result<()> {
         return Ok(());
     }
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
-    let flushed = if has_unlogged_writes(inner) { background::flush_now(inner) } else { Ok(()) };
+    let flushed = if has_unlogged_writes(inner) { flushing::flush_now(inner) } else { Ok(()) };
     // Now: a merge at work gives up instead of being waited for.
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
@@ -478,7 +480,7 @@ pub fn close(inner: &Inner) -> Result<()> {
 fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
     inner.condition.check()?;
     if has_unlogged_writes(inner) {
-        background::flush_locked(inner, writer)?;
+        flushing::flush_locked(inner, writer)?;
     }
     let Some(log) = &mut writer.log else { return Ok(()) };
     log.close()?;

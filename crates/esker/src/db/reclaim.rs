@@ -2,14 +2,19 @@
 
 use super::files;
 use super::inner::{Inner, KeyspaceInner, View};
+use super::installing::commit;
 use crate::error::Result;
 use crate::job::covered::removable;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Removes what `job/covered.rs` finds, until it finds nothing. The caller holds the job lock and no merge is at work; `commit` makes the removal of
-/// the tables with these numbers durable.
-pub fn reclaim(inner: &Inner, keyspace: &KeyspaceInner, commit: &dyn Fn(&[u64]) -> Result<()>) -> Result<()> {
+/// Removes what there is to remove in any keyspace. The caller holds the job lock and no merge is at work.
+pub fn reclaim_all(inner: &Inner) -> Result<()> {
+    inner.all_keyspaces().iter().try_for_each(|keyspace| reclaim(inner, keyspace))
+}
+
+/// Removes what `job/covered.rs` finds, until it finds nothing.
+fn reclaim(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
     loop {
         let tree = Arc::clone(&keyspace.view.load().tree);
         // Whoever registers later sees every range tombstone that is in a table.
@@ -17,7 +22,7 @@ pub fn reclaim(inner: &Inner, keyspace: &KeyspaceInner, commit: &dyn Fn(&[u64]) 
         if numbers.is_empty() {
             return Ok(());
         }
-        commit(&numbers)?;
+        commit(inner, keyspace, Vec::new(), 0, &[], &numbers)?;
         keyspace.change_view(|view| View {
             active: Arc::clone(&view.active),
             frozen: view.frozen.clone(),

@@ -25,7 +25,7 @@ pub fn write(
     let mut changes = Vec::new();
     for memtable in memtables {
         let rules = Rules { bottom: tree.runs.is_empty(), ..rules };
-        let tables = flush(memtable, rules, output)?;
+        let tables = flush(memtable, rules, output)?.tables;
         let run = tree.deepest_free_run(&tables, None).unwrap_or_else(output.next_file);
         for table in &tables {
             let summary = table.summary();

@@ -256,7 +256,7 @@ impl ScanCursor {
     fn report_skipped(&mut self) {
         let skipped = std::mem::take(&mut self.skipped);
         self.source.inner.counters.skipped_entries.fetch_add(skipped, Relaxed);
-        self.source.keyspace.scan_debt.fetch_add(skipped, Relaxed);
+        self.source.keyspace.compaction.scan_debt.fetch_add(skipped, Relaxed);
     }
 
     /// From the first version of some key on, finds the first key that the reader sees.

@@ -6,6 +6,7 @@
 use super::background;
 use super::inner::{Inner, Writer};
 use crate::error::Result;
+use crate::options::CompactionStyle;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,8 @@ fn reason(keyspace: &super::inner::KeyspaceInner) -> Option<&'static str> {
     if view.frozen.len() >= MAX_FROZEN {
         return Some("too many memtables wait for their flush");
     }
-    (view.tree.runs.len() >= MAX_RUNS).then_some("too many runs wait for their compaction")
+    let merges = !matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. });
+    (merges && view.tree.runs.len() >= MAX_RUNS).then_some("too many runs wait for their compaction")
 }
 
 /// Why a write may have to wait at the moment, if it may.

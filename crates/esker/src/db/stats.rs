@@ -19,6 +19,8 @@ pub struct Stats {
     pub flushes: u64,
     /// Compactions done.
     pub compactions: u64,
+    /// Tables dropped without being read: expired, deleted, or beyond the size of a FIFO.
+    pub tables_dropped: u64,
     /// Bytes of memory in memtables.
     pub memtable_bytes: u64,
     /// Bytes of tables on disk.
@@ -89,6 +91,7 @@ pub fn collect(inner: &Inner) -> Stats {
         compaction_read_bytes: counters.compaction_read_bytes.load(Relaxed),
         flushes: counters.flushes.load(Relaxed),
         compactions: counters.compactions.load(Relaxed),
+        tables_dropped: counters.tables_dropped.load(Relaxed),
         cache_bytes: inner.cache.usage_bytes() as u64,
         cache_hits: inner.cache.hits(),
         cache_misses: inner.cache.misses(),
@@ -133,10 +136,11 @@ impl fmt::Display for Stats {
         writeln!(f, "flushes: {}, {:.1} MiB written", self.flushes, mib(self.flush_bytes))?;
         writeln!(
             f,
-            "compactions: {}, {:.1} MiB read, {:.1} MiB written",
+            "compactions: {}, {:.1} MiB read, {:.1} MiB written; {} tables dropped",
             self.compactions,
             mib(self.compaction_read_bytes),
-            mib(self.compaction_bytes)
+            mib(self.compaction_bytes),
+            self.tables_dropped
         )?;
         writeln!(
             f,

@@ -8,7 +8,7 @@ use super::transaction::Transaction;
 use crate::db::health::Health;
 use crate::db::stats::{Stats, collect};
 use crate::db::verify::VerifyReport;
-use crate::db::{background, checkpoint, keyspaces, open, stall, verify};
+use crate::db::{background, checkpoint, compacting, flushing, keyspaces, open, stall, verify};
 use crate::error::{Error, Result};
 use crate::options::{KeyspaceOptions, Options};
 use std::path::Path;
@@ -157,15 +157,16 @@ impl Db {
     /// # Errors
     /// `Io` if that fails; the writes stay in the log and in memory then.
     pub fn flush(&self) -> Result<()> {
-        background::flush_now(&self.shared.inner)
+        flushing::flush_now(&self.shared.inner)
     }
 
-    /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see. Rewrites the whole database at worst.
+    /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see, and gives back log files that nothing needs. Rewrites the whole
+    /// database at worst. With [`crate::CompactionStyle::Fifo`] nothing is merged.
     ///
     /// # Errors
     /// As [`Db::flush`].
     pub fn compact(&self) -> Result<()> {
-        background::compact_now(&self.shared.inner, None)
+        compacting::compact_now(&self.shared.inner, None)
     }
 
     /// Waits until no background work is left that an idle database would do.

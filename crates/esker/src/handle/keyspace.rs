@@ -11,7 +11,7 @@ use crate::db::record::{need_of, start_record};
 use crate::db::scan::Source;
 use crate::db::snapshot::Registration;
 use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
-use crate::db::{background, read};
+use crate::db::{compacting, read};
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
 use std::cell::RefCell;
@@ -313,11 +313,38 @@ impl Keyspace {
         Ok(Cursor::new(self.source()))
     }
 
-    /// Flushes, then merges this keyspace into one sorted run.
+    /// Flushes, then merges this keyspace into one sorted run. With [`crate::CompactionStyle::Fifo`] nothing is merged.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].
     pub fn compact(&self) -> Result<()> {
-        background::compact_now(&self.shared.inner, Some(self.inner.id))
+        compacting::compact_now(&self.shared.inner, Some(self.inner.id))
+    }
+
+    /// Flushes, then merges what lies in `range` into the keyspace's oldest run, dropping there what no reader can see. Rewrites whole tables: all that overlap
+    /// the range, and older ones that overlap those. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    ///
+    /// # Errors
+    /// As [`crate::Db::compact`].
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-compact-range-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// let names = db.keyspace("names", Default::default())?;
+    /// for name in ["ada", "bob", "eve"] {
+    ///     names.put(name, "")?;
+    /// }
+    /// names.delete("bob")?;
+    /// names.compact_range("b".."c")?;
+    /// assert_eq!(names.iter().count(), 2);
+    /// # drop((names, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));
+        compacting::compact_range(&self.shared.inner, &self.inner, bounds)
     }
 }

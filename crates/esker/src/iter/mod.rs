@@ -3,6 +3,7 @@
 use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
 
+pub mod bounded;
 pub mod merging;
 pub mod skipping;
 

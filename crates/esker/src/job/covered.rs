@@ -2,7 +2,8 @@
 //! numbers out.
 //!
 //! A table goes if range tombstones of newer runs lie over all of its keys, and no snapshot is so old that it sees anything in the table but not the
-//! tombstones. A table with nothing but range tombstones goes if no older run has anything between its bounds.
+//! tombstones. A table with nothing but range tombstones goes if no older run has anything between its bounds, and it is not newer than a
+//! snapshot.
 
 use crate::base::key::Sequence;
 use crate::base::range_tombstone::{Fragment, RangeTombstones, compare_ends};
@@ -19,7 +20,9 @@ pub fn removable(tree: &Tree, snapshots: &[Sequence]) -> Vec<u64> {
     for (at, run) in tree.runs.iter().enumerate() {
         let older = tree.runs.get(at + 1..).unwrap_or_default();
         for summary in run.tables.iter().map(|table| table.summary()) {
-            let useless = summary.entries == 0 && !older.iter().any(|run| run.overlaps(summary, summary));
+            // What is newer than a snapshot tells its transaction that somebody deleted there.
+            let settled = snapshots.first().is_none_or(|&oldest| summary.largest_sequence <= oldest);
+            let useless = summary.entries == 0 && settled && !older.iter().any(|run| run.overlaps(summary, summary));
             if useless || is_covered(summary, &newer, snapshots) {
                 found.push(summary.file_number);
             }

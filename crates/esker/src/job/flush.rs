@@ -8,10 +8,18 @@ use crate::memtable::Memtable;
 use crate::table::Table;
 use std::sync::Arc;
 
+/// What a flush did.
+pub struct Flushed {
+    pub tables: Vec<Arc<Table>>,
+    /// Entries whose value went because they had expired.
+    pub expired: u64,
+}
+
 /// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left.
-pub fn flush(memtable: &Arc<Memtable>, rules: Rules<'_>, options: &OutputOptions<'_>) -> Result<Vec<Arc<Table>>> {
+pub fn flush(memtable: &Arc<Memtable>, rules: Rules<'_>, options: &OutputOptions<'_>) -> Result<Flushed> {
     let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
     let mut output = Output::new(options, rules.reduce(&tombstones));
-    retain(&mut memtable.sealed_cursor(), &tombstones, rules, &mut |entry| output.add(entry), &mut || Ok(()))?;
-    output.finish()
+    let done =
+        retain(&mut memtable.sealed_cursor(), &tombstones, rules, &mut |entry| output.add(entry), &mut || Ok(()))?;
+    Ok(Flushed { tables: output.finish()?, expired: done.expired })
 }

@@ -20,14 +20,15 @@ pub struct OutputOptions<'a> {
     pub cache: Arc<BlockCache>,
     pub use_mapping: bool,
     /// Gives out file numbers.
-    pub next_file: &'a dyn Fn() -> u64,
+    pub next_file: &'a (dyn Fn() -> u64 + Sync),
 }
 
-/// How the options of a database say that tables are written.
-pub fn table_options(options: &Options) -> TableOptions {
+/// How the options of a database say that tables of its last run are written, or of the others.
+pub fn table_options(options: &Options, last_run: bool) -> TableOptions {
+    let upper = options.upper_compression.unwrap_or(options.compression);
     TableOptions {
         block_bytes: options.block_bytes,
-        compression: options.compression,
+        compression: if last_run { options.compression } else { upper },
         filter_bits_per_key: options.filter_bits_per_key,
     }
 }

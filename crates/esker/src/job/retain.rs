@@ -16,6 +16,7 @@
 use crate::base::expiry::visible;
 use crate::base::key::{Entry, Kind, MAX_VALUE_BYTES, NEVER, Sequence};
 use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
+use crate::compaction_filter::{CompactionFilter, Decision};
 use crate::error::Result;
 use crate::iter::Cursor;
 use crate::merge_operator::MergeOperator;
@@ -23,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What decides.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Rules<'a> {
     /// The sequence numbers that live snapshots read at, ascending.
     pub snapshots: &'a [Sequence],
@@ -36,6 +37,8 @@ pub struct Rules<'a> {
     pub bottom: bool,
     /// The keyspace's operator, if it is known.
     pub operator: Option<&'a dyn MergeOperator>,
+    /// Decides about puts that no snapshot sees.
+    pub filter: Option<&'a dyn CompactionFilter>,
 }
 
 impl Rules<'_> {
@@ -66,6 +69,8 @@ pub struct Retained {
     pub kept: u64,
     /// Entries whose value went because they had expired.
     pub expired: u64,
+    /// Entries that the filter removed or replaced.
+    pub filtered: u64,
 }
 
 /// A merge operand.
@@ -76,6 +81,9 @@ struct Operand {
     expiry_ms: u64,
     value: Vec<u8>,
 }
+
+/// Entries read between two pauses.
+pub const PAUSE_EVERY: u64 = 1024;
 
 /// Merge operands of one key in one stratum, newest first.
 #[derive(Default)]
@@ -114,7 +122,6 @@ pub fn retain(
     emit: &mut dyn FnMut(Entry<'_>) -> Result<()>,
     pause: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Retained> {
-    const PAUSE_EVERY: u64 = 1024;
     let mut retain = Retain {
         rules,
         emit,
@@ -178,10 +185,7 @@ impl Retain<'_, '_> {
                 self.operands.stratum = stratum;
                 self.take_first_operand(entry, stratum)
             }
-            _ => {
-                self.hidden = Some(stratum);
-                self.keep(entry, stratum)
-            }
+            _ => self.take_base(entry, stratum),
         }
     }
 
@@ -232,6 +236,35 @@ impl Retain<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// A put or a delete.
+    #[inline]
+    fn take_base(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
+        self.hidden = Some(stratum);
+        if let Some(filter) = self.rules.filter
+            && entry.kind == Kind::Put
+            && stratum == self.rules.snapshots.len()
+        {
+            return self.keep_filtered(filter, entry, stratum);
+        }
+        self.keep(entry, stratum)
+    }
+
+    /// A put that is newer than every snapshot.
+    fn keep_filtered(&mut self, filter: &dyn CompactionFilter, entry: Entry<'_>, stratum: usize) -> Result<()> {
+        let decision = catch_unwind(AssertUnwindSafe(|| filter.decide(entry.key, entry.value)));
+        match decision.unwrap_or(Decision::Keep) {
+            Decision::Remove => {
+                self.done.filtered += 1;
+                self.keep(Entry { kind: Kind::Delete, expiry_ms: NEVER, value: &[], ..entry }, stratum)
+            }
+            Decision::Replace(value) if value.len() <= MAX_VALUE_BYTES => {
+                self.done.filtered += 1;
+                self.keep(Entry { value: &value, ..entry }, stratum)
+            }
+            Decision::Keep | Decision::Replace(_) => self.keep(entry, stratum),
+        }
     }
 
     /// An entry below collected operands, in the same stratum.

@@ -11,11 +11,13 @@
 //!   6 add table      keyspace id, run id, file number, file bytes
 //!   7 remove table   keyspace id, file number
 //!   8 closed         log segment number, offset: the database was closed with its log ending there
+//!   9 style          keyspace id, style, parameter: 0 lazy leveling, 1 leveled, 2 tiered, 3 FIFO of so many bytes; the parameter of the others is 0
 //! ```
 //! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer versions raise the manifest's version.
 
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::Sequence;
+use crate::options::CompactionStyle;
 use std::collections::BTreeMap;
 
 /// The only comparator so far: unsigned bytes.
@@ -38,6 +40,30 @@ pub enum Change {
     AddTable { keyspace: u64, run: u64, number: u64, bytes: u64 },
     RemoveTable { keyspace: u64, number: u64 },
     Closed { segment: u64, offset: u64 },
+    Style { keyspace: u64, style: u64, parameter: u64 },
+}
+
+impl Change {
+    /// That a keyspace is compacted like this.
+    pub fn style(keyspace: u64, style: CompactionStyle) -> Change {
+        let (style, parameter) = match style {
+            CompactionStyle::LazyLeveling => (0, 0),
+            CompactionStyle::Leveled => (1, 0),
+            CompactionStyle::Tiered => (2, 0),
+            CompactionStyle::Fifo { max_bytes } => (3, max_bytes),
+        };
+        Change::Style { keyspace, style, parameter }
+    }
+}
+
+fn style_of(style: u64, parameter: u64) -> Option<CompactionStyle> {
+    match (style, parameter) {
+        (0, 0) => Some(CompactionStyle::LazyLeveling),
+        (1, 0) => Some(CompactionStyle::Leveled),
+        (2, 0) => Some(CompactionStyle::Tiered),
+        (3, max_bytes) => Some(CompactionStyle::Fifo { max_bytes }),
+        _ => None,
+    }
 }
 
 /// A table of a keyspace, as the manifest knows it.
@@ -54,6 +80,7 @@ pub struct KeyspaceRecord {
     pub comparator: String,
     pub operator: Option<String>,
     pub ttl: u64,
+    pub style: CompactionStyle,
     pub flushed: Sequence,
     pub tables: BTreeMap<u64, TableRecord>,
 }
@@ -87,6 +114,7 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::AddTable { keyspace, run, number, bytes } => put(&[6, *keyspace, *run, *number, *bytes]),
             Change::RemoveTable { keyspace, number } => put(&[7, *keyspace, *number]),
             Change::Closed { segment, offset } => put(&[8, *segment, *offset]),
+            Change::Style { keyspace, style, parameter } => put(&[9, *keyspace, *style, *parameter]),
         }
     }
 }
@@ -113,6 +141,7 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
             6 => Change::AddTable { keyspace: next()?, run: next()?, number: next()?, bytes: next()? },
             7 => Change::RemoveTable { keyspace: next()?, number: next()? },
             8 => Change::Closed { segment: next()?, offset: next()? },
+            9 => Change::Style { keyspace: next()?, style: next()?, parameter: next()? },
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
     }
@@ -133,7 +162,7 @@ impl ManifestState {
             Change::Keyspace { id, .. } => (*id, 0),
             Change::AddTable { run, number, .. } => (0, *run.max(number)),
             Change::Closed { segment, .. } => (0, *segment),
-            Change::RemoveTable { .. } => (0, 0),
+            Change::RemoveTable { .. } | Change::Style { .. } => (0, 0),
         };
         if id >= MAX_KEYSPACES || number >= MAX_NUMBER {
             return Err(format!("an impossible number: {change:?}"));
@@ -170,6 +199,11 @@ impl ManifestState {
                 }
             }
             Change::Closed { segment, offset } => self.closed = Some((*segment, *offset)),
+            Change::Style { keyspace, style, parameter } => {
+                let known = style_of(*style, *parameter);
+                self.keyspace(*keyspace)?.style =
+                    known.ok_or_else(|| format!("an unknown compaction style: {change:?}"))?;
+            }
         }
         Ok(())
     }
@@ -193,6 +227,9 @@ impl ManifestState {
                 operator: record.operator.clone(),
                 ttl: record.ttl,
             });
+            if record.style != CompactionStyle::default() {
+                changes.push(Change::style(id, record.style));
+            }
             changes.push(Change::Flushed { keyspace: id, sequence: record.flushed });
             changes.extend(record.tables.iter().map(|(&number, table)| Change::AddTable {
                 keyspace: id,
@@ -219,6 +256,8 @@ mod tests {
             Change::AddTable { keyspace: 1, run: 4, number: 6, bytes: 700 },
             Change::RemoveTable { keyspace: 1, number: 5 },
             Change::Flushed { keyspace: 1, sequence: 77 },
+            Change::style(1, CompactionStyle::Leveled),
+            Change::style(1, CompactionStyle::Fifo { max_bytes: 1 << 40 }),
         ];
         changes.iter().for_each(|change| state.apply(change).expect("possible"));
         let mut bytes = Vec::new();
@@ -227,6 +266,7 @@ mod tests {
         decode(&bytes).expect("intact").iter().for_each(|change| again.apply(change).expect("possible"));
         assert_eq!(again, state);
         assert!(again.apply(&changes[0]).is_err());
+        assert!(again.apply(&Change::Style { keyspace: 1, style: 4, parameter: 0 }).is_err());
         assert!(again.apply(&Change::RemoveTable { keyspace: 1, number: 5 }).is_err());
         assert!(again.apply(&Change::Flushed { keyspace: 2, sequence: 1 }).is_err());
         for length in 0..bytes.len() {

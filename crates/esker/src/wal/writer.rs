@@ -227,6 +227,16 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Goes on in a segment of the smallest size, and lets go of the prepared one, if that makes the log smaller: for when nothing before is needed any more.
+    pub fn shrink(&mut self, last_sequence: Sequence) -> std::result::Result<(), AppendError> {
+        let roll = self.segment.file.len() > self.shared.maker.smallest_bytes;
+        let next = self.shared.start_small(roll).map_err(AppendError::NoSegment)?;
+        match next {
+            Some(next) => self.roll(next, last_sequence).map_err(AppendError::Failed),
+            None => Ok(()),
+        }
+    }
+
     /// Syncs everything and writes the closing record: damage anywhere is then told from a torn tail.
     pub fn close(&mut self) -> Result<()> {
         self.shared.sync_to(self.position())?;
@@ -330,6 +340,38 @@ impl LogSync {
         drop(state);
         // Under the writer lock: whoever prepares at the same time does it for later.
         self.maker.prepare(plan)
+    }
+
+    /// Lets go of the prepared segment and begins with small files again; with `roll`, makes the first of them.
+    fn start_small(&self, roll: bool) -> Result<Option<Arc<Segment>>> {
+        let mut state = self.state.lock();
+        while state.preparing {
+            self.turn.wait(&mut state);
+        }
+        if let Some(unused) = state.prepared.take() {
+            state.free.push(FreeFile { path: unused.path.clone(), file: Arc::clone(&unused.file) });
+        }
+        let smallest = self.maker.smallest_bytes;
+        state.next_file_bytes = smallest.saturating_mul(GROWTH).min(self.maker.largest_bytes);
+        if !roll {
+            return Ok(None);
+        }
+        let number = state.next_number;
+        state.next_number += 1;
+        drop(state);
+        // Not a free file: those are longer, or still named by the manifest.
+        let plan =
+            Plan { number, free: None, new_bytes: smallest, for_syncs: self.synced_writes.load(Ordering::Relaxed) };
+        self.maker.prepare(plan).map(Some)
+    }
+
+    /// Whether the log takes no more space than that of an empty database.
+    pub fn is_smallest(&self) -> bool {
+        let state = self.state.lock();
+        let smallest = self.maker.smallest_bytes;
+        let next = smallest.saturating_mul(GROWTH).min(self.maker.largest_bytes);
+        let prepared = state.prepared.as_ref().map_or(0, |segment| segment.file.len());
+        state.retired.is_empty() && state.free.is_empty() && state.active.file.len() <= smallest && prepared <= next
     }
 
     /// Prepares the segment after the active one, unless that is done. For the background thread.

@@ -2,7 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod compact_range;
+mod compaction_power_loss;
+mod compaction_support;
+mod fifo;
+mod filters;
 mod range_delete;
+mod styles;
 mod transactions;
 mod ttl;
 mod ttl_merge;

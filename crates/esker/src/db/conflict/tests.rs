@@ -5,7 +5,7 @@ use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, NEVER};
 use crate::db::record::{need_of, start_record};
 use crate::db::write::{Content, commit};
-use crate::db::{background, keyspaces, open};
+use crate::db::{flushing, keyspaces, open};
 use crate::env::mem::MemEnv;
 use crate::options::{KeyspaceOptions, Options, WriteOptions};
 use std::ops::Bound;
@@ -65,7 +65,7 @@ fn what_is_appended_after_the_first_look_is_found_under_the_lock() {
                     world.put(key, value);
                 }
                 if before == "in tables" {
-                    background::flush_now(&world.inner).unwrap();
+                    flushing::flush_now(&world.inner).unwrap();
                 }
                 let transaction = world.reader();
                 world.put("elsewhere", value);
@@ -92,7 +92,7 @@ fn a_flush_or_much_that_is_new_asks_for_another_look() {
         let mut conflicts = Conflicts::new(&world.inner, &transaction);
         conflicts.catch_up().unwrap();
         world.put(if expected { "n" } else { "z" }, b"new");
-        background::flush_now(&world.inner).unwrap();
+        flushing::flush_now(&world.inner).unwrap();
         assert!(!world.holds(&mut conflicts).unwrap());
         let looked = conflicts.catch_up();
         assert_eq!(is_conflict(looked), expected);
@@ -117,11 +117,11 @@ fn after_a_few_rounds_all_is_done_under_the_lock() {
             for _ in 0..MOST_ROUNDS {
                 conflicts.catch_up().unwrap();
                 world.put("z", &[0; 2 * MOST_LOCKED_BYTES]);
-                background::flush_now(&world.inner).unwrap();
+                flushing::flush_now(&world.inner).unwrap();
             }
             world.put(key, b"new");
             if flushed {
-                background::flush_now(&world.inner).unwrap();
+                flushing::flush_now(&world.inner).unwrap();
             }
             let last = world.holds(&mut conflicts);
             assert_eq!(is_conflict(last), expected, "{key}");

@@ -45,7 +45,7 @@ fn run_with(
     operator: &dyn MergeOperator,
 ) -> Vec<Owned> {
     let mut kept = Vec::new();
-    let rules = Rules { snapshots, expired_until_ms: 0, expires: false, bottom, operator: Some(operator) };
+    let rules = Rules { snapshots, bottom, operator: Some(operator), ..Rules::default() };
     retain(
         &mut Entries(entries.to_vec(), 0),
         tombstones,
@@ -174,7 +174,7 @@ fn a_range_tombstone_is_a_delete_of_each_key_at_its_place() {
         entry("e", 4, Kind::Put, 8),
     ];
     assert_eq!(kept, expected);
-    let rules = |snapshots, bottom| Rules { snapshots, expired_until_ms: 0, expires: false, bottom, operator: None };
+    let rules = |snapshots, bottom| Rules { snapshots, bottom, ..Rules::default() };
     assert_eq!(rules(&[], false).reduce(&tombstones).fragments().len(), 2, "one tombstone each");
     assert_eq!(rules(&[], false).reduce(&tombstones).cover(b"d", 6), 0);
     assert!(rules(&[], true).reduce(&tombstones).is_empty());

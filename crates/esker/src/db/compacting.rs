@@ -1,0 +1,295 @@
+//! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
+
+use super::files;
+use super::flushing::{flush_all, flush_now};
+use super::inner::{Inner, KeyspaceInner, View, Writer};
+use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
+use super::reclaim::reclaim_all;
+use super::snapshot::Readers;
+use crate::base::key::{MAX_SEQUENCE, Sequence};
+use crate::error::{Error, Result};
+use crate::job::compact::{Compacted, compact};
+use crate::job::pace::Pace;
+use crate::job::parallel::divide;
+use crate::job::pick::shape::{Plan, RunShape, Shape, TableShape};
+use crate::job::pick::{merge_all, merge_range, next_due, pick, scan_debt_is_due};
+use crate::job::retain::Rules;
+use crate::job::task::Task;
+use crate::options::CompactionStyle;
+use crate::table::Table;
+use crate::version::tree::Tree;
+use parking_lot::MutexGuard;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// What is done for a keyspace.
+pub struct Job {
+    keyspace: Arc<KeyspaceInner>,
+    tree: Arc<Tree>,
+    plan: Plan,
+    /// Nothing older than what the plan reads exists for any of its keys.
+    bottom: bool,
+    /// Those that the plan was made for. Held until it is carried out: what it takes for expired is expired for readers to come.
+    readers: Readers,
+}
+
+impl Job {
+    fn new(keyspace: &Arc<KeyspaceInner>, tree: &Arc<Tree>, plan: Plan, shape: &Shape<'_>, readers: Readers) -> Job {
+        let bottom = shape.is_bottom(&plan);
+        Job { keyspace: Arc::clone(keyspace), tree: Arc::clone(tree), plan, bottom, readers }
+    }
+}
+
+/// A level of its own is a run of at least this many write buffers.
+const LEVEL_BASE_BUFFERS: u64 = 4;
+/// How long a merge that waits, for its rate or for a reader to leave, sleeps before it looks around.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How often it looks whether readers have left.
+const LOOKS_FOR_READERS: u32 = 20;
+/// With a limited rate the threads of a merge may be this many entries ahead of it.
+const ENTRIES_AHEAD: u64 = 4096;
+
+fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, tree: &'a Tree, idle: bool) -> (Shape<'a>, Readers) {
+    let settled = keyspace.compaction.settled();
+    let readers = inner.readers(keyspace);
+    let table = |table: &'a Arc<Table>| {
+        let summary = table.summary();
+        TableShape::new(summary, settled.contains(&summary.file_number))
+    };
+    let shape = Shape {
+        runs: tree.runs.iter().map(|run| RunShape::new(run.tables.iter().map(table).collect())).collect(),
+        idle,
+        expired_until_ms: readers.expired_until_ms,
+        oldest_snapshot: readers.sequences.first().copied().unwrap_or(MAX_SEQUENCE),
+        level_base_bytes: LEVEL_BASE_BUFFERS * inner.options.write_buffer_bytes as u64,
+        scan_debt: keyspace.compaction.scan_debt.load(Relaxed),
+    };
+    (shape, readers)
+}
+
+/// What is due, in some keyspace.
+pub fn next_job(inner: &Inner, idle: bool) -> Option<Job> {
+    inner.all_keyspaces().iter().find_map(|keyspace| {
+        let tree = Arc::clone(&keyspace.view.load().tree);
+        let (shape, readers) = shape(inner, keyspace, &tree, idle);
+        let plan = pick(&shape, keyspace.compaction.style());
+        if plan.is_none() && scan_debt_is_due(&shape) {
+            keyspace.compaction.forgive_scans();
+        }
+        plan.map(|plan| Job::new(keyspace, &tree, plan, &shape, readers))
+    })
+}
+
+/// The earliest clock time at which something will be due although nobody writes.
+pub fn due_ms(inner: &Inner) -> Option<u64> {
+    let due = |keyspace: &Arc<KeyspaceInner>| {
+        let tree = Arc::clone(&keyspace.view.load().tree);
+        let expires = tree.tables().any(|(_, table)| table.summary().expiring_entries > 0);
+        expires.then(|| next_due(&shape(inner, keyspace, &tree, true).0, keyspace.compaction.style()))?
+    };
+    inner.all_keyspaces().iter().filter_map(due).min()
+}
+
+/// Does it, and installs the result.
+pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
+    inner.condition.check()?;
+    let Job { keyspace, tree, plan, bottom, readers } = job;
+    match Task::new(&tree, &plan) {
+        Some(task) => {
+            let whole = task.entries() == tree.runs.iter().map(|run| run.entries()).sum::<u64>();
+            drop(tree);
+            merge(inner, &keyspace, task, bottom, matches!(plan, Plan::Rewrite { .. }))?;
+            if whole {
+                keyspace.compaction.forgive_scans();
+            }
+        }
+        None => {
+            let Plan::Drop { tables } = plan else { return Ok(()) };
+            let named = |table: &Arc<Table>| tables.contains(&table.summary().file_number);
+            let removed: Vec<Arc<Table>> = tree.tables().map(|(_, table)| table).filter(named).collect();
+            drop(tree);
+            inner.counters.tables_dropped.fetch_add(removed.len() as u64, Relaxed);
+            install(inner, &keyspace, 0, &[], &removed)?;
+            files::retire_tables(inner, removed);
+        }
+    }
+    drop(readers);
+    inner.work_done.notify_all();
+    Ok(())
+}
+
+/// Makes `added`, of run `run`, take the place of `removed`, durably and then for readers.
+fn install(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    run: u64,
+    added: &[Arc<Table>],
+    removed: &[Arc<Table>],
+) -> Result<()> {
+    let numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
+    commit(inner, keyspace, Vec::new(), run, added, &numbers)?;
+    keyspace.change_view(|view| View {
+        active: Arc::clone(&view.active),
+        frozen: view.frozen.clone(),
+        tree: Arc::new(view.tree.edited(&numbers, added.iter().map(|table| (run, Arc::clone(table))))),
+    });
+    Ok(())
+}
+
+fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, task: Task, bottom: bool, rewrite: bool) -> Result<()> {
+    let removed: Vec<Arc<Table>> = task.inputs.iter().flat_map(|run| run.tables.iter().cloned()).collect();
+    let mut filter = keyspace.compaction.filter();
+    let tables = loop {
+        // Kept until the result is installed.
+        let readers = inner.readers(keyspace);
+        let operator = keyspace.operator();
+        let rules = Rules { filter: filter.as_deref(), ..rules(keyspace, &readers, bottom, operator.as_deref()) };
+        let Compacted { tables, filtered, expired } = write(inner, keyspace, &task, rules)?;
+        let mut quiet = None;
+        if filtered > 0 {
+            quiet = lock_without_new_readers(inner, readers.sequences.last().copied().unwrap_or(0));
+            if quiet.is_none() {
+                files::retire_tables(inner, tables);
+                filter = None;
+                continue;
+            }
+        }
+        install(inner, keyspace, task.run, &tables, &removed)?;
+        drop(quiet);
+        inner.counters.expired_entries.fetch_add(expired, Relaxed);
+        break tables;
+    };
+    let sum = |tables: &[Arc<Table>]| tables.iter().map(|table| table.summary().file_bytes).sum();
+    inner.counters.compactions.fetch_add(1, Relaxed);
+    inner.counters.compaction_bytes.fetch_add(sum(&tables), Relaxed);
+    inner.counters.compaction_read_bytes.fetch_add(sum(&removed), Relaxed);
+    if rewrite && weight(&tables) == weight(&removed) {
+        let numbers = tables.iter().map(|table| table.summary().file_number);
+        keyspace.compaction.settle(numbers, &keyspace.view.load().tree);
+    }
+    drop(task);
+    files::retire_tables(inner, removed);
+    Ok(())
+}
+
+/// What a rewrite is to make less.
+fn weight(tables: &[Arc<Table>]) -> (u64, u64) {
+    let summaries = || tables.iter().map(|table| table.summary());
+    (summaries().map(|summary| summary.entries).sum(), summaries().map(|summary| summary.expiring_entries).sum())
+}
+
+/// Writes the tables of a merge, flushing whatever waits for it meanwhile.
+fn write(inner: &Inner, keyspace: &KeyspaceInner, task: &Task, rules: Rules<'_>) -> Result<Compacted> {
+    let parts = divide(&task.inputs, inner.options.background_threads, inner.options.target_file_bytes);
+    let mut pace = Pace::new(inner.options.compaction_bytes_per_second, Instant::now());
+    let ahead = if pace.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
+    let (bytes, entries) = (u128::from(task.bytes()), u128::from(task.entries().max(1)));
+    let mut pause = |read: u64| {
+        let bytes = u64::try_from(u128::from(read) * bytes / entries).unwrap_or(u64::MAX);
+        attend(inner, &mut pace, bytes)
+    };
+    *inner.merging.lock() = Some((keyspace.id, task.newest()));
+    let result =
+        with_output(inner, task.into_last, |output| compact(&task.inputs, rules, output, &parts, ahead, &mut pause));
+    *inner.merging.lock() = None;
+    result.inspect_err(|_| clean_up(inner))
+}
+
+/// What a merge does in its pauses.
+fn attend(inner: &Inner, pace: &mut Pace, bytes: u64) -> Result<()> {
+    let look = || {
+        if inner.stopping.load(Relaxed) {
+            return Err(Error::ReadOnly { why: "the database is being closed".into() });
+        }
+        flush_all(inner)
+    };
+    look()?;
+    if !pace.is_limited() {
+        return Ok(());
+    }
+    let until = pace.spend(bytes, Instant::now());
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        std::thread::sleep(left.min(LOOK_AGAIN));
+        look()?;
+    }
+    Ok(())
+}
+
+/// The writer lock, with no reader at a sequence number above `newest`: nobody can see what a filter has just changed, and nobody can come to see it before it is
+/// installed. `None` if one does not go away.
+fn lock_without_new_readers(inner: &Inner, newest: Sequence) -> Option<MutexGuard<'_, Writer>> {
+    for _ in 0..LOOKS_FOR_READERS {
+        let writer = inner.writer.lock();
+        if inner.snapshots.newest() <= newest {
+            return Some(writer);
+        }
+        drop(writer);
+        if inner.inline_jobs() {
+            // It may be this thread's own.
+            return None;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    None
+}
+
+/// Flushes, then merges the keyspace, or all of them, into one run each. When it is all of them, log files without use are given back too.
+pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
+    flush_now(inner)?;
+    for keyspace in inner.all_keyspaces() {
+        if only.is_none_or(|id| id == keyspace.id) {
+            compact_keyspace(inner, &keyspace, merge_all)?;
+        }
+    }
+    if only.is_none() {
+        let _jobs = lock_jobs(inner)?;
+        files::reclaim_log(inner)?;
+    }
+    files::sweep(inner);
+    Ok(())
+}
+
+/// Flushes, then merges what the keyspace has in a range of keys into its last run.
+pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
+    // One key too many does no harm.
+    let smallest = match range.0 {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    };
+    let is_empty = match (range.0, range.1) {
+        (Bound::Included(first), Bound::Included(last)) => first > last,
+        (Bound::Included(first) | Bound::Excluded(first), Bound::Included(end) | Bound::Excluded(end)) => first >= end,
+        (Bound::Unbounded, Bound::Excluded(end)) => end.is_empty(),
+        _ => false,
+    };
+    if is_empty {
+        return inner.condition.check();
+    }
+    flush_now(inner)?;
+    compact_keyspace(inner, keyspace, |shape, anyway| merge_range(shape, smallest, range.1, anyway))?;
+    files::sweep(inner);
+    Ok(())
+}
+
+/// Does once what `choose` chooses; it is told whether merging may do something although the tables do not look like it.
+fn compact_keyspace(
+    inner: &Inner,
+    keyspace: &Arc<KeyspaceInner>,
+    choose: impl FnOnce(&Shape<'_>, bool) -> Option<Plan>,
+) -> Result<()> {
+    let _jobs = lock_jobs(inner)?;
+    reclaim_all(inner)?;
+    let job = {
+        let tree = Arc::clone(&keyspace.view.load().tree);
+        let (shape, readers) = shape(inner, keyspace, &tree, false);
+        let plan = match keyspace.compaction.style() {
+            // A merged table would have no age: only what is due anyway is done.
+            style @ CompactionStyle::Fifo { .. } => pick(&shape, style),
+            _ => choose(&shape, keyspace.compaction.filter().is_some()),
+        };
+        plan.map(|plan| Job::new(keyspace, &tree, plan, &shape, readers))
+    };
+    job.map_or(Ok(()), |job| carry_out(inner, job))
+}

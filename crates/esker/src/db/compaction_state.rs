@@ -1,0 +1,57 @@
+//! What a keyspace knows for the sake of compaction. Read by whoever compacts, which holds the job lock, and in small part by others.
+
+use crate::compaction_filter::CompactionFilter;
+use crate::options::CompactionStyle;
+use crate::version::tree::Tree;
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// See the module's comment. All locks in here are leaves.
+#[derive(Default)]
+pub struct CompactionState {
+    style: Mutex<CompactionStyle>,
+    filter: ArcSwapOption<Arc<dyn CompactionFilter>>,
+    /// Entries that scans have passed over for nothing since the last merge of everything: deleted, expired or overwritten ones.
+    pub scan_debt: AtomicU64,
+    /// Tables that were rewritten for what is dead in them, without effect.
+    settled: Mutex<BTreeSet<u64>>,
+}
+
+impl CompactionState {
+    pub fn style(&self) -> CompactionStyle {
+        *self.style.lock()
+    }
+
+    pub fn set_style(&self, style: CompactionStyle) {
+        *self.style.lock() = style;
+    }
+
+    pub fn filter(&self) -> Option<Arc<dyn CompactionFilter>> {
+        self.filter.load().as_deref().cloned()
+    }
+
+    pub fn set_filter(&self, filter: Arc<dyn CompactionFilter>) {
+        self.filter.store(Some(Arc::new(filter)));
+    }
+
+    /// Tables that are not to be rewritten again.
+    pub fn settled(&self) -> BTreeSet<u64> {
+        self.settled.lock().clone()
+    }
+
+    /// Remembers tables as such, and forgets those that are not in `tree` any more.
+    pub fn settle(&self, numbers: impl IntoIterator<Item = u64>, tree: &Tree) {
+        let present: BTreeSet<u64> = tree.tables().map(|(_, table)| table.summary().file_number).collect();
+        let mut settled = self.settled.lock();
+        settled.extend(numbers);
+        settled.retain(|number| present.contains(number));
+    }
+
+    /// Scans start anew to count what they pass over for nothing.
+    pub fn forgive_scans(&self) {
+        self.scan_debt.store(0, Relaxed);
+    }
+}

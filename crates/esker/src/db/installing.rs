@@ -1,0 +1,87 @@
+//! What flush and compaction have in common: the right to work, where tables go, and making a result durable.
+
+use super::files;
+use super::inner::{Inner, KeyspaceInner};
+use super::snapshot::Readers;
+use crate::error::Result;
+use crate::job::output::{OutputOptions, table_options};
+use crate::job::retain::Rules;
+use crate::merge_operator::MergeOperator;
+use crate::table::Table;
+use crate::version::edit::Change;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The right to flush and merge, for a handle that may still write.
+pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
+    let jobs = inner.jobs.lock();
+    // Whoever had it before may have closed the database.
+    inner.condition.check()?;
+    Ok(jobs)
+}
+
+/// What a job writes with, into the last run of a keyspace or into another.
+pub fn with_output<T>(inner: &Inner, last_run: bool, job: impl FnOnce(&OutputOptions<'_>) -> Result<T>) -> Result<T> {
+    let next_file = || inner.next_file_number();
+    job(&OutputOptions {
+        env: &*inner.options.env,
+        directory: inner.directory.clone(),
+        table: table_options(&inner.options, last_run),
+        target_file_bytes: inner.options.target_file_bytes,
+        cache: Arc::clone(&inner.cache),
+        use_mapping: inner.options.use_mapping(),
+        next_file: &next_file,
+    })
+}
+
+/// What a job on the keyspace keeps.
+pub fn rules<'a>(
+    keyspace: &KeyspaceInner,
+    readers: &'a Readers,
+    bottom: bool,
+    operator: Option<&'a dyn MergeOperator>,
+) -> Rules<'a> {
+    Rules {
+        snapshots: &readers.sequences,
+        expired_until_ms: readers.expired_until_ms,
+        expires: keyspace.ttl.is_enabled(),
+        bottom,
+        operator,
+        filter: None,
+    }
+}
+
+/// Makes a job's result durable.
+pub fn commit(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    mut changes: Vec<Change>,
+    run: u64,
+    added: &[Arc<Table>],
+    removed: &[u64],
+) -> Result<()> {
+    let id = keyspace.id;
+    changes.extend(removed.iter().map(|&number| Change::RemoveTable { keyspace: id, number }));
+    changes.extend(added.iter().map(|table| {
+        let summary = table.summary();
+        Change::AddTable { keyspace: id, run, number: summary.file_number, bytes: summary.file_bytes }
+    }));
+    changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
+    inner.condition.check()?;
+    match &mut *inner.manifest.lock() {
+        Some(manifest) => manifest.commit(&changes).map_err(|error| inner.condition.poison(error)),
+        None => Ok(()),
+    }
+}
+
+/// Removes what a failed job left. If that fails too, the next open does it.
+pub fn clean_up(inner: &Inner) {
+    // Once read-only, the manifest on the device may say something else than the one in memory.
+    if inner.condition.check().is_err() {
+        return;
+    }
+    if let Some(manifest) = &*inner.manifest.lock() {
+        let _ = files::remove_orphans(&*inner.options.env, &inner.directory, manifest.number(), manifest.state());
+    }
+}

@@ -1,0 +1,173 @@
+//! What picking knows of a tree, and what it can ask for.
+
+use crate::base::key::Sequence;
+use crate::table::TableSummary;
+use std::ops::{Bound, Range};
+
+/// A table.
+#[derive(Clone, Copy, Debug)]
+pub struct TableShape<'a> {
+    pub number: u64,
+    pub bytes: u64,
+    pub entries: u64,
+    pub deletes: u64,
+    pub expiring_entries: u64,
+    pub smallest_expiry_ms: u64,
+    pub largest_expiry_ms: u64,
+    /// The newest write in it.
+    pub newest: Sequence,
+    pub smallest: &'a [u8],
+    /// The end of what the table says anything about.
+    pub largest: Bound<&'a [u8]>,
+    /// Rewriting it has been tried, and gained nothing.
+    pub settled: bool,
+}
+
+impl<'a> TableShape<'a> {
+    pub fn new(summary: &'a TableSummary, settled: bool) -> TableShape<'a> {
+        TableShape {
+            number: summary.file_number,
+            bytes: summary.file_bytes,
+            entries: summary.entries,
+            deletes: summary.deletes,
+            expiring_entries: summary.expiring_entries,
+            smallest_expiry_ms: summary.smallest_expiry_ms,
+            largest_expiry_ms: summary.largest_expiry_ms,
+            newest: summary.largest_sequence,
+            smallest: &summary.smallest_key,
+            largest: match summary.largest_exclusive {
+                false => Bound::Included(&summary.largest_key),
+                // An empty end is behind every key.
+                true if summary.largest_key.is_empty() => Bound::Unbounded,
+                true => Bound::Excluded(&summary.largest_key),
+            },
+            settled,
+        }
+    }
+}
+
+/// A run: its tables in the order of their keys.
+#[derive(Clone, Debug, Default)]
+pub struct RunShape<'a> {
+    pub bytes: u64,
+    pub tables: Vec<TableShape<'a>>,
+}
+
+impl<'a> RunShape<'a> {
+    pub fn new(tables: Vec<TableShape<'a>>) -> RunShape<'a> {
+        RunShape { bytes: tables.iter().map(|table| table.bytes).sum(), tables }
+    }
+
+    /// The tables with keys from `smallest` to `largest`.
+    pub fn overlapping(&self, smallest: &[u8], largest: Bound<&[u8]>) -> Range<usize> {
+        let start = self.tables.partition_point(|table| !reaches(table.largest, smallest));
+        let end = self.tables.partition_point(|table| reaches(largest, table.smallest));
+        start..end.max(start)
+    }
+}
+
+/// Whether a range that ends with `largest` goes as far as `key`.
+fn reaches(largest: Bound<&[u8]>, key: &[u8]) -> bool {
+    match largest {
+        Bound::Included(largest) => largest >= key,
+        Bound::Excluded(end) => end > key,
+        Bound::Unbounded => true,
+    }
+}
+
+/// The later of two ends of ranges.
+fn later<'a>(a: Bound<&'a [u8]>, b: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
+    let b_is_later = match (a, b) {
+        (Bound::Unbounded, _) => false,
+        (_, Bound::Unbounded) => true,
+        (Bound::Excluded(a), Bound::Included(b)) => b >= a,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => b > a,
+    };
+    if b_is_later { b } else { a }
+}
+
+/// A keyspace: its runs, newest first, and what else decides.
+#[derive(Clone, Debug, Default)]
+pub struct Shape<'a> {
+    pub runs: Vec<RunShape<'a>>,
+    /// No write came for a while.
+    pub idle: bool,
+    /// What expires until then counts as deleted; 0 where nothing expires.
+    pub expired_until_ms: u64,
+    /// What the oldest live snapshot reads at; the greatest number if there is none.
+    pub oldest_snapshot: Sequence,
+    /// Bytes from which a run is a level of its own.
+    pub level_base_bytes: u64,
+    /// Entries that scans have passed over for nothing since the last merge of everything.
+    pub scan_debt: u64,
+}
+
+impl<'a> Shape<'a> {
+    pub fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.bytes).sum()
+    }
+
+    /// Whether rewriting a table of the last run would drop or combine nothing: at the bottom, an entry that nothing needs to tell from others has no
+    /// sequence number left.
+    pub fn is_finished(&self, table: &TableShape<'_>) -> bool {
+        table.newest == 0 && (table.expiring_entries == 0 || table.smallest_expiry_ms > self.expired_until_ms)
+    }
+
+    /// Whether no run older than `run` has keys from `smallest` to `largest`.
+    pub fn nothing_below(&self, run: usize, smallest: &[u8], largest: Bound<&[u8]>) -> bool {
+        self.runs.iter().skip(run + 1).all(|older| older.overlapping(smallest, largest).is_empty())
+    }
+
+    /// Tables of the runs from `first` to `last` that can be merged into the last of them without any write passing an older one: those with keys
+    /// from `smallest` to `largest`, and in each older run those with keys in the range of any taken from a newer one.
+    pub fn closure(&self, first: usize, last: usize, smallest: &'a [u8], largest: Bound<&'a [u8]>) -> Vec<Part> {
+        let (mut smallest, mut largest) = (smallest, largest);
+        let mut parts = Vec::new();
+        for (at, run) in self.runs.iter().enumerate().take(last + 1).skip(first) {
+            let tables = run.overlapping(smallest, largest);
+            if let [leftmost, .., rightmost] | [leftmost @ rightmost] = &run.tables[tables.clone()] {
+                smallest = smallest.min(leftmost.smallest);
+                largest = later(largest, rightmost.largest);
+                parts.push(Part { run: at, tables });
+            }
+        }
+        parts
+    }
+
+    /// Whether nothing older than what the plan reads exists for any of its keys.
+    pub fn is_bottom(&self, plan: &Plan) -> bool {
+        let below = |run: usize, tables: &[TableShape<'_>]| {
+            tables.iter().all(|table| self.nothing_below(run, table.smallest, table.largest))
+        };
+        match plan {
+            Plan::Merge { last, .. } => last + 1 == self.runs.len(),
+            // Between the runs of the parts nothing is left out: see `closure`.
+            Plan::Partial { parts, target } => {
+                parts.iter().all(|part| below(*target, &self.runs[part.run].tables[part.tables.clone()]))
+            }
+            Plan::Rewrite { run, table } => below(*run, &self.runs[*run].tables[*table..=*table]),
+            Plan::Drop { .. } => true,
+        }
+    }
+}
+
+/// Neighbouring tables of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub run: usize,
+    pub tables: Range<usize>,
+}
+
+/// What to do. Runs are counted from the newest, the tables of a run from the smallest key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Merge the whole runs from index `first` to index `last`, both included, into one in the place of the first.
+    Merge { first: usize, last: usize },
+    /// Merge these tables, of neighbouring runs, newest first, into the run `target`, the oldest of them. Nothing else in there, or between there and the
+    /// newest part, has keys in the range of a part that is newer.
+    Partial { parts: Vec<Part>, target: usize },
+    /// Write a table again, in its place.
+    Rewrite { run: usize, table: usize },
+    /// Remove the tables with these numbers without reading them.
+    Drop { tables: Vec<u64> },
+}

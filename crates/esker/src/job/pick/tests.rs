@@ -1,0 +1,189 @@
+use super::lazy::UPPER_RUNS;
+use super::shape::{Part, RunShape, TableShape};
+use super::*;
+
+const STYLES: [CompactionStyle; 3] = [CompactionStyle::LazyLeveling, CompactionStyle::Leveled, CompactionStyle::Tiered];
+
+fn table(number: u64, bytes: u64, smallest: &'static str, largest: &'static str) -> TableShape<'static> {
+    TableShape {
+        number,
+        bytes,
+        entries: bytes,
+        deletes: 0,
+        expiring_entries: 0,
+        smallest_expiry_ms: 0,
+        largest_expiry_ms: 0,
+        newest: number,
+        smallest: smallest.as_bytes(),
+        largest: Bound::Included(largest.as_bytes()),
+        settled: false,
+    }
+}
+
+/// Runs of one table each, which all overlap.
+fn sizes(bytes: &[u64], idle: bool) -> Shape<'static> {
+    let tables = bytes.iter().enumerate().map(|(at, &bytes)| table(1000 - at as u64, bytes, "a", "z"));
+    let runs = tables.map(|table| RunShape::new(vec![table])).collect();
+    Shape { runs, idle, oldest_snapshot: u64::MAX, level_base_bytes: 4, ..Shape::default() }
+}
+
+fn shape(runs: Vec<Vec<TableShape<'static>>>) -> Shape<'static> {
+    let runs = runs.into_iter().map(RunShape::new).collect();
+    Shape { runs, oldest_snapshot: u64::MAX, level_base_bytes: 4, ..Shape::default() }
+}
+
+fn lazy(bytes: &[u64], idle: bool) -> Option<(usize, usize)> {
+    match pick(&sizes(bytes, idle), CompactionStyle::LazyLeveling) {
+        Some(Plan::Merge { first, last }) => Some((first, last)),
+        None => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn lazy_plans_follow_the_shape() {
+    assert_eq!(lazy(&[], true), None);
+    assert_eq!(lazy(&[5], true), None);
+    assert_eq!(lazy(&[1, 5], false), None);
+    assert_eq!(lazy(&[1, 5], true), Some((0, 1)));
+    let huge = 100 << 30;
+    assert_eq!(lazy(&[1, huge], true), None, "a large last run is not rewritten for a little data");
+    assert_eq!(lazy(&[1, 1, huge], true), Some((0, 1)));
+    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, huge], false), Some((0, 5)));
+    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, 8], false), Some((0, 6)));
+    assert_eq!(lazy(&[1, 1, 1, 100, 300, 1000, huge], false), Some((0, 3)));
+}
+
+/// Whatever the sizes, working as planned comes to an end with few runs: fewer than those at which writes wait.
+#[test]
+fn every_style_comes_to_an_end() {
+    for style in STYLES {
+        for idle in [false, true] {
+            let mut bytes: Vec<u64> = (0..40).map(|n| 1 << (n * 7 % 36)).collect();
+            for _ in 0..100 {
+                match pick(&sizes(&bytes, idle), style) {
+                    None => break,
+                    Some(Plan::Merge { first, last }) => {
+                        assert!(first < last && last < bytes.len());
+                        let merged = bytes[first..=last].iter().sum();
+                        bytes.splice(first..=last, [merged]);
+                    }
+                    Some(Plan::Partial { parts, target }) => {
+                        assert_eq!(parts.len(), 2, "one table each");
+                        bytes[target] += bytes[target - 1];
+                        bytes.remove(target - 1);
+                    }
+                    Some(other) => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(pick(&sizes(&bytes, idle), style), None, "{style:?}: {bytes:?}");
+            assert!(bytes.len() <= 12, "{style:?}: {bytes:?}");
+            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= UPPER_RUNS);
+        }
+    }
+}
+
+#[test]
+fn what_goes_down_takes_along_what_it_would_pass() {
+    let shape = shape(vec![
+        vec![table(9, 1, "a", "f"), table(8, 1, "p", "q")],
+        vec![table(6, 1, "c", "d"), table(5, 1, "e", "k"), table(4, 1, "r", "s")],
+        vec![table(3, 1, "a", "b"), table(2, 1, "i", "m"), table(1, 1, "n", "o")],
+    ]);
+    let plan = merge_range(&shape, b"c", Bound::Included(b"d"), false).expect("something to merge");
+    let parts = vec![Part { run: 0, tables: 0..1 }, Part { run: 1, tables: 0..2 }, Part { run: 2, tables: 0..2 }];
+    assert_eq!(plan, Plan::Partial { parts, target: 2 });
+    let upper = vec![Part { run: 0, tables: 0..1 }, Part { run: 1, tables: 0..2 }];
+    assert!(!shape.is_bottom(&Plan::Partial { parts: upper, target: 1 }));
+    let free = vec![Part { run: 0, tables: 1..2 }];
+    assert!(shape.is_bottom(&Plan::Partial { parts: free, target: 1 }), "nothing below has keys from p to q");
+    assert!(shape.is_bottom(&Plan::Rewrite { run: 1, table: 2 }));
+    assert!(!shape.is_bottom(&Plan::Rewrite { run: 0, table: 0 }));
+    assert_eq!(merge_range(&shape, b"t", Bound::Unbounded, true), None);
+}
+
+#[test]
+fn ends_of_ranges_may_be_open() {
+    let open = |end: &'static str| TableShape { largest: Bound::Excluded(end.as_bytes()), ..table(9, 1, "a", "") };
+    let run = |table| RunShape::new(vec![table]);
+    assert_eq!(run(open("c")).overlapping(b"c", Bound::Unbounded), 1..1);
+    assert_eq!(run(open("c")).overlapping(b"bzz", Bound::Unbounded), 0..1);
+    assert_eq!(run(TableShape { largest: Bound::Unbounded, ..open("") }).overlapping(b"z", Bound::Unbounded), 0..1);
+    assert_eq!(run(table(1, 1, "c", "d")).overlapping(b"a", Bound::Excluded(b"c")), 0..0);
+}
+
+#[test]
+fn fifo_drops_the_oldest_and_never_from_above_what_it_hides() {
+    let style = |max_bytes| CompactionStyle::Fifo { max_bytes };
+    let runs = || shape(vec![vec![table(4, 10, "a", "f")], vec![table(2, 10, "a", "b"), table(3, 10, "c", "d")]]);
+    assert_eq!(pick(&runs(), style(30)), None);
+    assert_eq!(pick(&runs(), style(29)), Some(Plan::Drop { tables: vec![2] }));
+    assert_eq!(pick(&runs(), style(10)), Some(Plan::Drop { tables: vec![2, 3] }));
+    assert_eq!(pick(&runs(), style(1)), Some(Plan::Drop { tables: vec![2, 3] }), "the newest stays");
+    let odd = shape(vec![vec![table(1, 10, "a", "f")], vec![table(2, 10, "a", "b")]]);
+    assert_eq!(pick(&odd, style(10)), Some(Plan::Drop { tables: vec![2] }), "what lies below goes first");
+}
+
+/// A table of ten entries that expire from 1000 to 2000.
+fn expiring(number: u64, smallest: &'static str, largest: &'static str) -> TableShape<'static> {
+    let entries = table(number, 10, smallest, largest);
+    TableShape { expiring_entries: 10, smallest_expiry_ms: 1000, largest_expiry_ms: 2000, ..entries }
+}
+
+#[test]
+fn expired_tables_are_rewritten_and_then_dropped_in_time() {
+    for style in STYLES {
+        let at =
+            |now| Shape { expired_until_ms: now, ..shape(vec![vec![expiring(7, "a", "c"), table(8, 9, "d", "e")]]) };
+        assert_eq!(pick(&at(1499), style), None);
+        assert_eq!(next_due(&at(1499), style), Some(1500));
+        assert_eq!(pick(&at(1500), style), Some(Plan::Rewrite { run: 0, table: 0 }));
+        assert_eq!(next_due(&at(1500), style), Some(2000));
+        assert_eq!(pick(&at(2000), style), Some(Plan::Drop { tables: vec![7] }));
+        assert_eq!(next_due(&at(2000), style), None);
+        let mut tried = at(1500);
+        tried.runs[0].tables[0].settled = true;
+        assert_eq!(pick(&tried, style), None, "what did not help is not tried again");
+    }
+    let fifo = CompactionStyle::Fifo { max_bytes: 1000 };
+    let hiding =
+        |now| Shape { expired_until_ms: now, ..shape(vec![vec![expiring(7, "a", "c")], vec![table(3, 9, "b", "b")]]) };
+    assert_eq!(pick(&hiding(9000), fifo), None, "it hides an older table");
+    assert_eq!(next_due(&hiding(0), fifo), None);
+    let alone =
+        |now| Shape { expired_until_ms: now, ..shape(vec![vec![expiring(7, "a", "c")], vec![table(3, 9, "d", "d")]]) };
+    assert_eq!(next_due(&alone(0), fifo), Some(2000), "a FIFO rewrites nothing");
+    assert_eq!(pick(&alone(2000), fifo), Some(Plan::Drop { tables: vec![7] }));
+}
+
+#[test]
+fn deletes_go_down_when_idle_and_when_worth_it() {
+    let deletes = TableShape { deletes: 6, ..table(9, 10, "a", "c") };
+    let huge = 100 << 30;
+    let below = |entries| TableShape { entries, bytes: huge, ..table(1, huge, "b", "d") };
+    let with = |entries| Shape { idle: true, ..shape(vec![vec![deletes], vec![below(entries)]]) };
+    let parts = vec![Part { run: 0, tables: 0..1 }, Part { run: 1, tables: 0..1 }];
+    let style = CompactionStyle::LazyLeveling;
+    assert_eq!(pick(&with(96), style), Some(Plan::Partial { parts, target: 1 }));
+    assert_eq!(pick(&with(97), style), None, "too much to rewrite for so few");
+    assert_eq!(pick(&Shape { oldest_snapshot: 5, ..with(96) }, style), None, "a snapshot keeps them");
+    assert_eq!(pick(&Shape { idle: false, ..with(96) }, style), None);
+    let alone = Shape { idle: true, ..shape(vec![vec![deletes]]) };
+    assert_eq!(pick(&alone, style), Some(Plan::Rewrite { run: 0, table: 0 }));
+    let nothing_else = TableShape { deletes: 10, ..deletes };
+    assert_eq!(pick(&shape(vec![vec![nothing_else]]), style), Some(Plan::Drop { tables: vec![9] }));
+    let hides = shape(vec![vec![nothing_else], vec![below(1)]]);
+    assert_eq!(pick(&hides, style), None, "what it hides would come back");
+}
+
+#[test]
+fn scans_that_pass_over_much_lead_to_a_merge() {
+    let deletes = TableShape { deletes: 1, ..table(9, 10_000, "a", "c") };
+    let with = |scan_debt| Shape { scan_debt, ..shape(vec![vec![deletes]]) };
+    let style = CompactionStyle::LazyLeveling;
+    assert_eq!(pick(&with(9_999), style), None);
+    assert_eq!(pick(&with(10_000), style), Some(Plan::Merge { first: 0, last: 0 }));
+    let clean = Shape { scan_debt: 1 << 40, ..shape(vec![vec![table(9, 10, "a", "c")]]) };
+    assert_eq!(pick(&clean, style), None);
+    assert!(scan_debt_is_due(&clean));
+}

@@ -1,0 +1,69 @@
+//! First in, first out.
+
+use crate::compaction_support::{Scratch, tiny, verify};
+use esker::{CompactionStyle, Db, KeyspaceOptions};
+
+const MAX_BYTES: u64 = 64 << 10;
+
+fn fifo() -> KeyspaceOptions {
+    KeyspaceOptions::default().compaction_style(CompactionStyle::Fifo { max_bytes: MAX_BYTES })
+}
+
+/// Keys climb, as in a series over time.
+#[test]
+fn the_size_is_kept_and_the_oldest_goes_first() {
+    for threads in [0, 1] {
+        let scratch = Scratch::new(&format!("fifo-{threads}"));
+        let db = Db::open(scratch.path(), tiny().background_threads(threads)).unwrap();
+        let k = db.keyspace("k", fifo()).unwrap();
+        let mut random = crate::compaction_support::Random(5);
+        for at in 0..20_000u32 {
+            let value: Vec<u8> = (0..50).map(|_| random.below(256) as u8).collect();
+            k.put(at.to_be_bytes(), value).unwrap();
+        }
+        db.wait_idle().unwrap();
+        let stats = db.stats();
+        println!("{stats}");
+        assert!(stats.table_bytes <= MAX_BYTES && stats.table_bytes > MAX_BYTES / 2, "{}", stats.table_bytes);
+        assert_eq!(stats.compactions, 0);
+        assert!(stats.tables_dropped > 100);
+        verify(&db);
+        let left: Vec<u32> =
+            k.iter().map(|pair| u32::from_be_bytes(pair.unwrap().0.as_ref().try_into().unwrap())).collect();
+        let first = left[0];
+        assert!(left.iter().copied().eq(first..20_000), "the newest, without a gap");
+        drop((k, db));
+        let db = Db::open(scratch.path(), tiny()).unwrap();
+        assert_eq!(db.keyspace("k", Default::default()).unwrap().iter().count(), left.len());
+    }
+}
+
+/// Keys come again: what goes must never uncover an older version, and never a deleted one.
+#[test]
+fn nothing_older_comes_back() {
+    let scratch = Scratch::new("fifo-again");
+    let db = Db::open(scratch.path(), tiny()).unwrap();
+    let k = db.keyspace("k", fifo()).unwrap();
+    let mut random = crate::compaction_support::Random(6);
+    let mut newest = vec![None; 300];
+    for at in 0..30_000u64 {
+        let key = random.below(300);
+        if random.below(4) == 0 {
+            k.delete(key.to_be_bytes()).unwrap();
+            newest[key as usize] = None;
+        } else {
+            k.put(key.to_be_bytes(), at.to_be_bytes().repeat(5)).unwrap();
+            newest[key as usize] = Some(at);
+        }
+        if at % 500 == 0 {
+            for (key, newest) in (0u64..).zip(&newest) {
+                let found = k.get(key.to_be_bytes()).unwrap();
+                let found = found.map(|value| u64::from_be_bytes(value[..8].try_into().unwrap()));
+                assert!(found.is_none() || found == *newest, "key {key}: {found:?} instead of {newest:?}");
+            }
+        }
+    }
+    assert!(db.stats().tables_dropped > 0);
+    k.compact().unwrap();
+    assert!(db.stats().table_bytes <= MAX_BYTES && db.stats().compactions == 0);
+}
