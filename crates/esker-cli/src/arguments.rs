@@ -9,7 +9,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// The merge operators that every build knows, as a person writes them.
-const MERGE_OPERATORS: &str = "uint64add, max, min, put, stringappend or stringappend:DELIMITER";
+const MERGE_OPERATORS: &str =
+    "uint64add, int64add, max, min, put, bytesxor, bitor, stringappend or stringappend:DELIMITER";
 /// What `stringappend` puts between operands if nothing else is asked for.
 const DEFAULT_DELIMITER: &[u8] = b",";
 
@@ -55,8 +56,8 @@ pub struct WriteArguments {
     /// Return only when the write is on the device
     #[arg(long)]
     pub sync: bool,
-    /// The merge operator, if the keyspace is created now: uint64add, max, min, put, stringappend (joins
-    /// with a comma) or stringappend:DELIMITER (escapes as in keys)
+    /// The merge operator, if the keyspace is created now: uint64add, int64add, max, min, put, bytesxor,
+    /// bitor, stringappend (joins with a comma) or stringappend:DELIMITER (escapes as in keys)
     #[arg(long, value_name = "NAME", value_parser = stored_operator_name)]
     pub merge_operator: Option<String>,
 }
@@ -98,6 +99,8 @@ pub fn keyspace_options(operator: Option<&str>) -> Result<KeyspaceOptions, Failu
 pub enum ValueType {
     /// An unsigned number in 8 bytes, little-endian, as uint64add keeps it
     U64,
+    /// A number with a sign in 8 bytes, little-endian, as int64add keeps it
+    I64,
 }
 
 /// The 8 bytes of a decimal number. A negative one is taken modulo 2^64: adding it subtracts.
@@ -115,15 +118,40 @@ pub fn number_bytes(what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The number that an 8-byte value holds.
-pub fn number_of(key: &[u8], value: &[u8]) -> Result<u64, Failure> {
-    match <[u8; 8]>::try_from(value) {
-        Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
-        Err(_) => Err(Failure::Operation(format!(
-            "the value of {} has {} bytes, not the 8 of a number; leave out --as u64",
-            esker::escape_key(key),
-            value.len()
+/// The 8 bytes of a decimal number with a sign, as int64add keeps it.
+pub fn signed_number_bytes(what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
+    let shown = text.to_string_lossy();
+    match shown.parse::<i64>() {
+        Ok(number) => Ok(number.to_le_bytes().to_vec()),
+        Err(_) => Err(Failure::Usage(format!(
+            "{what} {shown:?} is not a whole number of 64 bits with a sign; give a decimal number, or bytes with --hex"
         ))),
+    }
+}
+
+impl ValueType {
+    /// The 8 bytes of a decimal number.
+    pub fn bytes_of(self, what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
+        match self {
+            ValueType::U64 => number_bytes(what, text),
+            ValueType::I64 => signed_number_bytes(what, text),
+        }
+    }
+
+    /// The number that an 8-byte value holds.
+    pub fn number_of(self, key: &[u8], value: &[u8]) -> Result<i128, Failure> {
+        let bytes: [u8; 8] = value.try_into().map_err(|_| {
+            Failure::Operation(format!(
+                "the value of {} has {} bytes, not the 8 of a number; leave out --as {}",
+                esker::escape_key(key),
+                value.len(),
+                if self == ValueType::U64 { "u64" } else { "i64" }
+            ))
+        })?;
+        Ok(match self {
+            ValueType::U64 => u64::from_le_bytes(bytes).into(),
+            ValueType::I64 => i64::from_le_bytes(bytes).into(),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `esker get`: prints one value.
 
-use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, number_of};
+use crate::arguments::{DatabaseArguments, KeyArguments, ValueType};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -51,7 +51,7 @@ impl Get {
             output.bytes(value)?;
         } else {
             let shown = match self.value_type {
-                Some(ValueType::U64) => record::Shown::Number(number_of(&key, value)?),
+                Some(number) => record::Shown::Number(number.number_of(&key, value)?),
                 None => record::Shown::Bytes(value),
             };
             let mut line = String::new();

@@ -1,6 +1,6 @@
 //! `esker merge`: combines an operand with a value, without reading it.
 
-use crate::arguments::{DatabaseArguments, KeyArguments, WriteArguments, number_bytes};
+use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, WriteArguments};
 use crate::failure::Failure;
 use crate::{open, output};
 use std::ffi::{OsStr, OsString};
@@ -25,13 +25,13 @@ pub struct Merge {
     key_arguments: KeyArguments,
     #[command(flatten)]
     write: WriteArguments,
-    /// Take the operand of uint64add as bytes too, not as a decimal number
+    /// Take the operand of uint64add and int64add as bytes too, not as a decimal number
     #[arg(long)]
     raw: bool,
     /// The key
     #[arg(allow_negative_numbers = true)]
     key: OsString,
-    /// The operand: for uint64add a decimal number, otherwise bytes
+    /// The operand: for uint64add and int64add a decimal number, otherwise bytes
     #[arg(allow_negative_numbers = true)]
     operand: OsString,
 }
@@ -62,10 +62,14 @@ impl Merge {
     }
 
     fn operand_bytes(&self, operator: &str, operand: &OsStr) -> Result<Vec<u8>, Failure> {
-        if operator == "uint64add" && !self.raw && !self.key_arguments.hex {
-            number_bytes("operand", operand)
-        } else {
-            self.key_arguments.decode("operand", operand)
+        let number = match operator {
+            "uint64add" => Some(ValueType::U64),
+            "int64add" => Some(ValueType::I64),
+            _ => None,
+        };
+        match number {
+            Some(number) if !self.raw && !self.key_arguments.hex => number.bytes_of("operand", operand),
+            _ => self.key_arguments.decode("operand", operand),
         }
     }
 

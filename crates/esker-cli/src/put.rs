@@ -1,6 +1,6 @@
 //! `esker put`: writes one key.
 
-use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, WriteArguments, number_bytes};
+use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, WriteArguments};
 use crate::failure::Failure;
 use crate::{open, output};
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ impl Put {
     pub fn run(self) -> Result<(), Failure> {
         let key = self.key_arguments.decode("key", &self.key)?;
         let value = match self.value_type {
-            Some(ValueType::U64) => number_bytes("value", &self.value)?,
+            Some(number) => number.bytes_of("value", &self.value)?,
             None => self.key_arguments.decode("value", &self.value)?,
         };
         let db = open::or_create(&self.database.db)?;

@@ -19,7 +19,7 @@ pub enum Shown<'a> {
     /// The bytes, in the form chosen.
     Bytes(&'a [u8]),
     /// The number they stand for.
-    Number(u64),
+    Number(i128),
 }
 
 /// Appends a value.

@@ -1,6 +1,6 @@
 //! `esker scan`: prints keys and values in order.
 
-use crate::arguments::{DatabaseArguments, KeyArguments, ValueType, number_of};
+use crate::arguments::{DatabaseArguments, KeyArguments, ValueType};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -102,7 +102,7 @@ impl Scan {
     fn write_line(&self, line: &mut String, key: &[u8], value: &[u8], form: Form) -> Result<(), Failure> {
         let value = match (self.keys_only, self.value_type) {
             (true, _) => None,
-            (false, Some(ValueType::U64)) => Some(Shown::Number(number_of(key, value)?)),
+            (false, Some(number)) => Some(Shown::Number(number.number_of(key, value)?)),
             (false, None) => Some(Shown::Bytes(value)),
         };
         if self.database.json {

@@ -42,6 +42,27 @@ fn bytes_that_are_not_text() {
 }
 
 #[test]
+fn signed_counters_and_bits() {
+    let sandbox = Sandbox::new("signed");
+    let db = &sandbox.text("db");
+    let key = |keyspace: &'static str| ["--db", db, "--keyspace", keyspace];
+    let run =
+        |command: &'static str, keyspace, rest: &[&'static str]| ok(&[&[command], &key(keyspace)[..], rest].concat());
+    run("merge", "stock", &["--merge-operator", "int64add", "screws", "-9223372036854775808"]);
+    run("merge", "stock", &["screws", "-1"]);
+    run("merge", "stock", &["screws", "3"]);
+    assert_eq!(run("get", "stock", &["--as", "i64", "screws"]), "-9223372036854775805\n");
+    assert_eq!(run("scan", "stock", &["--as", "i64"]), "screws\t-9223372036854775805\n");
+    run("put", "stock", &["--as", "i64", "nails", "-2"]);
+    assert_eq!(run("get", "stock", &["--as", "u64", "nails"]), "18446744073709551614\n");
+    let line = fails(2, &[&["merge"], &key("stock")[..], &["screws", "9223372036854775808"]].concat());
+    assert!(line.contains("with a sign"), "{line}");
+    run("merge", "bits", &["--merge-operator", "bitor", "--hex", "00", "01"]);
+    run("merge", "bits", &["--hex", "00", "80ff"]);
+    assert_eq!(run("get", "bits", &["--hex", "00"]), "81ff\n");
+}
+
+#[test]
 fn counters() {
     let sandbox = Sandbox::new("counters");
     let db = &sandbox.text("db");

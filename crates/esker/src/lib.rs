@@ -48,9 +48,11 @@ mod table;
 mod version;
 mod wal;
 
-/// The built-in merge operators.
+/// The built-in merge operators, and a test for those of your own.
 pub mod merge {
-    pub use crate::merge_operator::{Max, Min, Put, StringAppend, UInt64Add, built_in};
+    pub use crate::merge_operator::{
+        BitOr, BytesXor, Int64Add, LawViolation, Max, Min, Outcome, Put, StringAppend, UInt64Add, built_in, check_laws,
+    };
 }
 
 pub use base::clock::{Clock, ManualClock, SystemClock};

@@ -22,6 +22,7 @@ use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::merge_operator::MergeOperator;
+use crate::merge_operator::chain::LongestChain;
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
 use crate::version::manifest::Manifest;
@@ -55,6 +56,8 @@ pub struct KeyspaceInner {
     pub compaction: CompactionState,
     /// Held while `view` is replaced.
     pub view_change: Mutex<()>,
+    /// Operands met in a row by a read, or kept by a flush or compaction.
+    pub longest_chain: LongestChain,
 }
 
 impl KeyspaceInner {
@@ -75,6 +78,7 @@ impl KeyspaceInner {
             view: ArcSwap::from_pointee(view),
             compaction: CompactionState::default(),
             view_change: Mutex::new(()),
+            longest_chain: LongestChain::default(),
         }
     }
 

@@ -37,7 +37,7 @@ pub fn with_output<T>(inner: &Inner, last_run: bool, job: impl FnOnce(&OutputOpt
 
 /// What a job on the keyspace keeps.
 pub fn rules<'a>(
-    keyspace: &KeyspaceInner,
+    keyspace: &'a KeyspaceInner,
     readers: &'a Readers,
     bottom: bool,
     operator: Option<&'a dyn MergeOperator>,
@@ -49,6 +49,7 @@ pub fn rules<'a>(
         bottom,
         operator,
         filter: None,
+        longest_chain: Some(&keyspace.longest_chain),
     }
 }
 

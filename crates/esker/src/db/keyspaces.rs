@@ -1,11 +1,13 @@
 //! Creating and opening keyspaces.
 
-use super::files;
+use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
+use super::{files, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
-use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in};
+use crate::merge_operator::chain::LONG_CHAIN;
+use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained};
 use crate::options::{CompactionStyle, KeyspaceOptions};
 use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
 use crate::version::file_name;
@@ -15,12 +17,15 @@ use std::sync::Arc;
 
 /// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
+/// The longest name of an operator, in bytes: that of `stringappend` spells its delimiter.
+const MAX_OPERATOR_NAME_BYTES: usize = 1024;
 
 /// Opens the keyspace, creating it if it is missing.
 pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
     check_style(&options)?;
+    let operator = options.merge_operator.clone().map(Named::new).transpose()?;
     if let Some(found) = find(inner, name) {
-        let found = check(inner, found, &options)?;
+        let found = check(inner, found, options.ttl, operator)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
@@ -33,10 +38,10 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
     inner.condition.check()?;
     if let Some(found) = find(inner, name) {
         drop(jobs);
-        let found = check(inner, found, &options)?;
+        let found = check(inner, found, options.ttl, operator)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
-    let created = create(inner, name, &options)?;
+    let created = create(inner, name, operator, &options)?;
     if let Some(filter) = options.compaction_filter {
         created.compaction.set_filter(filter);
     }
@@ -76,8 +81,22 @@ fn set_compaction(
     Ok(keyspace)
 }
 
-fn create(inner: &Inner, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
-    let operator = options.merge_operator.clone();
+/// An operator with its name, asked for once, and outside any lock: it is the user's code.
+struct Named {
+    operator: Arc<dyn MergeOperator>,
+    name: String,
+}
+
+impl Named {
+    fn new(operator: Arc<dyn MergeOperator>) -> Result<Named> {
+        match contained::name(&*operator) {
+            Ok(name) => Ok(Named { operator, name }),
+            Err(why) => Err(Error::invalid(format!("the merge operator does not tell its name: {why}"))),
+        }
+    }
+}
+
+fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
     let ttl = options.ttl.unwrap_or_default().to_stored()?;
     let style = options.compaction_style.unwrap_or_default();
     let mut manifest = inner.manifest.lock();
@@ -87,7 +106,14 @@ fn create(inner: &Inner, name: &str, options: &KeyspaceOptions) -> Result<Arc<Ke
     if id >= MAX_KEYSPACES {
         return Err(Error::invalid(format!("a database has at most {} keyspaces", MAX_KEYSPACES - 1)));
     }
-    let operator_name = operator.as_ref().map(|operator| operator.name().to_owned());
+    let (operator, operator_name) = operator.map(|named| (named.operator, named.name)).unzip();
+    if let Some(name) = &operator_name
+        && (name.is_empty() || name.len() > MAX_OPERATOR_NAME_BYTES || name.chars().any(char::is_control))
+    {
+        let what =
+            format!("operator name {name:?}: use 1 to {MAX_OPERATOR_NAME_BYTES} bytes without control characters");
+        return Err(Error::invalid(what));
+    }
     let change = Change::Keyspace {
         id,
         name: name.to_owned(),
@@ -146,8 +172,13 @@ pub fn stored_operator(record: &KeyspaceRecord) -> Option<Arc<dyn MergeOperator>
 }
 
 /// Whether a keyspace that exists may be opened with these options; supplies the operator if it was missing.
-fn check(inner: &Inner, keyspace: Arc<KeyspaceInner>, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
-    if let Some(ttl) = options.ttl
+fn check(
+    inner: &Inner,
+    keyspace: Arc<KeyspaceInner>,
+    ttl: Option<Ttl>,
+    operator: Option<Named>,
+) -> Result<Arc<KeyspaceInner>> {
+    if let Some(ttl) = ttl
         && ttl.to_stored()? != keyspace.ttl.to_stored()?
     {
         return Err(Error::invalid(format!(
@@ -155,20 +186,32 @@ fn check(inner: &Inner, keyspace: Arc<KeyspaceInner>, options: &KeyspaceOptions)
             keyspace.name, keyspace.ttl
         )));
     }
-    let Some(operator) = options.merge_operator.clone() else { return Ok(keyspace) };
-    if keyspace.operator_name.as_deref() != Some(operator.name()) {
+    let Some(Named { operator, name }) = operator else { return Ok(keyspace) };
+    if keyspace.operator_name.as_deref() != Some(name.as_str()) {
         let stored = keyspace.operator_name.as_deref().unwrap_or("none");
         return Err(Error::invalid(format!(
-            "keyspace {:?} was created with merge operator {stored:?}, it was opened with {:?}; open it with the first",
+            "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first",
             keyspace.name,
-            operator.name()
         )));
     }
     if keyspace.operator().is_none() {
-        keyspace.attach(Arc::clone(&operator));
-        if let Some(Some(writer)) = inner.writer.lock().keyspaces.get_mut(keyspace.id as usize) {
-            writer.operator = Some(operator);
-        }
+        attach(inner, &keyspace, operator)?;
     }
     Ok(keyspace)
+}
+
+/// Supplies the operator of a keyspace that was opened without it.
+fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperator>) -> Result<()> {
+    keyspace.attach(Arc::clone(&operator));
+    let mut writer = inner.writer.lock();
+    let may_write = writer.log.is_some();
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(()) };
+    target.operator = Some(operator);
+    // Without the operator, operands were kept apart: the flush combines them.
+    if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.condition.check().is_ok() {
+        freeze(inner, &mut writer, keyspace.id, 0);
+        drop(writer);
+        stall::work_was_added(inner)?;
+    }
+    Ok(())
 }

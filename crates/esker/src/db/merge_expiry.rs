@@ -16,6 +16,7 @@ use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encod
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::error::{Error, Result};
+use crate::merge_operator::contained;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -135,7 +136,7 @@ impl<'b> Resolver<'_, 'b> {
     }
 
     fn take_merge(&mut self, keyspace: &KeyspaceInner, operation: &Operation<'_>, place: (u64, Vec<u8>)) -> Result<()> {
-        let may_delete = keyspace.operator().is_some_and(|operator| operator.may_delete());
+        let may_delete = keyspace.operator().is_some_and(|operator| contained::may_delete(&*operator));
         if !may_delete
             && self.is_alone
             && let Some(expiry_ms) = self.expiry_in_memory(keyspace, operation)

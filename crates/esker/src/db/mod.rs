@@ -6,6 +6,7 @@
 //! | `record`, `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
 //! | `merge_expiry` | merges into keyspaces with TTL: what they meet is decided when they are written |
 //! | `read`, `scan` | the read path: a key, and a range |
+//! | `shorten` | chains of merge operands are kept short |
 //! | `snapshot` | which sequence numbers and times somebody still reads at |
 //! | `expiring` | memtables of an idle database in which everything has expired |
 //! | `transaction`, `footprint`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
@@ -41,6 +42,7 @@ pub mod reclaim;
 pub mod record;
 pub mod replayed;
 pub mod scan;
+pub mod shorten;
 pub mod snapshot;
 pub mod stall;
 pub mod stats;

@@ -400,7 +400,12 @@ fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence:
         expiry_ms: operation.expiry_ms,
         value: operation.value,
     };
-    target.writer.apply(hash(operation.key), entry, context);
+    let grew_long = target.writer.apply(hash(operation.key), entry, context);
+    // Where entries expire, what an operand has below it may be older than the log.
+    if let (true, false, Some(operator)) = (grew_long, Ttl::from_stored(target.record.ttl).is_enabled(), operator) {
+        let bottom = target.frozen.is_empty() && target.tree.runs.is_empty();
+        target.writer.combine_chain(hash(operation.key), operation.key, &*operator, bottom);
+    }
 }
 
 /// What only a database open for writing has: all of it or nothing.

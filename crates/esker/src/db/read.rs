@@ -13,9 +13,9 @@ use crate::base::key::{Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
 use crate::error::{Error, Result, escape_key};
 use crate::memtable::Memtable;
+use crate::merge_operator::contained;
 use crate::table::{Table, Version};
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 /// Under what a key's operands lie.
@@ -272,22 +272,19 @@ pub fn full_merge(
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Option<Vec<u8>>> {
+    keyspace.longest_chain.note(operands.len());
+    let operator_name = || keyspace.operator_name.clone().unwrap_or_else(|| "(none)".into());
     let Some(operator) = keyspace.operator() else {
-        let operator = keyspace.operator_name.clone().unwrap_or_else(|| "(none)".into());
-        return Err(Error::MissingMergeOperator { keyspace: keyspace.name.clone(), operator });
+        return Err(Error::MissingMergeOperator { keyspace: keyspace.name.clone(), operator: operator_name() });
     };
-    // A panic in a user's operator ends here: it harms reads of this key only.
-    let merged = catch_unwind(AssertUnwindSafe(|| operator.full_merge(key, existing, operands)));
-    let reason = match merged {
-        Ok(Ok(value)) => return Ok(value),
-        Ok(Err(error)) => error.0,
-        Err(_) => "the operator panicked".to_owned(),
-    };
-    inner.condition.merge_failed();
-    Err(Error::MergeFailed {
-        keyspace: keyspace.name.clone(),
-        key: escape_key(key),
-        operator: operator.name().to_owned(),
-        reason,
+    // An error and a panic in a user's operator end here: they harm reads of this key only.
+    contained::full_merge(&*operator, key, existing, operands).map_err(|reason| {
+        inner.condition.merge_failed();
+        Error::MergeFailed {
+            keyspace: keyspace.name.clone(),
+            key: escape_key(key),
+            operator: operator_name(),
+            reason: reason.0,
+        }
     })
 }

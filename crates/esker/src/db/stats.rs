@@ -49,6 +49,9 @@ pub struct Stats {
     pub last_sequence: u64,
     /// Log segments that may still be needed.
     pub wal_segments: u64,
+    /// The most merge operands of one key that a read had to combine, or that a flush or compaction kept apart. More than a few dozen: the operator
+    /// declines partial merges or fails, many snapshots live, or an operator was missing.
+    pub longest_merge_chain: u64,
     /// The keyspaces, by name.
     pub keyspaces: Vec<KeyspaceStats>,
 }
@@ -68,6 +71,8 @@ pub struct KeyspaceStats {
     pub table_bytes: u64,
     /// Entries in memory.
     pub memtable_entries: u64,
+    /// As [`Stats::longest_merge_chain`], in this keyspace.
+    pub longest_merge_chain: u64,
 }
 
 /// Figures about one sorted run.
@@ -113,6 +118,8 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.filter_and_index_bytes += view.tree.tables().map(|(_, table)| table.memory_bytes() as u64).sum::<u64>();
         let table_bytes = runs.iter().map(|run| run.bytes).sum();
         stats.table_bytes += table_bytes;
+        let longest_merge_chain = keyspace.longest_chain.get();
+        stats.longest_merge_chain = stats.longest_merge_chain.max(longest_merge_chain);
         stats.keyspaces.push(KeyspaceStats {
             name: keyspace.name.clone(),
             merge_operator: keyspace.operator_name.clone(),
@@ -120,6 +127,7 @@ pub fn collect(inner: &Inner) -> Stats {
             runs,
             table_bytes,
             memtable_entries: memtables().map(|memtable| memtable.live() as u64).sum(),
+            longest_merge_chain,
         });
     }
     stats
@@ -158,6 +166,7 @@ impl fmt::Display for Stats {
             self.skipped_entries, self.expired_entries
         )?;
         writeln!(f, "live snapshots: {}, last sequence number: {}", self.live_snapshots, self.last_sequence)?;
+        writeln!(f, "longest chain of merge operands: {}", self.longest_merge_chain)?;
         for keyspace in &self.keyspaces {
             let operator = keyspace.merge_operator.as_deref().unwrap_or("none");
             writeln!(

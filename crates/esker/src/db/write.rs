@@ -10,6 +10,7 @@
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceWriter, Writer};
 use super::record::{Need, need_of};
+use super::shorten::{LongChain, shorten};
 use super::{merge_expiry, stall};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Sequence, hash};
@@ -20,6 +21,7 @@ use crate::wal::format::RECORD_HEADER_BYTES;
 use crate::wal::writer::{AppendError, Position};
 use parking_lot::MutexGuard;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Operations of a batch whose memory is asked for ahead of use.
@@ -152,13 +154,14 @@ fn commit_locked(
         }
     }
     let newest_snapshot = inner.snapshots.newest();
+    let mut long = Vec::new();
     let count = match content {
         Content::One(operation) => {
-            apply(&mut writer, operation, hash(operation.key), first, newest_snapshot, 0);
+            apply(&mut writer, operation, hash(operation.key), first, newest_snapshot, 0, &mut long);
             1
         }
         Content::Encoded(count) => {
-            apply_batch(&mut writer, &record[RECORD_HEADER_BYTES..], first, newest_snapshot, needs);
+            apply_batch(&mut writer, &record[RECORD_HEADER_BYTES..], first, newest_snapshot, needs, &mut long);
             count
         }
     };
@@ -166,6 +169,9 @@ fn commit_locked(
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     unfinished.finish();
     drop(writer);
+    if !long.is_empty() {
+        shorten(inner, &long);
+    }
     match (position, &inner.log) {
         (Some(position), Some(log)) if options.sync => {
             log.sync_to(position).map_err(|error| inner.condition.poison(error))
@@ -199,7 +205,8 @@ fn prefetch(writer: &Writer, operation: &Operation<'_>, hash: u64) {
     }
 }
 
-/// Applies one operation. `reserved`: the arena bytes that later operations of the batch were promised.
+/// Applies one operation. `reserved`: the arena bytes that later operations of the batch were promised. `long`: where to add a key whose operands became
+/// many.
 #[inline]
 fn apply(
     writer: &mut Writer,
@@ -208,17 +215,27 @@ fn apply(
     sequence: Sequence,
     newest_snapshot: Sequence,
     reserved: usize,
+    long: &mut Vec<LongChain>,
 ) {
     // A keyspace that is not there was refused when room was made.
     let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { return };
-    let KeyspaceWriter { memtable, operator, adds_uint64, .. } = target;
+    let KeyspaceWriter { keyspace, memtable, operator, adds_uint64 } = target;
     let context = WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
     let Operation { kind, expiry_ms, key, value, .. } = operation;
-    memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context);
+    if memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context) {
+        long.push(LongChain { keyspace: Arc::clone(keyspace), key: key.to_vec() });
+    }
 }
 
 /// Applies the operations of a record's payload.
-fn apply_batch(writer: &mut Writer, payload: &[u8], first: Sequence, newest_snapshot: Sequence, needs: &[Need]) {
+fn apply_batch(
+    writer: &mut Writer,
+    payload: &[u8],
+    first: Sequence,
+    newest_snapshot: Sequence,
+    needs: &[Need],
+    long: &mut Vec<LongChain>,
+) {
     // With several keyspaces in a batch the promise is kept a little too well, which only means less folding.
     let mut reserved: usize = needs.iter().map(|(_, bytes)| bytes).sum();
     // The engine encoded them itself: none can fail to decode.
@@ -243,7 +260,7 @@ fn apply_batch(writer: &mut Writer, payload: &[u8], first: Sequence, newest_snap
             None => return,
             Some((AnyOperation::Key(operation), hash)) => {
                 reserved = reserved.saturating_sub(need_of(&operation));
-                apply(writer, operation, hash, sequence, newest_snapshot, reserved);
+                apply(writer, operation, hash, sequence, newest_snapshot, reserved, long);
             }
             Some((AnyOperation::Range(operation), _)) => {
                 let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { continue };

@@ -13,6 +13,7 @@ use crate::db::snapshot::Registration;
 use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
 use crate::db::{compacting, read};
 use crate::error::{Error, Result, escape_key};
+use crate::merge_operator::contained;
 use crate::options::WriteOptions;
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
@@ -54,7 +55,7 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
         let what = format!("keyspace {:?} was created without a merge operator", keyspace.name);
         return Err(Error::invalid(what));
     }
-    match keyspace.operator().map(|operator| operator.check_operand(value)) {
+    match keyspace.operator().map(|operator| contained::check_operand(&*operator, value)) {
         Some(Err(reason)) => {
             let what = format!("merge into key {} of keyspace {:?}: {reason}", escape_key(key), keyspace.name);
             Err(Error::invalid(what))

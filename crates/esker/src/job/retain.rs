@@ -19,7 +19,9 @@ use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
 use crate::compaction_filter::{CompactionFilter, Decision};
 use crate::error::Result;
 use crate::iter::Cursor;
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::chain::LongestChain;
+use crate::merge_operator::{MergeOperator, contained};
+use operands::{Operand, Operands};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -39,6 +41,8 @@ pub struct Rules<'a> {
     pub operator: Option<&'a dyn MergeOperator>,
     /// Decides about puts that no snapshot sees.
     pub filter: Option<&'a dyn CompactionFilter>,
+    /// Where to note how many operands are kept in a row.
+    pub longest_chain: Option<&'a LongestChain>,
 }
 
 impl Rules<'_> {
@@ -73,31 +77,8 @@ pub struct Retained {
     pub filtered: u64,
 }
 
-/// A merge operand.
-struct Operand {
-    sequence: Sequence,
-    /// `Merge`, or `MergeFirst` for the oldest.
-    kind: Kind,
-    expiry_ms: u64,
-    value: Vec<u8>,
-}
-
 /// Entries read between two pauses.
 pub const PAUSE_EVERY: u64 = 1024;
-
-/// Merge operands of one key in one stratum, newest first.
-#[derive(Default)]
-struct Operands {
-    stratum: usize,
-    entries: Vec<Operand>,
-}
-
-impl Operands {
-    fn push(&mut self, entry: &Entry<'_>) {
-        let Entry { sequence, kind, expiry_ms, value, .. } = *entry;
-        self.entries.push(Operand { sequence, kind, expiry_ms, value: value.to_vec() });
-    }
-}
 
 struct Retain<'a, 'e> {
     rules: Rules<'a>,
@@ -110,6 +91,8 @@ struct Retain<'a, 'e> {
     /// Those over this key that are older than all of its versions passed so far, newest first.
     tombstones: &'a [Sequence],
     operands: Operands,
+    /// Operands of this key emitted since the last entry that hides what is older.
+    chain: usize,
     done: Retained,
 }
 
@@ -130,6 +113,7 @@ pub fn retain(
         fragments: tombstones.fragments(),
         tombstones: &[],
         operands: Operands::default(),
+        chain: 0,
         done: Retained::default(),
     };
     cursor.seek_to_first()?;
@@ -142,6 +126,7 @@ pub fn retain(
             retain.key.extend_from_slice(entry.key);
             retain.hidden = None;
             retain.find_tombstones();
+            retain.chain = 0;
             first = false;
         }
         retain.take(entry)?;
@@ -178,7 +163,7 @@ impl Retain<'_, '_> {
         match entry.kind {
             Kind::Merge => {
                 self.operands.stratum = stratum;
-                self.operands.push(&entry);
+                self.operands.push_older(self.rules.operator, &entry);
                 Ok(())
             }
             Kind::MergeFirst => {
@@ -192,7 +177,7 @@ impl Retain<'_, '_> {
     /// The operand that starts from nothing: with those above it, it is the whole value.
     fn take_first_operand(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
         self.hidden = Some(stratum);
-        self.operands.push(&entry);
+        self.operands.push_older(self.rules.operator, &entry);
         match self.full_merge(None) {
             Some(merged) => self.emit_merged(merged, stratum),
             None => self.emit_operands(),
@@ -242,6 +227,7 @@ impl Retain<'_, '_> {
     #[inline]
     fn take_base(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
         self.hidden = Some(stratum);
+        self.chain = 0;
         if let Some(filter) = self.rules.filter
             && entry.kind == Kind::Put
             && stratum == self.rules.snapshots.len()
@@ -270,16 +256,7 @@ impl Retain<'_, '_> {
     /// An entry below collected operands, in the same stratum.
     fn take_below_operands(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
         if entry.kind == Kind::Merge {
-            let newer = self.operands.entries.last_mut();
-            let operator = self.rules.operator;
-            let folded = newer.as_ref().and_then(|newer| {
-                let operator = operator?;
-                catch_unwind(AssertUnwindSafe(|| operator.partial_merge(entry.key, entry.value, &newer.value))).ok()?
-            });
-            match (newer, folded) {
-                (Some(newer), Some(folded)) if folded.len() <= MAX_VALUE_BYTES => newer.value = folded,
-                _ => self.operands.push(&entry),
-            }
+            self.operands.push_older(self.rules.operator, &entry);
             return Ok(());
         }
         if entry.kind == Kind::MergeFirst {
@@ -308,10 +285,7 @@ impl Retain<'_, '_> {
     /// The operands on top of `existing`: the value, or `Some(None)` for a delete. `None` if the operator cannot.
     fn full_merge(&self, existing: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let operator = self.rules.operator?;
-        let oldest_first: Vec<&[u8]> =
-            self.operands.entries.iter().rev().map(|operand| operand.value.as_slice()).collect();
-        let merged = catch_unwind(AssertUnwindSafe(|| operator.full_merge(&self.key, existing, &oldest_first)));
-        merged.ok()?.ok().filter(|value| value.as_ref().is_none_or(|value| value.len() <= MAX_VALUE_BYTES))
+        contained::full_merge(operator, &self.key, existing, &self.operands.oldest_first()).ok()
     }
 
     fn emit_merged(&mut self, merged: Option<Vec<u8>>, stratum: usize) -> Result<()> {
@@ -319,6 +293,7 @@ impl Retain<'_, '_> {
         let newest = self.operands.entries.first();
         let (sequence, expiry_ms) = newest.map_or((0, NEVER), |newest| (newest.sequence, newest.expiry_ms));
         self.operands.entries.clear();
+        self.chain = 0;
         let key = std::mem::take(&mut self.key);
         let entry = match &merged {
             Some(value) => Entry { key: &key, sequence, kind: Kind::Put, expiry_ms, value },
@@ -330,6 +305,11 @@ impl Retain<'_, '_> {
     }
 
     fn emit_operands(&mut self) -> Result<()> {
+        self.operands.settle(self.rules.operator, &self.key);
+        self.chain += self.operands.entries.len();
+        if let Some(longest) = self.rules.longest_chain {
+            longest.note(self.chain);
+        }
         for operand in std::mem::take(&mut self.operands.entries) {
             let Operand { sequence, kind, expiry_ms, value } = &operand;
             let entry = Entry { key: &self.key, sequence: *sequence, kind: *kind, expiry_ms: *expiry_ms, value };
@@ -381,5 +361,6 @@ impl Retain<'_, '_> {
     }
 }
 
+mod operands;
 #[cfg(test)]
 mod tests;

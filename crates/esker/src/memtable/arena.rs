@@ -13,7 +13,8 @@
 //!   8  u32  offset / 8 of the next older version of the key that a snapshot may still need, 0 for none
 //!  12  u32  key length
 //!  16  u32  value length
-//!  20  u32  flags: 1 dead (superseded, and no snapshot can see it), 2 an expiry follows
+//!  20  u32  flags: 1 dead (superseded, and no snapshot can see it), 2 an expiry follows; above the lowest eight bits, merge operands in a row from here
+//!           through the older versions
 //!  24  [u64 expiry]  key, padding to 8, value, padding to 8
 //! ```
 
@@ -32,6 +33,9 @@ const VALUE_LENGTH_AT: usize = 16;
 const FLAGS_AT: usize = 20;
 const DEAD: u32 = 1;
 const HAS_EXPIRY: u32 = 2;
+const CHAIN_SHIFT: u32 = 8;
+/// The longest chain that is counted.
+pub(super) const MOST_CHAIN: u32 = u32::MAX >> CHAIN_SHIFT;
 
 /// Offsets fit 32 bits in units of eight bytes.
 pub const MAX_ARENA_BYTES: usize = 32 << 30;
@@ -96,14 +100,15 @@ impl Arena {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }
     }
 
-    /// Writes a whole entry at `at`, not published yet, and returns its length. For the one writer only (rule 1).
-    pub(super) fn write_entry(&self, at: usize, entry: &crate::base::key::Entry<'_>, older: u32) -> usize {
+    /// Writes a whole entry at `at`, not published yet, and returns its length. `chain`: see [`Stored::chain`]. For the one writer only (rule 1).
+    pub(super) fn write_entry(&self, at: usize, entry: &crate::base::key::Entry<'_>, older: u32, chain: u32) -> usize {
         let has_expiry = entry.expiry_ms != NEVER;
         self.word(at).store(entry.sequence << 8 | entry.kind as u64, Relaxed);
         self.half(at + OLDER_AT).store(older, Relaxed);
         self.half(at + KEY_LENGTH_AT).store(entry.key.len() as u32, Relaxed);
         self.half(at + VALUE_LENGTH_AT).store(entry.value.len() as u32, Relaxed);
-        self.half(at + FLAGS_AT).store(if has_expiry { HAS_EXPIRY } else { 0 }, Relaxed);
+        let flags = chain.min(MOST_CHAIN) << CHAIN_SHIFT | if has_expiry { HAS_EXPIRY } else { 0 };
+        self.half(at + FLAGS_AT).store(flags, Relaxed);
         let mut next = at + HEADER_BYTES;
         if has_expiry {
             self.word(next).store(entry.expiry_ms, Relaxed);
@@ -172,6 +177,12 @@ impl<'a> Stored<'a> {
             0 => None,
             units => Some(units as usize * 8),
         }
+    }
+
+    /// Merge operands in a row from here through the older versions; 0 if this is none.
+    #[inline]
+    pub fn chain(&self) -> u32 {
+        self.arena.half(self.at + FLAGS_AT).load(Relaxed) >> CHAIN_SHIFT
     }
 
     #[inline]

@@ -9,6 +9,7 @@
 //! Deletes of ranges are kept apart from the entries (`tombstones.rs`). Nothing is folded across one.
 
 mod arena;
+mod chain;
 mod cursor;
 mod index;
 mod order;

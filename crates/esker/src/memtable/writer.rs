@@ -3,12 +3,16 @@
 use super::arena::{Stored, entry_bytes};
 use super::index::Found;
 use super::store::Memtable;
-use crate::base::key::{Entry, Kind, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::chain::LONG_CHAIN;
+use crate::merge_operator::{MergeOperator, contained};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Values longer than this are not copied for every operand: up to [`LONG_CHAIN`] operands are kept apart first.
+const LONG_VALUE_BYTES: usize = 1024;
 
 /// What a write needs to know of its surroundings.
 #[derive(Clone, Copy)]
@@ -26,8 +30,9 @@ pub struct WriteContext<'a> {
 /// The one writer of a memtable.
 #[derive(Debug)]
 pub struct MemtableWriter {
-    memtable: Arc<Memtable>,
+    pub(super) memtable: Arc<Memtable>,
     keys: usize,
+    longest_chain: u32,
 }
 
 impl MemtableWriter {
@@ -39,6 +44,11 @@ impl MemtableWriter {
     /// Distinct keys written.
     pub fn keys(&self) -> usize {
         self.keys
+    }
+
+    /// The most merge operands that were kept apart for one key.
+    pub fn longest_chain(&self) -> u32 {
+        self.longest_chain
     }
 
     /// Whether entries of `bytes` (see [`entry_bytes`]) fit.
@@ -72,9 +82,10 @@ impl MemtableWriter {
         self.memtable.tombstones.add(RangeTombstones::one(start, end, sequence), newest_snapshot, finished);
     }
 
-    /// Applies one operation. The caller has made sure that its entry has room.
-    pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) {
-        let MemtableWriter { memtable, keys } = self;
+    /// Applies one operation. The caller has made sure that its entry has room. Whether the operands of the key, which are kept apart, became many by
+    /// it: then [`MemtableWriter::replace_chain`] should follow.
+    pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) -> bool {
+        let MemtableWriter { memtable, keys, longest_chain } = self;
         memtable.note_sequence(entry.sequence);
         if entry.expiry_ms != NEVER {
             memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
@@ -91,11 +102,13 @@ impl MemtableWriter {
             Found::Entry(at, slot) => {
                 let old = memtable.arena.entry(at);
                 if old.sequence() <= context.newest_snapshot {
-                    return slot.publish(memtable.append(entry, at));
+                    let new = memtable.append(entry, at);
+                    slot.publish(new);
+                    return grew_long(memtable.arena.entry(new).chain(), longest_chain, context);
                 }
                 let covered = memtable.cover(entry.key, MAX_SEQUENCE) > old.sequence();
                 if !covered && fold_in_place(old, &entry, context.adds_uint64) {
-                    return;
+                    return false;
                 }
                 let folded = fold(old, &entry, context.operator, covered);
                 let whole = match &folded {
@@ -115,18 +128,29 @@ impl MemtableWriter {
                         memtable.live.store(memtable.live() - 1, Ordering::Relaxed);
                         slot.publish(new);
                     }
-                    None => slot.publish(memtable.append(entry, at)),
+                    None => {
+                        let new = memtable.append(entry, at);
+                        slot.publish(new);
+                        return grew_long(memtable.arena.entry(new).chain(), longest_chain, context);
+                    }
                 }
             }
         }
+        false
     }
+}
+
+/// Whether a chain is now as long as the limit or twice, four times, ... that: what did not work then is not tried again at once.
+fn grew_long(chain: u32, longest: &mut u32, context: WriteContext<'_>) -> bool {
+    *longest = chain.max(*longest);
+    chain >= LONG_CHAIN && chain.is_power_of_two() && context.operator.is_some()
 }
 
 impl Memtable {
     /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its only writer.
     pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
         let memtable = Arc::new(Memtable::new(capacity, expected_keys, pool));
-        let writer = MemtableWriter { memtable: Arc::clone(&memtable), keys: 0 };
+        let writer = MemtableWriter { memtable: Arc::clone(&memtable), keys: 0, longest_chain: 0 };
         (memtable, writer)
     }
 
@@ -137,15 +161,20 @@ impl Memtable {
         self.last_sequence.store(sequence, Ordering::Relaxed);
     }
 
-    fn fits(&self, entry: &Entry<'_>, reserved: usize) -> bool {
+    pub(super) fn fits(&self, entry: &Entry<'_>, reserved: usize) -> bool {
         let bytes = entry_bytes(entry.key.len(), entry.value.len(), entry.expiry_ms);
         self.arena.capacity() - self.end.load(Ordering::Relaxed) >= bytes + reserved
     }
 
     /// For the one writer.
-    fn append(&self, entry: Entry<'_>, older: usize) -> usize {
+    pub(super) fn append(&self, entry: Entry<'_>, older: usize) -> usize {
         let at = self.end.load(Ordering::Relaxed);
-        let bytes = self.arena.write_entry(at, &entry, (older / 8) as u32);
+        let chain = match entry.kind {
+            Kind::Merge if older != 0 => self.arena.entry(older).chain() + 1,
+            Kind::Merge | Kind::MergeFirst => 1,
+            _ => 0,
+        };
+        let bytes = self.arena.write_entry(at, &entry, (older / 8) as u32, chain);
         self.end.store(at + bytes, Ordering::Release);
         self.live.store(self.live() + 1, Ordering::Relaxed);
         at
@@ -186,28 +215,26 @@ fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>
         return Fold::Superseded;
     }
     let Some(operator) = operator else { return Fold::KeepBoth };
+    if !covered && old.value_length() > LONG_VALUE_BYTES {
+        return Fold::KeepBoth;
+    }
     let mut eight = [0; 8];
     let existing = old.value(&mut eight);
-    // A panicking operator must not take the writer's lock with it: its operands are kept, and reads report it.
-    let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        match if covered { Kind::Delete } else { old.kind() } {
-            kind @ (Kind::Merge | Kind::MergeFirst) => {
-                operator.partial_merge(entry.key, existing, entry.value).map(|value| (kind, value))
-            }
-            // The value is not in memory.
-            Kind::PutLarge => None,
-            kind @ (Kind::Put | Kind::Delete) => {
-                let existing = (kind == Kind::Put).then_some(existing);
-                match operator.full_merge(entry.key, existing, &[entry.value]) {
-                    Ok(Some(value)) => Some((Kind::Put, value)),
-                    Ok(None) => Some((Kind::Delete, Vec::new())),
-                    Err(_) => None,
-                }
+    let merged = match if covered { Kind::Delete } else { old.kind() } {
+        kind @ (Kind::Merge | Kind::MergeFirst) => {
+            contained::partial_merge(operator, entry.key, existing, entry.value).map(|value| (kind, value))
+        }
+        // The value is not in memory.
+        Kind::PutLarge => None,
+        kind @ (Kind::Put | Kind::Delete) => {
+            let existing = (kind == Kind::Put).then_some(existing);
+            match contained::full_merge(operator, entry.key, existing, &[entry.value]) {
+                Ok(Some(value)) => Some((Kind::Put, value)),
+                Ok(None) => Some((Kind::Delete, Vec::new())),
+                Err(_) => None,
             }
         }
-    }));
-    match merged {
-        Ok(Some((kind, value))) if value.len() <= MAX_VALUE_BYTES => Fold::Into(kind, value),
-        _ => Fold::KeepBoth,
-    }
+    };
+    // A failing operator's operands are kept, and reads report it.
+    merged.map_or(Fold::KeepBoth, |(kind, value)| Fold::Into(kind, value))
 }

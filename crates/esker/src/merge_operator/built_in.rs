@@ -1,5 +1,7 @@
 //! The operators that come with the engine. They re-attach by their stored name, so that any tool can read any database.
 
+use super::bitwise::{BIT_OR, BYTES_XOR, BitOr, BytesXor};
+use super::int64_add::{INT64_ADD, Int64Add};
 use super::{MergeError, MergeOperator};
 use std::sync::Arc;
 
@@ -8,10 +10,14 @@ type Merged = Result<Option<Vec<u8>>, MergeError>;
 /// The stored name of [`UInt64Add`].
 pub(crate) const UINT64_ADD: &str = "uint64add";
 
-/// The built-in operator of that stored name, if there is one.
+/// The built-in operator of that stored name, if there is one: `uint64add`, `int64add`, `max`, `min`, `put`, `bytesxor`, `bitor`, or `stringappend:` and
+/// the delimiter in hexadecimal.
 pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
     Some(match name {
         UINT64_ADD => Arc::new(UInt64Add),
+        INT64_ADD => Arc::new(Int64Add),
+        BYTES_XOR => Arc::new(BytesXor),
+        BIT_OR => Arc::new(BitOr),
         "max" => Arc::new(Max),
         "min" => Arc::new(Min),
         "put" => Arc::new(Put),
@@ -177,8 +183,16 @@ mod tests {
 
     #[test]
     fn every_built_in_re_attaches_by_its_name() {
-        let operators: [Arc<dyn MergeOperator>; 5] =
-            [Arc::new(UInt64Add), Arc::new(Max), Arc::new(Min), Arc::new(Put), Arc::new(StringAppend::new(", "))];
+        let operators: [Arc<dyn MergeOperator>; 8] = [
+            Arc::new(UInt64Add),
+            Arc::new(Int64Add),
+            Arc::new(Max),
+            Arc::new(Min),
+            Arc::new(Put),
+            Arc::new(BytesXor),
+            Arc::new(BitOr),
+            Arc::new(StringAppend::new(", ")),
+        ];
         for operator in operators {
             let again = built_in(operator.name()).expect("built in");
             assert_eq!(again.name(), operator.name());
@@ -187,25 +201,19 @@ mod tests {
         assert!(built_in("nobody").is_none());
     }
 
-    /// Partial merges in any grouping give what one full merge gives.
     #[test]
-    fn partial_and_full_merges_agree() {
-        let operands: Vec<Vec<u8>> = (1u64..6).map(|n| (n * 77).to_le_bytes().to_vec()).collect();
-        for name in ["uint64add", "max", "min", "put", "stringappend:2c"] {
+    fn every_built_in_obeys_the_laws() {
+        let numbers: Vec<[u8; 8]> = [0, 1, 77, u64::MAX, 1 << 63, i64::MAX as u64].map(u64::to_le_bytes).to_vec();
+        let numbers: Vec<&[u8]> = numbers.iter().map(|number| &number[..]).collect();
+        let strings: Vec<&[u8]> = vec![b"", b"a", b"ab", b"b\0\xff", b"\xff\xff\xff\xff", b","];
+        for name in ["uint64add", "int64add"] {
             let operator = built_in(name).expect("built in");
-            let slices: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
-            for existing in [None, Some(&7u64.to_le_bytes()[..])] {
-                let whole = operator.full_merge(b"k", existing, &slices);
-                for cut in 1..slices.len() {
-                    let fold = |part: &[&[u8]]| {
-                        part[1..].iter().fold(part[0].to_vec(), |older, newer| {
-                            operator.partial_merge(b"k", &older, newer).expect("all built-ins fold")
-                        })
-                    };
-                    let (older, newer) = (fold(&slices[..cut]), fold(&slices[cut..]));
-                    assert_eq!(operator.full_merge(b"k", existing, &[&older, &newer]), whole, "{name} at {cut}");
-                }
-            }
+            crate::merge_operator::check_laws(&*operator, &numbers, &[&numbers[..], &[b"abc"]].concat()).expect(name);
+        }
+        for name in ["max", "min", "put", "bytesxor", "bitor", "stringappend:", "stringappend:2c20"] {
+            let operator = built_in(name).expect("built in");
+            crate::merge_operator::check_laws(&*operator, &[&strings[..], &numbers[..]].concat(), &strings)
+                .expect(name);
         }
     }
 

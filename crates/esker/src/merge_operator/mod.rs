@@ -2,10 +2,18 @@
 
 use std::fmt;
 
+mod bitwise;
 mod built_in;
+pub(crate) mod chain;
+pub(crate) mod contained;
+mod int64_add;
+mod laws;
 
+pub use bitwise::{BitOr, BytesXor};
 pub(crate) use built_in::UINT64_ADD;
 pub use built_in::{Max, Min, Put, StringAppend, UInt64Add, built_in};
+pub use int64_add::Int64Add;
+pub use laws::{LawViolation, Outcome, check_laws};
 
 /// Why an operator could not combine what it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +29,7 @@ impl fmt::Display for MergeError {
 ///
 /// Both merges must be deterministic and agree with each other: merging operands first with `partial_merge` and then with `full_merge`
 /// must give what `full_merge` gives for all of them in order. The engine calls them from any thread, at write, read, flush and
-/// compaction. A failing or panicking operator harms reads of that key only.
+/// compaction. A failing or panicking operator harms reads of that key only. [`crate::merge::check_laws`] tests all of this.
 ///
 /// ```
 /// use esker::{MergeError, MergeOperator};
@@ -38,7 +46,8 @@ impl fmt::Display for MergeError {
 /// }
 /// ```
 pub trait MergeOperator: Send + Sync + 'static {
-    /// The name stored with the keyspace. Change it when the meaning of stored operands changes.
+    /// The name stored with the keyspace: 1 to 1024 bytes without control characters, always the same. Change it when the meaning of stored operands
+    /// changes.
     fn name(&self) -> &str;
 
     /// The value of `key` after all `operands`, oldest first, on top of `existing`. `None` deletes the key.
@@ -53,7 +62,8 @@ pub trait MergeOperator: Send + Sync + 'static {
         operands: &[&[u8]],
     ) -> Result<Option<Vec<u8>>, MergeError>;
 
-    /// One operand that does what `older` followed by `newer` does, or `None` to keep both.
+    /// One operand that does what `older` followed by `newer` does on every value there could be, or `None` to keep both. Where it declines, operands
+    /// that are far from their value are kept one by one, which costs memory and time at reads.
     fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>>;
 
     /// Whether `full_merge` may ever answer `None`. `true`, the default, is always right; `false` spares merges into keyspaces with a

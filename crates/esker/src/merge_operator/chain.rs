@@ -1,0 +1,24 @@
+//! How long the chains of operands get that wait to be combined with the value of their key.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Operands of one key in a memtable from which on the write that makes one more of them combines them all with what lies below
+/// (`db/shorten.rs`), and up to which long values are not copied for each operand (`memtable/writer.rs`).
+pub const LONG_CHAIN: u32 = 64;
+
+/// The longest chain seen. In the common case that nothing longer than ever before is met, noting one is a load of memory that nobody writes.
+#[derive(Debug, Default)]
+pub struct LongestChain(AtomicU64);
+
+impl LongestChain {
+    #[inline]
+    pub fn note(&self, operands: usize) {
+        if operands as u64 > self.get() {
+            self.0.fetch_max(operands as u64, Relaxed);
+        }
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
