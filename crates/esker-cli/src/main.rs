@@ -9,6 +9,7 @@ mod checkpoint;
 mod compact;
 mod delete;
 mod dump;
+mod explain;
 mod failure;
 mod get;
 mod keyspaces;
@@ -64,6 +65,7 @@ enum Command {
     Verify(verify::Verify),
     Checkpoint(checkpoint::Checkpoint),
     Keyspaces(keyspaces::Keyspaces),
+    Explain(explain::Explain),
     /// Measure Esker beside other engines (see `esker bench --help`)
     #[command(disable_help_flag = true)]
     Bench(Passed),
@@ -109,6 +111,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Verify(command) => command.run(),
         Command::Checkpoint(command) => command.run(),
         Command::Keyspaces(command) => command.run(),
+        Command::Explain(command) => command.run(),
         // Reached only if clap accepts them behind something that is not the first argument.
         Command::Bench(passed) | Command::Study(passed) => Err(Failure::Usage(format!(
             "`bench` and `study` must be the first argument ({} follow); see `esker --help`",

@@ -4,7 +4,7 @@ use crate::arguments::DatabaseArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{keyspaces, open};
-use esker::{Health, Stats};
+use esker::{Health, MemoryStats, Stats};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -43,6 +43,20 @@ impl StatsCommand {
     }
 }
 
+fn memory_json(memory: &MemoryStats) -> Value {
+    json!({
+        "budget_bytes": memory.budget_bytes,
+        "memtable_bytes": memory.memtable_bytes,
+        "frozen_memtable_bytes": memory.frozen_memtable_bytes,
+        "cache_bytes": memory.cache_bytes,
+        "cache_capacity_bytes": memory.cache_capacity_bytes,
+        "index_bytes": memory.index_bytes,
+        "filter_bytes": memory.filter_bytes,
+        "pinned_bytes": memory.pinned_bytes,
+        "unused_pool_bytes": memory.unused_pool_bytes,
+    })
+}
+
 fn stats_json(stats: &Stats, health: &Health) -> Value {
     json!({
         "wal_bytes": stats.wal_bytes,
@@ -57,6 +71,7 @@ fn stats_json(stats: &Stats, health: &Health) -> Value {
         "cache_hits": stats.cache_hits,
         "cache_misses": stats.cache_misses,
         "filter_and_index_bytes": stats.filter_and_index_bytes,
+        "memory": memory_json(&stats.memory),
         "stall_micros": stats.stall_micros,
         "stalls": stats.stalls,
         "live_snapshots": stats.live_snapshots,

@@ -25,7 +25,7 @@ pub fn report(error: &Error, arguments: &[OsString]) -> ExitCode {
 
 /// The first argument if it looks like the name of a command.
 fn command_name(arguments: &[OsString]) -> Option<&str> {
-    const COMMANDS: [&str; 12] = [
+    const COMMANDS: [&str; 13] = [
         "put",
         "get",
         "delete",
@@ -38,6 +38,7 @@ fn command_name(arguments: &[OsString]) -> Option<&str> {
         "verify",
         "checkpoint",
         "keyspaces",
+        "explain",
     ];
     arguments.get(1).and_then(|name| name.to_str()).filter(|name| COMMANDS.contains(name))
 }

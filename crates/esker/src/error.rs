@@ -9,6 +9,18 @@ use std::path::{Path, PathBuf};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, where, and what to do.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::Error;
+/// match db.existing_keyspace("names") {
+///     Ok(names) => println!("{names:?}"),
+///     Err(Error::NotFound { what }) => println!("there is no {what}"),
+///     Err(error) if error.is_retryable() => println!("later: {error}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -113,6 +125,10 @@ impl Error {
 
     /// Whether the same call may succeed later without any change by the caller: a lock that another process holds, a
     /// transaction that met a conflict (run it again from its beginning), a write that would have waited, or a full disk.
+    ///
+    /// ```
+    /// assert!(!esker::Error::invalid("the key is too long").is_retryable());
+    /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Locked { .. } | Error::Conflict { .. } | Error::Stalled { .. } => true,
@@ -190,6 +206,10 @@ impl std::error::Error for Error {
 }
 
 /// A key for messages: printable ASCII as it is, every other byte as `\xNN`, long keys shortened.
+///
+/// ```
+/// assert_eq!(esker::escape_key(b"user\x00\x01"), "user\\x00\\x01");
+/// ```
 pub fn escape_key(key: &[u8]) -> String {
     const SHOWN: usize = 64;
     let mut text = String::new();

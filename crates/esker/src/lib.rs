@@ -61,9 +61,13 @@ pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
 pub use db::health::Health;
+pub use db::memory::MemoryStats;
 pub use db::stats::{KeyspaceStats, RunStats, Stats};
 pub use db::verify::VerifyReport;
 pub use error::{Error, Result, escape_key};
 pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
-pub use options::{CompactionStyle, Compression, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions};
+pub use options::{
+    CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,
+    WalMode, WriteOptions,
+};

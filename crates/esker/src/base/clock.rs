@@ -11,6 +11,11 @@ pub trait Clock: Send + Sync + fmt::Debug {
 }
 
 /// The operating system's clock.
+///
+/// ```
+/// use esker::{Clock, SystemClock};
+/// assert!(SystemClock.now_ms() > 0);
+/// ```
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -21,6 +26,14 @@ impl Clock for SystemClock {
 }
 
 /// A clock that shows what it is set to.
+///
+/// ```
+/// use esker::{Clock, ManualClock, Options};
+/// let clock = std::sync::Arc::new(ManualClock::new(1_000));
+/// let options = Options::default().clock(clock.clone());
+/// clock.set(2_000);
+/// assert_eq!(clock.now_ms(), 2_000);
+/// ```
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 

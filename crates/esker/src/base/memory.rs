@@ -56,10 +56,15 @@ impl Drop for Memory {
     }
 }
 
-/// Keeps up to two blocks for reuse.
-#[derive(Debug, Default)]
-pub struct MemoryPool(Mutex<Vec<Memory>>);
+/// Keeps a few blocks for reuse.
+#[derive(Debug)]
+pub struct MemoryPool {
+    kept: Mutex<Vec<Memory>>,
+    /// The most blocks kept.
+    most: usize,
+}
 
+/// Blocks that the pool of the process keeps.
 const KEPT: usize = 2;
 /// Longer blocks than this are not kept.
 const LARGEST_KEPT_BYTES: usize = 128 << 20;
@@ -68,17 +73,38 @@ const LARGEST_KEPT_BYTES: usize = 128 << 20;
 static PROCESS: LazyLock<Arc<MemoryPool>> = LazyLock::new(Arc::default);
 
 /// Gives the memory that closed databases have left for the next one back to the system.
+///
+/// ```
+/// esker::release_unused_memory();
+/// println!("{} bytes are kept for the next database", esker::unused_memory_bytes());
+/// ```
 pub fn release_unused_memory() {
-    let unused = std::mem::take(&mut *PROCESS.0.lock());
+    let unused = std::mem::take(&mut *PROCESS.kept.lock());
     drop(unused);
 }
 
 /// Bytes that closed databases have left for the next one.
 pub fn unused_memory_bytes() -> usize {
-    PROCESS.0.lock().iter().map(Memory::bytes).sum()
+    PROCESS.unused_bytes()
+}
+
+impl Default for MemoryPool {
+    fn default() -> MemoryPool {
+        MemoryPool::keeping(KEPT)
+    }
 }
 
 impl MemoryPool {
+    /// A pool that keeps at most `most` blocks.
+    pub fn keeping(most: usize) -> MemoryPool {
+        MemoryPool { kept: Mutex::default(), most }
+    }
+
+    /// Bytes of the blocks that nobody uses at the moment.
+    pub fn unused_bytes(&self) -> usize {
+        self.kept.lock().iter().map(Memory::bytes).sum()
+    }
+
     /// The pool that all databases of the process share.
     pub fn of_the_process() -> Arc<MemoryPool> {
         Arc::clone(&PROCESS)
@@ -86,7 +112,7 @@ impl MemoryPool {
 
     /// A block of `bytes`, with whatever it held before; it comes back to the pool when dropped.
     pub fn take(self: &Arc<MemoryPool>, bytes: usize) -> Memory {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         let found = kept.iter().position(|memory| memory.bytes == bytes.max(64)).map(|at| kept.swap_remove(at));
         drop(kept);
         let mut memory = found.unwrap_or_else(|| Memory::zeroed(bytes));
@@ -95,13 +121,13 @@ impl MemoryPool {
     }
 
     fn give_back(&self, memory: Memory) -> Option<Memory> {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         if memory.bytes > LARGEST_KEPT_BYTES {
             return Some(memory);
         }
         kept.push(memory);
         // The one that was kept longest goes: its length may be one that nobody asks for any more.
-        (kept.len() > KEPT).then(|| kept.remove(0))
+        (kept.len() > self.most).then(|| kept.remove(0))
     }
 }
 
@@ -162,7 +188,7 @@ mod tests {
         let blocks: Vec<Memory> = (0..4).map(|_| pool.take(1 << 16)).collect();
         let starts: Vec<_> = blocks.iter().map(|memory| memory.start()).collect();
         drop(blocks);
-        assert_eq!(pool.0.lock().len(), KEPT);
+        assert_eq!(pool.kept.lock().len(), KEPT);
         let again = pool.take(1 << 16);
         assert!(starts.contains(&again.start()));
         assert_eq!(pool.take(5 << 20).bytes(), 5 << 20);

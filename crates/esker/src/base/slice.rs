@@ -21,6 +21,14 @@ const INLINE_BYTES: usize = 30;
 /// Immutable bytes returned by a read. Cheap to clone; dereferences to `[u8]`.
 ///
 /// A long value pins the block it lies in until the slice is dropped: copy it with `to_vec` to keep it for long.
+///
+/// ```
+/// use esker::Slice;
+/// let slice = Slice::copy(b"ada");
+/// assert_eq!(&slice[1..], b"da");
+/// let owned: Vec<u8> = slice.to_vec();
+/// assert_eq!(owned, b"ada");
+/// ```
 #[derive(Clone)]
 pub struct Slice(Repr);
 

@@ -16,13 +16,16 @@ use ring::Ring;
 use slots::Shared;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use slots::{Hit, Slots, Weigh};
+pub use slots::{Charge, Hit, Slots, Weigh};
 
 /// A cache of `T` with a byte budget.
 pub struct Cache<T: Weigh> {
-    budget: usize,
+    /// Looked at when something is inserted only; changed under the ring's mutex.
+    budget: AtomicUsize,
+    /// Whether values that readers hold outside the cache use up the budget as well.
+    counts_pinned: bool,
     shared: Arc<Shared>,
     ring: Mutex<Ring<T>>,
 }
@@ -30,7 +33,51 @@ pub struct Cache<T: Weigh> {
 impl<T: Weigh> Cache<T> {
     /// An empty cache that keeps at most `budget_bytes`; with 0 it keeps nothing.
     pub fn new(budget_bytes: usize) -> Cache<T> {
-        Cache { budget: budget_bytes, shared: Arc::default(), ring: Mutex::new(Ring::new()) }
+        let budget = AtomicUsize::new(budget_bytes);
+        Cache { budget, counts_pinned: false, shared: Arc::default(), ring: Mutex::new(Ring::new()) }
+    }
+
+    /// As `new`, but charged values that readers hold outside the cache ([`Cache::charge`]) use up the budget as well.
+    pub fn counting_pinned(budget_bytes: usize) -> Cache<T> {
+        Cache { counts_pinned: true, ..Cache::new(budget_bytes) }
+    }
+
+    /// Changes the budget, evicting what no longer fits.
+    pub fn set_budget(&self, budget_bytes: usize) {
+        let mut ring = self.ring.lock();
+        self.budget.store(budget_bytes, Ordering::Relaxed);
+        self.make_room(&mut ring, 0);
+    }
+
+    /// The most bytes kept.
+    pub fn budget_bytes(&self) -> usize {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Counts `bytes` as alive until the charge is dropped, in the cache or outside. Every value inserted should hold its charge.
+    pub fn charge(&self, bytes: usize) -> Charge {
+        Charge::new(&self.shared, bytes)
+    }
+
+    /// Bytes that are charged: those cached, and those that readers hold.
+    pub fn charged_bytes(&self) -> usize {
+        self.shared.charged.load(Ordering::Relaxed)
+    }
+
+    /// Evicts until `weight` more fits; false if it does not, with nothing left to evict.
+    fn make_room(&self, ring: &mut Ring<T>, weight: usize) -> bool {
+        loop {
+            // What is to be inserted is charged already.
+            let needed = match self.counts_pinned {
+                true => self.charged_bytes(),
+                false => self.usage_bytes() + weight,
+            };
+            if needed <= self.budget_bytes() {
+                return true;
+            }
+            let Some(freed) = ring.evict() else { return false };
+            self.shared.usage.fetch_sub(freed, Ordering::Relaxed);
+        }
     }
 
     /// Slots for the `count` blocks of a table. Their memory is only taken when the first block is kept.
@@ -42,7 +89,7 @@ impl<T: Weigh> Cache<T> {
     /// `value`, or what another thread put there first.
     pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
         let weight = value.weight();
-        if weight > self.budget {
+        if weight > self.budget_bytes() {
             return value;
         }
         let mut ring = self.ring.lock();
@@ -54,12 +101,9 @@ impl<T: Weigh> Cache<T> {
             ring.sweep();
             self.shared.dead.store(0, Ordering::Relaxed);
         }
-        while self.shared.usage.load(Ordering::Relaxed) + weight > self.budget {
-            match ring.evict() {
-                Some(freed) => self.shared.usage.fetch_sub(freed, Ordering::Relaxed),
-                // What is left is being freed by tables that are just closing: there is no room yet.
-                None => return value,
-            };
+        if !self.make_room(&mut ring, weight) {
+            // What is left is being freed by tables that are just closing, or is pinned: there is no room yet.
+            return value;
         }
         slot.referenced.store(false, Ordering::Relaxed);
         slot.value.store(Some(Arc::clone(&value)));
@@ -87,7 +131,7 @@ impl<T: Weigh> Cache<T> {
 impl<T: Weigh> fmt::Debug for Cache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
-            .field("budget", &self.budget)
+            .field("budget", &self.budget_bytes())
             .field("usage", &self.usage_bytes())
             .finish_non_exhaustive()
     }

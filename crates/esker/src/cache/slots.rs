@@ -52,6 +52,11 @@ impl<T: Weigh> Slots<T> {
         None
     }
 
+    /// The memory of the slots themselves, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.get().map_or(0, |slots| std::mem::size_of_val::<[Slot<T>]>(slots))
+    }
+
     pub(super) fn allocate(&self) -> &[Slot<T>] {
         self.slots.get_or_init(|| {
             (0..self.count)
@@ -90,11 +95,38 @@ impl<T: Weigh> fmt::Debug for Slots<T> {
     }
 }
 
+/// Bytes of a value that is alive, counted until this is dropped.
+pub struct Charge {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Charge {
+    pub(super) fn new(shared: &Arc<Shared>, bytes: usize) -> Charge {
+        shared.charged.fetch_add(bytes, Ordering::Relaxed);
+        Charge { shared: Arc::clone(shared), bytes }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shared.charged.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Charge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Charge").field(&self.bytes).finish()
+    }
+}
+
 /// What the slot arrays share with the cache they belong to.
 #[derive(Default)]
 pub(super) struct Shared {
     /// The memory held by cached values, in bytes.
     pub(super) usage: AtomicUsize,
+    /// The memory of all values with a charge that are alive, in bytes.
+    pub(super) charged: AtomicUsize,
     /// Ring entries whose slot array is gone: a hint when to sweep the ring.
     pub(super) dead: AtomicUsize,
     hits: [Counter; COUNTERS],

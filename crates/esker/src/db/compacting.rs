@@ -1,11 +1,11 @@
 //! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
 
-use super::files;
-use super::flushing::{flush_all, flush_now};
+use super::flushing::{flush_all, flush_now, freeze_log_holders};
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
 use super::reclaim::reclaim_all;
 use super::snapshot::Readers;
+use super::{files, memory};
 use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::error::{Error, Result};
 use crate::job::compact::{Compacted, compact};
@@ -116,6 +116,7 @@ pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
         }
     }
     drop(readers);
+    memory::rebalance(inner);
     inner.work_done.notify_all();
     Ok(())
 }
@@ -203,6 +204,8 @@ fn attend(inner: &Inner, pace: &mut Pace, bytes: u64) -> Result<()> {
         if inner.stopping.load(Relaxed) {
             return Err(Error::ReadOnly { why: "the database is being closed".into() });
         }
+        // A long merge must not keep the log from being let go of.
+        freeze_log_holders(inner);
         flush_all(inner)
     };
     look()?;

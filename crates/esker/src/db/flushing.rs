@@ -1,9 +1,9 @@
 //! Flushes: memtables become tables, oldest first.
 
-use super::files;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
+use super::{files, memory};
 use crate::error::Result;
 use crate::iter::Cursor;
 use crate::job::flush::{Flushed, flush};
@@ -124,6 +124,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         frozen: view.frozen.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
+    memory::flushed(inner, memtable);
     if let Some(floor) = floor {
         files::release_segments(inner, floor, true);
     }

@@ -7,6 +7,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The state of a database, for people and monitors.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// let health = db.health();
+/// if let Some(reason) = &health.stall_reason {
+///     println!("writes wait: {reason}");
+/// }
+/// assert!(health.writable);
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// Writes are accepted.

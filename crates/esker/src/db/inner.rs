@@ -10,6 +10,7 @@
 //!
 //! Readers take none of them: they load a keyspace's view and search it.
 
+use super::account::MemoryAccount;
 use super::compaction_state::CompactionState;
 use super::counters::Counters;
 use super::health::Condition;
@@ -165,6 +166,8 @@ pub struct Inner {
     pub cache: Arc<BlockCache>,
     /// The memory of memtables.
     pub memory: Arc<MemoryPool>,
+    /// What is known of the memory of all parts.
+    pub account: MemoryAccount,
     pub condition: Condition,
     pub counters: Counters,
     /// When the last write was seen by the background thread.

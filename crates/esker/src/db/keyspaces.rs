@@ -2,7 +2,7 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
-use super::{files, stall};
+use super::{files, memory, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
@@ -140,6 +140,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
         Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, Ttl::from_stored(ttl), operator.clone(), view));
     keyspace.compaction.set_style(style);
     add(inner, &keyspace, memtable, operator);
+    memory::rebalance(inner);
     Ok(keyspace)
 }
 

@@ -16,10 +16,12 @@
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `stall` | when writers wait, and why |
 //! | `files` | the remover of files |
+//! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `checkpoint`, `verify`, `stats`, `health` | what their names say |
 //! | `inner`, `compaction_state`, `counters` | the state all of them share, and its locks |
 
+pub mod account;
 pub mod background;
 pub mod checkpoint;
 pub mod compacting;
@@ -35,6 +37,7 @@ pub mod health;
 pub mod inner;
 pub mod installing;
 pub mod keyspaces;
+pub mod memory;
 mod merge_expiry;
 pub mod open;
 pub mod read;

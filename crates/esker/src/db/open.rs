@@ -11,10 +11,11 @@
 //!
 //! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times.
 
+use super::account::MemoryAccount;
 use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::snapshot::SnapshotList;
-use super::{files, flushing, keyspaces, replayed};
+use super::{files, flushing, keyspaces, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
@@ -61,6 +62,7 @@ struct Recovering {
 /// Opens for reading and writing.
 pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
+    let options = options.resolved();
     let env = Arc::clone(&options.env);
     if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
@@ -76,8 +78,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     }
     let (old_manifest, mut state) =
         found.unwrap_or((0, ManifestState { next_file: 1, log_floor: 1, ..Default::default() }));
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let memory = MemoryPool::of_the_process();
+    let cache = memory::cache(&options);
+    let memory = memory::pool(&options);
     let maker = segment_maker(directory, &options);
     let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
     let inherited = if old_manifest == 0 {
@@ -109,8 +111,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.
 pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let memory = MemoryPool::of_the_process();
+    let options = options.resolved();
+    let cache = memory::cache(&options);
+    let memory = memory::pool(&options);
     // A writer may remove merged tables and recycle log segments while they are read here, but only after an edit of the manifest. So what was read between two
     // looks at the same manifest is one state; what failed to be read may just have been in motion.
     const ATTEMPTS: usize = 50;
@@ -166,6 +169,7 @@ fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
         env: Arc::clone(&options.env),
         directory: directory.to_path_buf(),
         mapped: options.wal_mode == WalMode::Mapped,
+        release_memory: options.memory_budget_bytes > 0,
         read_only: false,
         smallest_bytes: FIRST_SEGMENT_BYTES.min(largest_bytes),
         largest_bytes,
@@ -429,6 +433,7 @@ fn assemble(
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let inner = Inner {
         directory: directory.to_path_buf(),
+        account: MemoryAccount::new(&options),
         options,
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
@@ -462,6 +467,7 @@ fn assemble(
         keyspace.compaction.set_style(style);
         keyspaces::add(&inner, &keyspace, writer, operator);
     }
+    memory::rebalance(&inner);
     inner
 }
 

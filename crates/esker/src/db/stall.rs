@@ -1,10 +1,11 @@
 //! When writers wait, and why.
 //!
 //! A writer whose memtable is full waits while too many full ones are waiting for their flush, or too many runs for their merge. It waits for exactly that to change,
-//! is told the reason, and the time is counted. If the background work it waits for keeps failing, it gets that error instead.
+//! is told the reason, and the time is counted. With a memory budget it also waits while memtables take their share of it (`memory.rs`). If the background work it waits for keeps failing, it gets that error instead.
 
 use super::background;
 use super::inner::{Inner, Writer};
+use super::memory;
 use crate::error::Result;
 use crate::options::CompactionStyle;
 use std::sync::atomic::Ordering::Relaxed;
@@ -37,10 +38,11 @@ fn reason(keyspace: &super::inner::KeyspaceInner) -> Option<&'static str> {
 
 /// Why a write may have to wait at the moment, if it may.
 pub fn current_reason(inner: &Inner) -> Option<String> {
-    inner
-        .all_keyspaces()
+    let keyspaces = inner.all_keyspaces();
+    keyspaces
         .iter()
         .find_map(|keyspace| reason(keyspace).map(|reason| format!("{reason} in keyspace {:?}", keyspace.name)))
+        .or_else(|| memory::reason_to_wait(inner, &keyspaces, 0).map(str::to_owned))
 }
 
 /// Lets whoever does the work know that there is more of it; does it here where nobody else does.
@@ -54,16 +56,27 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
 
 /// Waits until the keyspace's full memtable can be put aside.
 pub fn wait_for_room(inner: &Inner, keyspace: u64) -> Result<()> {
-    let started = Instant::now();
-    inner.counters.stalls.fetch_add(1, Relaxed);
     let keyspaces = inner.all_keyspaces();
     let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
+    wait_while(inner, || target.is_some_and(|target| reason(target).is_some()))
+}
+
+/// Waits until memtables may take `needed` bytes more of the memory budget.
+pub fn wait_for_memory(inner: &Inner, needed: usize) -> Result<()> {
+    if inner.inline_jobs() {
+        // Whoever flushes at the moment is waited for by its lock.
+        return work_was_added(inner);
+    }
+    let keyspaces = inner.all_keyspaces();
+    wait_while(inner, || memory::reason_to_wait(inner, &keyspaces, needed).is_some())
+}
+
+fn wait_while(inner: &Inner, has_to_wait: impl Fn() -> bool) -> Result<()> {
+    let started = Instant::now();
+    inner.counters.stalls.fetch_add(1, Relaxed);
     let mut result = Ok(());
     let mut signals = inner.signals.lock();
-    while let Some(target) = target
-        && reason(target).is_some()
-        && !signals.shutting_down
-    {
+    while has_to_wait() && !signals.shutting_down {
         result = inner.condition.check().and_then(|()| inner.condition.check_background());
         if result.is_err() {
             break;

@@ -1,10 +1,18 @@
 //! Figures for people and monitors.
 
 use super::inner::Inner;
+use super::memory::{self, MemoryStats};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Figures about an open database. All counts are since open.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// let stats = db.stats();
+/// println!("{} flushes, {} bytes of tables", stats.flushes, stats.table_bytes);
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Bytes of log records appended.
@@ -35,6 +43,8 @@ pub struct Stats {
     pub cache_misses: u64,
     /// Bytes of memory in the filters and indexes of all tables.
     pub filter_and_index_bytes: u64,
+    /// Memory by part, and the budget for it.
+    pub memory: MemoryStats,
     /// Microseconds that writers waited for background work.
     pub stall_micros: u64,
     /// Times that a writer waited.
@@ -100,6 +110,7 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_bytes: inner.cache.usage_bytes() as u64,
         cache_hits: inner.cache.hits(),
         cache_misses: inner.cache.misses(),
+        memory: memory::collect(inner),
         stall_micros: counters.stall_micros.load(Relaxed),
         stalls: counters.stalls.load(Relaxed),
         skipped_entries: counters.skipped_entries.load(Relaxed),
@@ -159,6 +170,7 @@ impl fmt::Display for Stats {
             self.cache_misses,
             mib(self.filter_and_index_bytes)
         )?;
+        writeln!(f, "memory by part: {}", self.memory)?;
         writeln!(f, "stalls: {}, {:.3} s", self.stalls, self.stall_micros as f64 / 1e6)?;
         writeln!(
             f,

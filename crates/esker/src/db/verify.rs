@@ -7,6 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What was checked and found intact.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// let report = db.verify(&mut |_, _| {})?;
+/// println!("{} tables are good", report.tables);
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Tables read.

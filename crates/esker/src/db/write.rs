@@ -9,6 +9,7 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceWriter, Writer};
+use super::memory::{self, Step};
 use super::record::{Need, need_of};
 use super::shorten::{LongChain, shorten};
 use super::{merge_expiry, stall};
@@ -294,6 +295,9 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
         let mut writer = inner.writer.lock();
         // Again under the lock: a write that failed may just have let go of it.
         inner.condition.check()?;
+        if !inner.account.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {
+            continue;
+        }
         let mut full = None;
         for &(keyspace, bytes) in needs {
             let Some(Some(target)) = writer.keyspaces.get(keyspace as usize) else {
@@ -317,4 +321,23 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             stall::wait_for_room(inner, keyspace)?;
         }
     }
+}
+
+/// Brings the memtables of all keyspaces within their share of the memory budget, if they are not. True if the lock was let go of for that.
+#[cold]
+fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &[Need]) -> Result<bool> {
+    let needed = needs.iter().map(|(_, bytes)| bytes).sum();
+    let Some(step) = memory::next_step(inner, needed) else { return Ok(false) };
+    match step {
+        // What cannot be put aside for another reason is waited for all the same: the memory is missing to everybody.
+        Step::Freeze(keyspace) if stall::reason_to_wait(inner, writer, keyspace).is_some() => {
+            MutexGuard::unlocked(writer, || stall::wait_for_room(inner, keyspace))?;
+        }
+        Step::Freeze(keyspace) => {
+            freeze(inner, writer, keyspace, 0);
+            MutexGuard::unlocked(writer, || stall::work_was_added(inner))?;
+        }
+        Step::Wait => MutexGuard::unlocked(writer, || stall::wait_for_memory(inner, needed))?,
+    }
+    Ok(true)
 }

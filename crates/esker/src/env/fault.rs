@@ -167,6 +167,16 @@ impl Rule {
 
 /// A wrapper that fails calls by rule. Clones share the rules and the counts. Files are never mapped through it, so that
 /// every read is a call.
+///
+/// ```
+/// use esker::env::{fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+/// let env = FaultEnv::new(std::sync::Arc::new(MemEnv::new()));
+/// let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(env.clone())))?;
+/// let names = db.keyspace("names", Default::default())?;
+/// env.add(Rule::new(Class::Sync, 0, Action::Fail(std::io::ErrorKind::Other)));
+/// assert!(names.put_with("ada", "", &esker::WriteOptions::new().sync(true)).is_err());
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FaultEnv {
     inner: Arc<dyn Env>,

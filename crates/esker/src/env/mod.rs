@@ -97,4 +97,6 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// A hint that stores will follow in the whole segment: makes the first one into each page cheap, where it can. The next `sync` may then write
     /// the whole segment.
     fn prefault(&self) {}
+    /// A hint that no store will follow for long: what the mapping takes of the process's memory can go. The bytes stay with the system.
+    fn release_memory(&self) {}
 }

@@ -123,6 +123,15 @@ impl Batch {
     ///
     /// # Errors
     /// `InvalidArgument` as for [`Keyspace::put`], or if the keyspace belongs to another database.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// batch.commit()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(keyspace, Kind::Put, key.as_ref(), value.as_ref(), Life::Default)
     }
@@ -131,6 +140,17 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// batch.delete(&names, "ada")?; // later operations win
+    /// batch.commit()?;
+    /// assert!(names.get("ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(keyspace, Kind::Delete, key.as_ref(), &[], Life::Default)
     }
@@ -139,6 +159,16 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::put`], and as [`Keyspace::merge`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let hits = db.keyspace("hits", esker::KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add))?;
+    /// let mut batch = db.batch();
+    /// batch.merge(&hits, "/index.html", 1u64.to_le_bytes())?;
+    /// batch.merge(&hits, "/about.html", 1u64.to_le_bytes())?;
+    /// batch.commit()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add(keyspace, Kind::Merge, key.as_ref(), operand.as_ref(), Life::Default)
     }
@@ -198,6 +228,17 @@ impl Batch {
     }
 
     /// Forgets all operations, and keeps the memory.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// assert_eq!(batch.len(), 1);
+    /// batch.clear();
+    /// assert!(batch.is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         start_record(&mut self.record);
         self.needs.clear();
@@ -210,6 +251,16 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Keyspace::put`]; `InvalidArgument` also if the batch is longer than 4 GiB. Nothing took effect then, except after a failed sync.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// batch.put(&names, "bob", "1923")?;
+    /// batch.commit()?; // both or none
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn commit(self) -> Result<()> {
         self.commit_with(&WriteOptions::new())
     }
@@ -218,6 +269,15 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::commit`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// batch.commit_with(&esker::WriteOptions::new().sync(true))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn commit_with(mut self, options: &WriteOptions) -> Result<()> {
         self.commit_and_clear(options)
     }
@@ -226,6 +286,19 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::commit`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// for chunk in [["ada", "bob"], ["eve", "zoe"]] {
+    ///     for name in chunk {
+    ///         batch.put(&names, name, "")?;
+    ///     }
+    ///     batch.commit_and_clear(&esker::WriteOptions::new())?;
+    /// }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn commit_and_clear(&mut self, options: &WriteOptions) -> Result<()> {
         self.commit_and_clear_if(options, &mut Unconditional)
     }

@@ -10,7 +10,7 @@ use crate::db::stats::{Stats, collect};
 use crate::db::verify::VerifyReport;
 use crate::db::{background, checkpoint, compacting, flushing, keyspaces, open, stall, verify};
 use crate::error::{Error, Result};
-use crate::options::{KeyspaceOptions, Options};
+use crate::options::{Explanation, KeyspaceOptions, Options};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +45,14 @@ impl Db {
     /// # Errors
     /// `Locked` if another handle has it open; `NotFound` if it is missing and must not be created; `InvalidArgument` for impossible
     /// options or a directory that holds something else; `Corruption` and `Unsupported` name the file; `Io` whatever the system refuses.
+    ///
+    /// ```
+    /// use esker::{Db, Options, env::mem::MemEnv};
+    /// // A database in memory; leave the environment out for one on disk.
+    /// let db = Db::open("data", Options::default().env(std::sync::Arc::new(MemEnv::new())))?;
+    /// assert_eq!(db.path(), std::path::Path::new("data"));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let inner = Arc::new(open::open(path.as_ref(), options)?);
         let shared = Arc::new(Shared::new(inner));
@@ -66,6 +74,18 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::open`]; `NotFound` if there is no database. Later writes through the handle are refused with `ReadOnly`.
+    ///
+    /// ```
+    /// use esker::{Db, Options, env::mem::MemEnv};
+    /// let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+    /// let writer = Db::open("data", options.clone())?;
+    /// writer.keyspace("names", Default::default())?.put("ada", "1815")?;
+    /// let reader = Db::open_read_only("data", options)?;
+    /// let names = reader.existing_keyspace("names")?;
+    /// assert_eq!(names.get("ada")?.as_deref(), Some(&b"1815"[..]));
+    /// assert!(names.put("bob", "").is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let inner = Arc::new(open::open_read_only(path.as_ref(), options)?);
         Ok(Db { shared: Arc::new(Shared::new(inner)) })
@@ -79,6 +99,15 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for an unusable name, or if the keyspace was created with another merge operator (both names are given); `ReadOnly` if it would have to be
     /// created and cannot.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, merge::Max};
+    /// let best = db.keyspace("best", KeyspaceOptions::default().merge_operator(Max))?;
+    /// best.merge("ada", "7")?;
+    /// assert!(db.keyspace("best", KeyspaceOptions::default().merge_operator(esker::merge::Min)).is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         let keyspace = keyspaces::open_or_create(&self.shared.inner, name, options)?;
         Ok(Keyspace { shared: Arc::clone(&self.shared), inner: keyspace })
@@ -88,6 +117,14 @@ impl Db {
     ///
     /// # Errors
     /// `NotFound` if there is none.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// db.keyspace("names", Default::default())?;
+    /// assert!(db.existing_keyspace("names").is_ok());
+    /// assert!(matches!(db.existing_keyspace("nmaes"), Err(esker::Error::NotFound { .. })));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
         let found = keyspaces::find(&self.shared.inner, name);
         let keyspace = found.ok_or_else(|| Error::NotFound { what: format!("keyspace {name:?}") })?;
@@ -95,16 +132,44 @@ impl Db {
     }
 
     /// The names of all keyspaces, ascending.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// db.keyspace("names", Default::default())?;
+    /// db.keyspace("emails", Default::default())?;
+    /// assert_eq!(db.keyspaces(), ["emails", "names"]);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn keyspaces(&self) -> Vec<String> {
         self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name.clone()).collect()
     }
 
     /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees are kept.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let before = db.snapshot();
+    /// names.put("ada", "1816")?;
+    /// assert_eq!(before.get(&names, "ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.shared))
     }
 
     /// An empty batch: operations on any keyspaces of this database that take effect together or not at all.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// batch.delete(&names, "bob")?;
+    /// batch.commit()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.shared))
     }
@@ -156,6 +221,15 @@ impl Db {
     ///
     /// # Errors
     /// `Io` if that fails; the writes stay in the log and in memory then.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().table_files, 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn flush(&self) -> Result<()> {
         flushing::flush_now(&self.shared.inner)
     }
@@ -165,6 +239,17 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::flush`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.flush()?;
+    /// names.delete("ada")?;
+    /// db.compact()?;
+    /// assert_eq!(db.stats().table_files, 0);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn compact(&self) -> Result<()> {
         compacting::compact_now(&self.shared.inner, None)
     }
@@ -173,6 +258,14 @@ impl Db {
     ///
     /// # Errors
     /// What the background work failed with.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.wait_idle()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn wait_idle(&self) -> Result<()> {
         background::wait_idle(&self.shared.inner)
     }
@@ -181,6 +274,16 @@ impl Db {
     ///
     /// # Errors
     /// `Io` if the device refuses; the handle is read-only from then on.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// for name in ["ada", "bob", "eve"] {
+    ///     names.put(name, "")?;
+    /// }
+    /// db.sync()?; // from here on all three survive a power loss
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn sync(&self) -> Result<()> {
         self.shared.inner.condition.check()?;
         self.shared.inner.sync_log()
@@ -191,6 +294,14 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if `directory` exists and is not empty; `Io`.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.checkpoint("backup")?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
         checkpoint::checkpoint(&self.shared.inner, directory.as_ref())
     }
@@ -199,16 +310,60 @@ impl Db {
     ///
     /// # Errors
     /// `Corruption` names the first damaged file and the place in it.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.flush()?;
+    /// let report = db.verify(&mut |done, all| println!("{done} of {all} bytes"))?;
+    /// assert_eq!(report.tables, 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         verify::verify(&self.shared.inner, progress)
     }
 
     /// Figures of this moment. Cheap.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let stats = db.stats();
+    /// assert_eq!(stats.last_sequence, 1);
+    /// println!("{stats}");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         collect(&self.shared.inner)
     }
 
+    /// Every option in force, where its value comes from, and what it trades.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-explain-{}", std::process::id()));
+    /// use esker::{Db, Options};
+    /// let db = Db::open(&directory, Options::default().memory_budget_bytes(64 << 20))?;
+    /// assert!(db.explain().to_string().contains("write_buffer_bytes = 16 MiB (from the memory budget)"));
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn explain(&self) -> Explanation {
+        self.shared.inner.options.explain()
+    }
+
     /// Whether the database can be written, and what is wrong if not.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// let health = db.health();
+    /// assert!(health.writable && health.problem.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn health(&self) -> Health {
         let inner = &self.shared.inner;
         inner.condition.report(stall::current_reason(inner))
@@ -219,6 +374,16 @@ impl Db {
     ///
     /// # Errors
     /// What could not be made durable. The handle is closed all the same.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.close()?;
+    /// assert!(names.put("bob", "").is_err());
+    /// assert!(names.get("ada")?.is_some());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn close(self) -> Result<()> {
         let result = open::close(&self.shared.inner);
         self.shared.stop();

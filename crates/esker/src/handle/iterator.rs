@@ -26,6 +26,18 @@ pub(super) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 /// Pairs of key and value of one moment, in the order of their keys, from either end.
 ///
 /// An item is an error where a value cannot be read. After a merge that failed the scan goes on behind that key; after any other error it ends.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+/// let mut iter = names.iter();
+/// let (first, _) = iter.next().expect("the first pair")?;
+/// let (last, _) = iter.next_back().expect("the last pair")?;
+/// assert_eq!((&*first, &*last), (&b"ada"[..], &b"eve"[..]));
+/// assert_eq!(iter.count(), 1);
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub struct Iter {
     source: Source,
     lower: Bound<Vec<u8>>,
@@ -120,6 +132,17 @@ impl DoubleEndedIterator for Iter {
 /// A position among the keys of one moment. It lends the key and the value it is at, so that scanning copies nothing that need not be.
 ///
 /// It begins at no key; a seek or a step that finds none leaves it there, and steps from there do nothing.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+/// let mut cursor = names.cursor()?;
+/// cursor.seek("b")?;
+/// assert!(cursor.valid());
+/// assert_eq!((cursor.key(), cursor.value()), (&b"bob"[..], &b""[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub struct Cursor(ScanCursor);
 
 impl fmt::Debug for Cursor {
@@ -138,6 +161,16 @@ impl Cursor {
     /// # Errors
     /// Of this and every other move: `Corruption` and `Io` if something cannot be read, `MergeFailed` and `MissingMergeOperator` at a key
     /// whose operands cannot be combined. The cursor is at no key then; after a failed merge the next step in the same direction goes on behind that key.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek_to_first()?;
+    /// assert_eq!(cursor.key(), b"ada");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn seek_to_first(&mut self) -> Result<()> {
         self.0.seek_to_first()
     }
@@ -146,6 +179,16 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_to_first`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek_to_last()?;
+    /// assert_eq!(cursor.key(), b"eve");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn seek_to_last(&mut self) -> Result<()> {
         self.0.seek_to_last()
     }
@@ -154,6 +197,18 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_to_first`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek("b")?;
+    /// assert_eq!(cursor.key(), b"bob");
+    /// cursor.seek("z")?;
+    /// assert!(!cursor.valid());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.0.seek(key.as_ref())
     }
@@ -162,6 +217,16 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_to_first`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek_for_prev("c")?;
+    /// assert_eq!(cursor.key(), b"bob");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.0.seek_for_prev(key.as_ref())
     }
@@ -170,6 +235,17 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_to_first`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek("bob")?;
+    /// cursor.next()?;
+    /// assert_eq!(cursor.key(), b"eve");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<()> {
@@ -180,6 +256,17 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_to_first`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek("bob")?;
+    /// cursor.prev()?;
+    /// assert_eq!(cursor.key(), b"ada");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn prev(&mut self) -> Result<()> {
         self.0.prev()
     }

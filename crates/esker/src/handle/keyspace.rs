@@ -158,6 +158,14 @@ impl Keyspace {
     ///
     /// # Errors
     /// `InvalidArgument` for a key or value that is too long; `ReadOnly` after a failure of the log; `Io`.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.put([1, 2, 3], vec![0; 1000])?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, &WriteOptions::new())
     }
@@ -166,6 +174,14 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// use esker::WriteOptions;
+    /// names.put_with("ada", "1815", &WriteOptions::new().sync(true))?; // survives a power loss from here on
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), options)
     }
@@ -200,6 +216,16 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.delete("ada")?;
+    /// names.delete("never there")?;
+    /// assert!(names.get("ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_with(key, &WriteOptions::new())
     }
@@ -208,6 +234,13 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.delete_with("ada", &esker::WriteOptions::new().sync(true))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.write(Kind::Delete, key.as_ref(), &[], options)
     }
@@ -217,6 +250,15 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`]; `InvalidArgument` also if the keyspace has no merge operator or the operator refuses the operand.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let hits = db.keyspace("hits", esker::KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add))?;
+    /// hits.merge("/index.html", 2u64.to_le_bytes())?;
+    /// hits.merge("/index.html", 3u64.to_le_bytes())?;
+    /// assert_eq!(hits.get("/index.html")?.as_deref(), Some(&5u64.to_le_bytes()[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.merge_with(key, operand, &WriteOptions::new())
     }
@@ -225,6 +267,13 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::merge`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let hits = db.keyspace("hits", esker::KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add))?;
+    /// hits.merge_with("/index.html", 1u64.to_le_bytes(), &esker::WriteOptions::new().sync(true))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn merge_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.write(Kind::Merge, key.as_ref(), operand.as_ref(), options)
     }
@@ -233,6 +282,17 @@ impl Keyspace {
     ///
     /// # Errors
     /// `Corruption` and `Io` if it cannot be read; `MergeFailed` and `MissingMergeOperator` if operands cannot be combined.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// if let Some(year) = names.get("ada")? {
+    ///     assert_eq!(&*year, b"1815");
+    /// }
+    /// assert!(names.get("bob")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let inner = &self.shared.inner;
         read::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
@@ -274,6 +334,18 @@ impl Keyspace {
     }
 
     /// All keys with their values, ascending, as they are now; `.rev()` for descending.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.put("bob", "1923")?;
+    /// for pair in names.iter().rev() {
+    ///     let (name, year) = pair?;
+    ///     println!("{name:?} {year:?}");
+    /// }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn iter(&self) -> Iter {
         Iter::new(self.source(), Bound::Unbounded, Bound::Unbounded)
     }
@@ -301,6 +373,16 @@ impl Keyspace {
     }
 
     /// The keys that begin with `prefix` with their values, ascending, as they are now.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// for key in ["user:1", "user:2", "visit:1"] {
+    ///     names.put(key, "")?;
+    /// }
+    /// assert_eq!(names.prefix("user:").count(), 2);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         let (lower, upper) = prefix_bounds(prefix.as_ref());
         Iter::new(self.source(), lower, upper)
@@ -310,6 +392,20 @@ impl Keyspace {
     ///
     /// # Errors
     /// None at present; reserved.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.put("bob", "1923")?;
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek_to_first()?;
+    /// while cursor.valid() {
+    ///     println!("{:?} {:?}", cursor.key(), cursor.value());
+    ///     cursor.next()?;
+    /// }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn cursor(&self) -> Result<Cursor> {
         Ok(Cursor::new(self.source()))
     }
@@ -318,6 +414,15 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`crate::Db::compact`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.compact()?;
+    /// assert_eq!(db.stats().keyspaces[0].runs.len(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn compact(&self) -> Result<()> {
         compacting::compact_now(&self.shared.inner, Some(self.inner.id))
     }

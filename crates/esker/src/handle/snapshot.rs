@@ -15,6 +15,17 @@ use std::sync::Arc;
 /// All keyspaces as they were when it was made: exactly the writes acknowledged then, whole batches only, for as long as it lives. Cheap to clone.
 ///
 /// While a snapshot lives, the versions it sees stay on disk.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// # names.put("ada", "1815")?;
+/// let snapshot = db.snapshot();
+/// names.delete("ada")?;
+/// assert!(names.get("ada")?.is_none());
+/// assert!(snapshot.get(&names, "ada")?.is_some());
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     shared: Arc<Shared>,
@@ -38,6 +49,16 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Keyspace::get`]; `InvalidArgument` if the keyspace belongs to another database.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let snapshot = db.snapshot();
+    /// names.put("ada", "1816")?;
+    /// assert_eq!(snapshot.get(&names, "ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check(keyspace)?;
         read::get(
@@ -84,17 +105,45 @@ impl Snapshot {
     }
 
     /// All keys with their values then, ascending; `.rev()` for descending.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let snapshot = db.snapshot();
+    /// names.put("bob", "1923")?;
+    /// assert_eq!(snapshot.iter(&names).count(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn iter(&self, keyspace: &Keyspace) -> Iter {
         self.scan(keyspace, Bound::Unbounded, Bound::Unbounded)
     }
 
     /// The keys in `range` with their values then, ascending.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let snapshot = db.snapshot();
+    /// assert_eq!(snapshot.range(&names, "a".."b").count(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
         let (lower, upper) = owned_bounds(&range);
         self.scan(keyspace, lower, upper)
     }
 
     /// The keys that begin with `prefix` with their values then, ascending.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let snapshot = db.snapshot();
+    /// assert_eq!(snapshot.prefix(&names, "ad").count(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Iter {
         let (lower, upper) = prefix_bounds(prefix.as_ref());
         self.scan(keyspace, lower, upper)
@@ -104,12 +153,32 @@ impl Snapshot {
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another database.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let mut cursor = db.snapshot().cursor(&names)?;
+    /// cursor.seek_to_last()?;
+    /// assert_eq!(cursor.key(), b"ada");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn cursor(&self, keyspace: &Keyspace) -> Result<Cursor> {
         self.check(keyspace)?;
         Ok(Cursor::new(self.source(keyspace)))
     }
 
     /// The sequence number of the last write that it sees.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let snapshot = db.snapshot();
+    /// names.put("bob", "1923")?;
+    /// assert_eq!(snapshot.sequence() + 1, db.snapshot().sequence());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn sequence(&self) -> u64 {
         self.registration.sequence()
     }

@@ -12,14 +12,20 @@ impl Memtable {
     /// Cursors that together pass every entry written before the call.
     pub fn cursors(self: &Arc<Memtable>) -> Vec<RunCursor> {
         let end = self.end.load(Ordering::Acquire);
-        let runs = self.order.lock().extend(&self.arena, START, end);
+        let mut order = self.order.lock();
+        let runs = order.extend(&self.arena, START, end);
+        self.order_bytes.store(order.bytes(), Ordering::Relaxed);
+        drop(order);
         runs.into_iter().map(|run| RunCursor::new(Arc::clone(self), run)).collect()
     }
 
     /// One cursor over everything, for a memtable that is no longer written.
     pub fn sealed_cursor(self: &Arc<Memtable>) -> RunCursor {
         let end = self.end.load(Ordering::Acquire);
-        let run = self.order.lock().seal(&self.arena, START, end);
+        let mut order = self.order.lock();
+        let run = order.seal(&self.arena, START, end);
+        self.order_bytes.store(order.bytes(), Ordering::Relaxed);
+        drop(order);
         RunCursor::new(Arc::clone(self), run)
     }
 }

@@ -108,6 +108,11 @@ impl Order {
         self.runs.clone()
     }
 
+    /// Bytes of the runs.
+    pub fn bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.prefix.capacity() + 8 * run.heads.capacity() + 4 * run.offsets.capacity()).sum()
+    }
+
     /// As `extend`, with everything in one run.
     pub fn seal(&mut self, arena: &Arena, start: usize, end: usize) -> Arc<Run> {
         let runs = self.extend(arena, start, end);

@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// Offset of the first entry: 0 means "none" in the index.
 pub(super) const START: usize = 8;
 
+/// What the system gives out memory in.
+const PAGE_BYTES: usize = 4096;
+
 /// Recent writes of one keyspace. `MemtableWriter` alone changes it; everything else only reads.
 pub struct Memtable {
     pub(super) arena: Arena,
@@ -34,6 +37,8 @@ pub struct Memtable {
     pub(super) index_bytes: AtomicUsize,
     pub(super) order: Mutex<Order>,
     pub(super) tombstones: TombstoneSets,
+    /// Bytes of the order, which nobody waits for here.
+    pub(super) order_bytes: AtomicUsize,
 }
 
 impl std::fmt::Debug for Memtable {
@@ -58,6 +63,7 @@ impl Memtable {
             unlogged: AtomicBool::new(false),
             order: Mutex::default(),
             tombstones: TombstoneSets::default(),
+            order_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -121,6 +127,16 @@ impl Memtable {
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
+    }
+
+    /// Bytes that the system has backed with memory for it, as far as they are known: entries, index and order. 0 while it is empty.
+    pub fn resident_bytes(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        // An index made for many keys is touched page by page.
+        let index = self.index.bytes().min(self.live().max(1).saturating_mul(PAGE_BYTES));
+        self.end.load(Ordering::Relaxed) + index + self.order_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
     /// Entries that a flush would look at.

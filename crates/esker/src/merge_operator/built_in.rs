@@ -12,6 +12,11 @@ pub(crate) const UINT64_ADD: &str = "uint64add";
 
 /// The built-in operator of that stored name, if there is one: `uint64add`, `int64add`, `max`, `min`, `put`, `bytesxor`, `bitor`, or `stringappend:` and
 /// the delimiter in hexadecimal.
+///
+/// ```
+/// assert!(esker::merge::built_in("uint64add").is_some());
+/// assert!(esker::merge::built_in("unheard of").is_none());
+/// ```
 pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
     Some(match name {
         UINT64_ADD => Arc::new(UInt64Add),

@@ -17,7 +17,7 @@
 use crate::base::coding::DecodeError;
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence, head};
 use crate::base::slice::Pin;
-use crate::cache::Weigh;
+use crate::cache::{Cache, Charge, Weigh};
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
@@ -377,6 +377,8 @@ pub(super) fn copy_short(target: &mut [u8], source: &[u8]) {
 pub struct Block {
     bytes: Vec<u8>,
     pub(super) layout: Layout,
+    /// Counts the block as alive, if it came out of a file.
+    charge: Option<Charge>,
 }
 
 impl Block {
@@ -384,7 +386,13 @@ impl Block {
     pub(super) fn new(bytes: Vec<u8>) -> Result<Block, DecodeError> {
         let layout = Layout::parse(&bytes)?;
         layout.validate(&bytes)?;
-        Ok(Block { bytes, layout })
+        Ok(Block { bytes, layout, charge: None })
+    }
+
+    /// This block, counted in `cache` for as long as it is alive.
+    pub(super) fn charged(mut self, cache: &Cache<Block>) -> Block {
+        self.charge = Some(cache.charge(self.weight()));
+        self
     }
 }
 

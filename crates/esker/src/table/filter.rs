@@ -94,6 +94,11 @@ impl Filter {
         Ok(Filter { buffer, start, lines, probes })
     }
 
+    /// Bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     #[inline]
     fn line(&self, hash: u64) -> &[u8; LINE_BYTES] {
         const NONE: &[u8; LINE_BYTES] = &[0xff; LINE_BYTES];

@@ -115,6 +115,13 @@ impl Index {
         if ascending { Ok(()) } else { Err(DecodeError { offset: 0, expected: "block keys in order" }) }
     }
 
+    /// Bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let words =
+            self.heads.capacity() + self.rest_ends.capacity() + self.sequences.capacity() + self.offsets.capacity();
+        self.common.capacity() + self.rests.capacity() + 8 * words
+    }
+
     /// Data blocks.
     #[inline]
     pub(super) fn len(&self) -> usize {

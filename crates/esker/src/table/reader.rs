@@ -91,9 +91,19 @@ impl Table {
         &self.path
     }
 
-    /// Bytes of memory that the filter and the index take: about their bytes in the file.
+    /// Bytes of memory that the filter and the index take.
     pub fn memory_bytes(&self) -> usize {
-        (self.footer.filter.bytes as usize).saturating_add(self.footer.index.bytes as usize)
+        self.filter_bytes() + self.index_bytes()
+    }
+
+    /// Bytes of memory that the filter takes.
+    pub fn filter_bytes(&self) -> usize {
+        self.filter.as_ref().map_or(0, Filter::memory_bytes)
+    }
+
+    /// Bytes of memory that the index takes, with the places of the blocks in the cache.
+    pub fn index_bytes(&self) -> usize {
+        self.index.memory_bytes() + self.slots.memory_bytes()
     }
 
     /// Starts loading what [`Table::may_contain`] will look at for this hash. Do it for all tables before

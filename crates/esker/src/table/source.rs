@@ -167,7 +167,7 @@ impl Table {
                 self.unpack(handle.offset, &stored)?
             }
         };
-        let block = Arc::new(block);
+        let block = Arc::new(block.charged(&self.cache));
         Ok(if fill_cache { self.cache.insert(&self.slots, number, block) } else { block })
     }
 

@@ -48,6 +48,8 @@ pub struct SegmentMaker {
     pub env: Arc<dyn Env>,
     pub directory: PathBuf,
     pub mapped: bool,
+    /// A full segment gives up the memory that its mapping takes.
+    pub release_memory: bool,
     /// Nothing may be written: segments are opened for reading only.
     pub read_only: bool,
     /// Length of the first segment of a database and of a full-grown one.

@@ -221,6 +221,9 @@ impl LogWriter {
         self.offset = HEADER_BYTES as u64;
         // Before anybody can see the segment as the active one: a manifest may name it from then on.
         self.append_link(link)?;
+        if self.shared.maker.release_memory {
+            old.file.release_memory();
+        }
         let mut state = self.shared.state.lock();
         state.retired.push_back(Retired { segment: old, last_sequence });
         state.active = next;

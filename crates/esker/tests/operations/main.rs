@@ -8,6 +8,7 @@ mod compaction_support;
 mod examples;
 mod fifo;
 mod filters;
+mod memory;
 mod merge_chains;
 mod merge_failures;
 mod merge_names;

@@ -53,6 +53,17 @@ pub use state::SyncFailure;
 ///
 /// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or locks, whether it
 /// succeeds or not. Nothing is ever mapped, and appends are visible to readers at once.
+///
+/// ```
+/// use esker::{Db, Options, WriteOptions, env::mem::{CrashMode, MemEnv}};
+/// let env = MemEnv::new();
+/// let options = |env: MemEnv| Options::default().env(std::sync::Arc::new(env));
+/// let names = Db::open("data", options(env.clone()))?.keyspace("names", Default::default())?;
+/// names.put_with("ada", "1815", &WriteOptions::new().sync(true))?;
+/// let db = Db::open("data", options(env.crash(&CrashMode::Random, 1)))?;
+/// assert!(db.existing_keyspace("names")?.get("ada")?.is_some());
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct MemEnv {
     shared: Arc<Shared>,

@@ -60,6 +60,13 @@ impl LogMap {
         let _ = self.map.advise(memmap2::Advice::PopulateWrite);
     }
 
+    /// Takes the pages out of the process's memory. What was stored is the system's, and comes back at the next touch.
+    pub(super) fn release_memory(&self) {
+        // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes, because they are the file's, and no Rust reference to them exists.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    }
+
     /// Copies `bytes` to `offset`. False, with nothing written, if they do not fit or another store is running.
     pub(super) fn store(&self, offset: u64, bytes: &[u8]) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };

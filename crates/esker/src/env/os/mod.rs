@@ -374,4 +374,10 @@ impl LogFile for OsLogFile {
             map.prefault();
         }
     }
+
+    fn release_memory(&self) {
+        if let Some(map) = &self.map {
+            map.release_memory();
+        }
+    }
 }

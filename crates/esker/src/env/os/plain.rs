@@ -76,6 +76,10 @@ impl LogMap {
     pub(super) fn prefault(&self) {
         match *self {}
     }
+
+    pub(super) fn release_memory(&self) {
+        match *self {}
+    }
 }
 
 /// The lock files held by this process.

@@ -1,4 +1,16 @@
 //! The engine's options: few, checked once at open, each with its default and its trade-off.
+//!
+//! To add one: a field, its default, a setter that notes its own name, and a line in `explain.rs`; a test there finds what is forgotten.
+
+mod budget;
+mod explain;
+mod origin;
+mod profile;
+
+pub use budget::{memtable_reservation, working_memory};
+pub use explain::{ExplainedOption, Explanation};
+pub use origin::Origin;
+pub use profile::Profile;
 
 use crate::base::clock::{Clock, SystemClock};
 use crate::base::expiry::Ttl;
@@ -7,9 +19,13 @@ use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
+use origin::Origins;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The smallest memory budget: below this, threads and buffers of fixed size take more than what is limited.
+const LEAST_BUDGET_BYTES: usize = 1 << 20;
 
 /// How log records reach the operating system. Both ways survive the death of the process; neither, without
 /// [`WriteOptions::sync`], that of the machine.
@@ -68,6 +84,7 @@ pub enum CompactionStyle {
 /// ```
 /// use esker::{Compression, Options};
 /// let options = Options::default().write_buffer_bytes(16 << 20).compression(Compression::None);
+/// println!("{}", options.explain());
 /// ```
 #[derive(Clone)]
 pub struct Options {
@@ -84,8 +101,11 @@ pub struct Options {
     pub(crate) background_threads: usize,
     pub(crate) upper_compression: Option<Compression>,
     pub(crate) compaction_bytes_per_second: u64,
+    pub(crate) memory_budget_bytes: usize,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Where the values come from, for [`Options::explain`].
+    origins: Origins,
 }
 
 impl fmt::Debug for Options {
@@ -104,6 +124,7 @@ impl fmt::Debug for Options {
             .field("background_threads", &self.background_threads)
             .field("upper_compression", &self.upper_compression)
             .field("compaction_bytes_per_second", &self.compaction_bytes_per_second)
+            .field("memory_budget_bytes", &self.memory_budget_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -124,115 +145,217 @@ impl Default for Options {
             background_threads: 1,
             upper_compression: None,
             compaction_bytes_per_second: 0,
+            memory_budget_bytes: 0,
             env: Arc::new(OsEnv),
             clock: Arc::new(SystemClock),
+            origins: Origins::default(),
         }
     }
 }
 
 impl Options {
-    /// Create the database if the directory holds none. Default: true. With `false` a missing one is
-    /// [`Error::NotFound`].
+    /// Whether a directory without a database becomes one. With `false` a missing one is [`Error::NotFound`].
+    ///
+    /// Default: true. Trade-off: true turns a mistyped path into an empty database; false needs a step that creates.
     pub fn create_if_missing(mut self, yes: bool) -> Options {
         self.create_if_missing = yes;
+        self.note("create_if_missing");
         self
     }
 
-    /// Bytes of one memtable, the write buffer of one keyspace. Default: 64 MiB. Larger: fewer flushes and less
-    /// compaction; smaller: less memory and faster recovery. Up to three are in memory at once while one is flushed.
-    /// Two stay with the process for reuse when the database is closed: see [`crate::release_unused_memory`].
+    /// Bytes of one memtable, the write buffer of one keyspace.
+    ///
+    /// Default: 64 MiB; with a memory budget at most a quarter of it. Trade-off: larger means fewer flushes, less compaction, and more writes to
+    /// the same keys combined in memory; smaller means less memory and faster recovery. Up to three are in memory at once while one is flushed, and
+    /// without a budget two stay with the process for reuse when the database is closed: see [`crate::release_unused_memory`].
     pub fn write_buffer_bytes(mut self, bytes: usize) -> Options {
         self.write_buffer_bytes = bytes;
+        self.note("write_buffer_bytes");
         self
     }
 
-    /// Bytes of decoded blocks kept in memory. Default: 64 MiB. Zero keeps none.
+    /// Bytes of decoded blocks kept in memory. Zero keeps none.
+    ///
+    /// Default: 64 MiB; with a memory budget what the other parts leave of it, and never more than is set here. Trade-off: larger means fewer
+    /// reads and decompressions; smaller means less memory.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Options {
         self.block_cache_bytes = bytes;
+        self.note("block_cache_bytes");
         self
     }
 
-    /// Uncompressed bytes of a table block. Default: 8 KiB. Larger: better compression and scans; smaller: cheaper point
-    /// reads that miss the cache.
+    /// Bytes of a table block before compression.
+    ///
+    /// Default: 8 KiB. Trade-off: larger means better compression, faster scans and a smaller index; smaller means cheaper point reads that miss the cache.
     pub fn block_bytes(mut self, bytes: usize) -> Options {
         self.block_bytes = bytes;
+        self.note("block_bytes");
         self
     }
 
-    /// Compression of table blocks. Default: LZ4.
+    /// Compression of table blocks.
+    ///
+    /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a decompression at each miss of the block cache; without it, blocks
+    /// are read in place where the file is mapped.
     pub fn compression(mut self, compression: Compression) -> Options {
         self.compression = compression;
+        self.note("compression");
         self
     }
 
-    /// Filter bits per key. Default: 10, which lets about one absent key in a hundred through. Zero: no filter.
+    /// Filter bits for each key. Zero: no filter.
+    ///
+    /// Default: 10, which lets about one absent key in a hundred through. Trade-off: more means fewer useless block reads; fewer means less memory, which
+    /// filters take for as long as the table is open.
     pub fn filter_bits_per_key(mut self, bits: u32) -> Options {
         self.filter_bits_per_key = bits;
+        self.note("filter_bits_per_key");
         self
     }
 
-    /// Bytes at which compaction begins another table. Default: 64 MiB.
+    /// Bytes at which compaction begins another table.
+    ///
+    /// Default: 64 MiB; with a memory budget at most an eighth of it. Trade-off: larger means fewer files; smaller means that compaction holds less memory
+    /// and gives space back in smaller steps.
     pub fn target_file_bytes(mut self, bytes: u64) -> Options {
         self.target_file_bytes = bytes;
+        self.note("target_file_bytes");
         self
     }
 
-    /// Bytes of a full-grown segment of the write-ahead log. Default: 16 MiB. The first segments of a database are smaller, so
-    /// that small databases stay small. A record longer than this gets a segment of its own.
+    /// Bytes of a full-grown segment of the write-ahead log. The first segments of a database are smaller, so that small databases stay small. A record
+    /// longer than this gets a segment of its own.
+    ///
+    /// Default: 16 MiB; with a memory budget at most a sixteenth of it, and then only two are in mapped memory at a time. Trade-off: larger means fewer files to prepare; smaller means less disk space, and less
+    /// mapped memory.
     pub fn wal_segment_bytes(mut self, bytes: u64) -> Options {
         self.wal_segment_bytes = bytes;
+        self.note("wal_segment_bytes");
         self
     }
 
-    /// How log records reach the operating system. Default: [`WalMode::Mapped`].
+    /// How log records reach the operating system.
+    ///
+    /// Default: [`WalMode::Mapped`]. Trade-off: mapped is cheaper for each write; plain works on network and copy-on-write file systems.
     pub fn wal_mode(mut self, mode: WalMode) -> Options {
         self.wal_mode = mode;
+        self.note("wal_mode");
         self
     }
 
-    /// How tables are read. Default: [`ReadMode::Auto`].
+    /// How tables are read.
+    ///
+    /// Default: [`ReadMode::Auto`]. Trade-off: mapped reads copy nothing, and the pages are counted to the process by the system; reads by system call keep to
+    /// the memory set here.
     pub fn read_mode(mut self, mode: ReadMode) -> Options {
         self.read_mode = mode;
+        self.note("read_mode");
         self
     }
 
-    /// Threads for flush and compaction. Default: 1. With 0 that work is done inside the writing calls: slower, and
-    /// deterministic. With more, a merge of several tables' worth is divided by key among up to so many threads, which exist only while it lasts; one
-    /// more goes on flushing. More threads take processors from the callers. At most 64.
+    /// Threads for flush and compaction. With 0 that work is done inside the writing calls: slower, and deterministic. With more than 1, a merge of several
+    /// tables' worth is divided by key among up to so many threads, which exist only while it lasts; one more goes on flushing. At most 64.
+    ///
+    /// Default: 1. Trade-off: none means that writers do the work; one leaves the other processors to the caller; more end merges sooner.
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;
+        self.note("background_threads");
         self
     }
 
-    /// Compression of the blocks of all runs but the last, which holds most of a settled database. Default: as [`Options::compression`]. `None` above makes
-    /// flushes and the first merges cheaper, for more space there. What is recovered from the log is written with `compression`.
+    /// Compression of the blocks of all runs but the last, which holds most of a settled database. What is recovered from the log is written with
+    /// [`Options::compression`].
     ///
     /// ```
     /// use esker::{Compression, Options};
     /// let options = Options::default().compression(Compression::Lz4).upper_compression(Compression::None);
     /// ```
+    ///
+    /// Default: as `compression`. Trade-off: none makes flushes and first merges cheaper, for more space there.
     pub fn upper_compression(mut self, compression: Compression) -> Options {
         self.upper_compression = Some(compression);
+        self.note("upper_compression");
         self
     }
 
-    /// Bytes of tables that compaction may read in a second, all its threads together. Default: 0, no limit. Flushes are not limited. A limit keeps the
-    /// device free for others; one below what is written leads to stalls. With `background_threads(0)` the writing calls wait for it.
+    /// Bytes of tables that compaction may read in a second, all its threads together. Flushes are not limited. With `background_threads(0)` the writing
+    /// calls wait for it.
+    ///
+    /// Default: 0, no limit. Trade-off: a limit keeps the device free for others; one below what is written leads to stalls.
     pub fn compaction_bytes_per_second(mut self, bytes: u64) -> Options {
         self.compaction_bytes_per_second = bytes;
+        self.note("compaction_bytes_per_second");
         self
     }
 
-    /// The files and locks of the operating system, or a simulation of them. Default: [`OsEnv`].
+    /// The files and locks of the operating system, or a simulation of them.
+    ///
+    /// Default: [`OsEnv`]. Trade-off: a simulation can lose power and fail calls, for tests; nothing in it is durable.
     pub fn env(mut self, env: Arc<dyn Env>) -> Options {
         self.env = env;
+        self.note("env");
         self
     }
 
-    /// Where the time comes from. Default: the system's clock.
+    /// Where the time comes from.
+    ///
+    /// Default: the system's clock. Trade-off: a clock set by hand makes tests of expiry repeatable; it is no good for anything else.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Options {
         self.clock = clock;
+        self.note("clock");
         self
+    }
+
+    /// One limit, in bytes, for the memory of the whole database: the memtables of all keyspaces, the block cache, the indexes and filters of open tables,
+    /// what readers pin, and the working memory of flush and compaction. Zero: no common limit, each part has its own.
+    ///
+    /// Half of it is at most for memtables: where all active ones together reach a quarter, the largest is put aside for its flush, and where all
+    /// reach the half, writers wait for a flush, with a reason. An eighth is for the work of flush and compaction. The block cache has what memtables,
+    /// indexes, filters and pinned memory leave. Sizes that were not set with their own option follow from the budget: [`Options::explain`] shows
+    /// them. [`crate::Stats::memory`] reports every part.
+    ///
+    /// Indexes and filters are in memory while a table is open: if they take more than the budget leaves, the cache has nothing and the budget is exceeded.
+    /// Not counted are mapped files (two segments of the log; tables, unless [`ReadMode::Pread`]), which the system can take back, and the program's
+    /// own batches and values. What the system counts to the process stays within 1.15 times the budget, for the allocator, and 24 MiB for code, stacks,
+    /// log and buffers of fixed size.
+    ///
+    /// Default: 0. Trade-off: a limit that holds whatever the number of keyspaces, for earlier flushes and a smaller cache; memory of flushed
+    /// memtables goes back to the system instead of being kept for the next one.
+    ///
+    /// ```
+    /// use esker::Options;
+    /// let options = Options::default().memory_budget_bytes(256 << 20);
+    /// println!("{}", options.explain());
+    /// ```
+    pub fn memory_budget_bytes(mut self, bytes: usize) -> Options {
+        self.memory_budget_bytes = bytes;
+        self.note("memory_budget_bytes");
+        self
+    }
+
+    /// Sets the options that suit one kind of load: see [`Profile`] for which and why. Setters called later override.
+    ///
+    /// ```
+    /// use esker::{Options, Profile};
+    /// let options = Options::default().profile(Profile::Counters).write_buffer_bytes(32 << 20);
+    /// ```
+    pub fn profile(mut self, profile: Profile) -> Options {
+        let values = profile.values();
+        self.write_buffer_bytes = values.write_buffer_bytes;
+        self.block_cache_bytes = values.block_cache_bytes;
+        self.block_bytes = values.block_bytes;
+        self.filter_bits_per_key = values.filter_bits_per_key;
+        self.target_file_bytes = values.target_file_bytes;
+        self.wal_segment_bytes = values.wal_segment_bytes;
+        for name in profile::SETS {
+            self.origins.set(name, Origin::Profile(profile));
+        }
+        self
+    }
+
+    /// Notes that the program has set the option of this name.
+    fn note(&mut self, name: &'static str) {
+        self.origins.set(name, Origin::Set);
     }
 
     /// Whether tables may be read through a mapping.
@@ -243,6 +366,10 @@ impl Options {
     /// Refuses what cannot work, saying what would.
     pub(crate) fn validate(&self) -> Result<()> {
         const LARGEST: u64 = 8 << 30;
+        if (1..LEAST_BUDGET_BYTES).contains(&self.memory_budget_bytes) {
+            let (given, least) = (self.memory_budget_bytes, LEAST_BUDGET_BYTES);
+            return Err(Error::invalid(format!("memory_budget_bytes is {given}; use 0 for none, or at least {least}")));
+        }
         let sizes = [
             ("write_buffer_bytes", self.write_buffer_bytes as u64, 1, LARGEST),
             ("block_bytes", self.block_bytes as u64, 1, 1 << 30),
@@ -261,6 +388,13 @@ impl Options {
 }
 
 /// Options of a keyspace. What they set is stored when the keyspace is created, and checked at every later open.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::UInt64Add};
+/// let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct KeyspaceOptions {
     pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
@@ -322,6 +456,14 @@ impl KeyspaceOptions {
 }
 
 /// Options of one write.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// use esker::WriteOptions;
+/// names.put_with("ada", "1815", &WriteOptions::new().sync(true))?;
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     pub(crate) sync: bool,

@@ -1,0 +1,68 @@
+//! What an open database remembers of its memory: `memory.rs` keeps it.
+
+use crate::memtable::Memtable;
+use crate::options::Options;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+/// What the engine remembers of its memory.
+#[derive(Debug)]
+pub struct MemoryAccount {
+    /// What all memtables may take together, if there is a budget.
+    memtable_limit: Option<usize>,
+    /// Bytes that writes may take before the next sum. Changed under the writer lock only.
+    credit: AtomicUsize,
+    /// Memtables that were flushed; readers may hold them.
+    flushed: Mutex<Vec<Weak<Memtable>>>,
+}
+
+impl MemoryAccount {
+    /// The account of a database with these options, which are resolved.
+    pub fn new(options: &Options) -> MemoryAccount {
+        let memtable_limit = options.memtable_limit_bytes();
+        MemoryAccount { memtable_limit, credit: AtomicUsize::new(0), flushed: Mutex::default() }
+    }
+
+    /// Whether a write with these needs, bytes by keyspace, go on without a closer look. Under the writer lock.
+    #[inline]
+    pub fn has_credit(&self, needs: &[(u64, usize)]) -> bool {
+        self.memtable_limit.is_none() || self.use_credit(needs)
+    }
+
+    fn use_credit(&self, needs: &[(u64, usize)]) -> bool {
+        let needed = sum(needs);
+        let credit = self.credit.load(Relaxed);
+        self.credit.store(credit.saturating_sub(needed), Relaxed);
+        needed <= credit
+    }
+
+    /// Lets writes take so much before the next sum. Under the writer lock.
+    pub fn give_credit(&self, bytes: usize) {
+        self.credit.store(bytes, Relaxed);
+    }
+
+    /// What all memtables may take together, if there is a budget.
+    pub fn memtable_limit(&self) -> Option<usize> {
+        self.memtable_limit
+    }
+
+    /// Notes that `memtable` is in tables, so that only readers can hold it.
+    pub fn note_flushed(&self, memtable: &Arc<Memtable>) {
+        let mut flushed = self.flushed.lock();
+        flushed.retain(|memtable| memtable.strong_count() > 0);
+        flushed.push(Arc::downgrade(memtable));
+    }
+
+    /// Bytes of flushed memtables that readers hold.
+    pub fn pinned_bytes(&self) -> usize {
+        let mut flushed = self.flushed.lock();
+        flushed.retain(|memtable| memtable.strong_count() > 0);
+        flushed.iter().filter_map(Weak::upgrade).map(|memtable| memtable.resident_bytes()).sum()
+    }
+}
+
+/// The arena bytes that a write needs.
+fn sum(needs: &[(u64, usize)]) -> usize {
+    needs.iter().map(|(_, bytes)| bytes).sum()
+}

@@ -1,0 +1,175 @@
+//! The memory of the process stays within the budget, whatever is written and read.
+//!
+//! What is measured is `VmRSS`: all that the system counts to the process. Its peak may be 1.15 times the budget, which leaves 15 % to the allocator, plus
+//! [`CONSTANT_BYTES`]. Tables are read by system call: pages of mapped ones would be counted too, though the system can take them back.
+//!
+//! Each budget is tried in a process of its own, because memory that was given back to the allocator stays with the process.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use esker::merge::UInt64Add;
+use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What does not grow with the budget: the program's code and data (about 8 MiB), the two log segments that are mapped at a time (a sixteenth of the budget
+/// each, at most 16 MiB), the stacks of five threads (about 0.5 MiB), a record buffer of up to 1 MiB for each writing thread, and what reading ahead for a
+/// merge of ten runs takes (2.5 MiB).
+const CONSTANT_BYTES: u64 = 24 << 20;
+
+/// Bytes written, as a multiple of the budget.
+const DATA_FACTOR: u64 = 4;
+
+const BUDGET: &str = "ESKER_TEST_MEMORY_BUDGET_MIB";
+
+#[test]
+fn a_random_load_stays_within_the_budget() {
+    if let Ok(budget) = std::env::var(BUDGET) {
+        return measure(budget.parse().unwrap());
+    }
+    for budget in ["32", "64", "128"] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "a_random_load_stays_within_the_budget", "--nocapture"]).env(BUDGET, budget);
+        let output = child.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        println!("{}", text.lines().filter(|line| line.contains("MiB")).collect::<Vec<_>>().join("\n"));
+        assert!(output.status.success(), "budget of {budget} MiB:\n{text}");
+    }
+}
+
+/// Random numbers, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// Bytes that nothing compresses.
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(length + 8);
+        while bytes.len() < length {
+            bytes.extend_from_slice(&self.next().to_le_bytes());
+        }
+        bytes.truncate(length);
+        bytes
+    }
+}
+
+/// A line of `/proc/self/status`, in bytes.
+fn status(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+fn measure(budget_mib: u64) {
+    let seed = 1;
+    let directory: PathBuf = std::env::temp_dir().join(format!("esker-memory-budget-{}", std::process::id()));
+    std::fs::remove_dir_all(&directory).ok();
+    let budget = budget_mib << 20;
+    let options = Options::default().memory_budget_bytes(budget as usize).read_mode(ReadMode::Pread);
+    let db = Db::open(&directory, options).unwrap();
+    let (written, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (mut peak, mut anonymous, mut most_counted) = (0, 0, 0);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|thread| {
+                let (db, written) = (&db, &written);
+                scope.spawn(move || write(db, Random(seed * 1000 + thread), budget * DATA_FACTOR, written))
+            })
+            .collect();
+        let reader = scope.spawn(|| read(&db, Random(seed), &done));
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            peak = peak.max(status("VmRSS"));
+            anonymous = anonymous.max(status("RssAnon"));
+            most_counted = most_counted.max(db.stats().memory.total_bytes());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        done.store(true, Relaxed);
+        reader.join().unwrap();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+    });
+    let stats = db.stats();
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let allowed = budget * 115 / 100 + CONSTANT_BYTES;
+    println!(
+        "seed {seed}, budget {budget_mib} MiB: peak {:.1} MiB of {:.1} MiB, RssAnon {:.1} MiB, counted at most {:.1} MiB, {:.1} MiB in tables, {} stalls",
+        mib(peak),
+        mib(allowed),
+        mib(anonymous),
+        mib(most_counted),
+        mib(stats.table_bytes),
+        stats.stalls,
+    );
+    println!("{} compactions, memory at the end: {}", stats.compactions, stats.memory);
+    assert!(stats.table_bytes > 2 * budget, "there must be more data than memory");
+    assert!(peak <= allowed, "{peak} bytes are more than {allowed}");
+    assert!(most_counted <= budget, "the parts add up to {most_counted} bytes");
+    drop(db);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+fn open(db: &Db) -> [Keyspace; 4] {
+    let counters = KeyspaceOptions::default().merge_operator(UInt64Add);
+    let plain = |name: &str| db.keyspace(name, KeyspaceOptions::default()).unwrap();
+    [plain("documents"), plain("events"), db.keyspace("hits", counters).unwrap(), plain("settings")]
+}
+
+/// Puts, merges and deletes in several keyspaces until all threads together have written so many bytes.
+fn write(db: &Db, mut random: Random, bytes: u64, written: &AtomicU64) {
+    let [documents, events, hits, settings] = open(db);
+    while written.load(Relaxed) < bytes {
+        let key = random.next().to_be_bytes();
+        let mut size = key.len();
+        match random.below(100) {
+            0..40 => {
+                let length = 200 + random.below(1000) as usize;
+                size += length;
+                documents.put(key, random.bytes(length)).unwrap();
+            }
+            40..70 => {
+                size += 24;
+                events.put(key, random.bytes(24)).unwrap();
+            }
+            70..98 => {
+                size += 8;
+                hits.merge(key, 1u64.to_le_bytes()).unwrap();
+            }
+            98 => settings.put(&key[..1], random.bytes(64)).unwrap(),
+            _ => documents.delete(key).unwrap(),
+        }
+        written.fetch_add(size as u64, Relaxed);
+    }
+}
+
+/// Gets whose results are held for a while, and scans.
+fn read(db: &Db, mut random: Random, done: &AtomicBool) {
+    let keyspaces = open(db);
+    let mut held = std::collections::VecDeque::new();
+    while !done.load(Relaxed) {
+        let keyspace = &keyspaces[random.below(4) as usize];
+        let start = random.next().to_be_bytes();
+        for pair in keyspace.range(&start[..]..).take(20) {
+            let (key, _) = pair.unwrap();
+            for _ in 0..3 {
+                held.extend(keyspace.get(&key).unwrap());
+            }
+        }
+        for pair in keyspace.range(..&start[..]).rev().take(5) {
+            pair.unwrap();
+        }
+        while held.len() > 200 {
+            held.pop_front();
+        }
+    }
+}
