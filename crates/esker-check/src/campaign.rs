@@ -1,8 +1,10 @@
 //! Many random runs over all option sets, until enough were made or the time is up.
 
 use crate::Checked;
+use crate::cast::{Features, Role};
 use crate::driver::Driver;
 use crate::generator::{Generator, Operation};
+use crate::operators::silence_panics_on_purpose;
 use crate::option_sets::{OPTION_SETS, OptionSet};
 use crate::random::Random;
 use crate::settings::Settings;
@@ -10,8 +12,9 @@ use crate::shrink::{shrink, simplify};
 use crate::simulated::{Place, ScratchDirectory};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -24,24 +27,52 @@ pub struct Campaign {
     pub first_run: u64,
     /// Operations per run.
     pub operations: usize,
+    /// No new run after this many operations in all.
+    pub operations_total: u64,
+    /// What the runs may use.
+    pub features: Features,
     /// Only option sets whose name contains this.
     pub only: String,
     /// Where databases on a real disk go.
     pub directory: PathBuf,
     /// Runs at the same time.
-    pub threads: usize,
+    pub workers: usize,
 }
 
 /// What was run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Runs.
     pub runs: u64,
     /// Operations.
     pub operations: u64,
-    /// Option sets.
-    pub option_sets: usize,
+    /// The part of every option set.
+    pub option_sets: Vec<SetTotals>,
 }
+
+/// What was run with one option set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SetTotals {
+    /// Its name.
+    pub name: &'static str,
+    /// Runs.
+    pub runs: u64,
+    /// Operations.
+    pub operations: u64,
+    /// Seconds of one worker.
+    pub seconds: f64,
+}
+
+impl std::fmt::Display for SetTotals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SetTotals { name, runs, operations, seconds } = self;
+        let rate = *operations as f64 / seconds.max(1e-9);
+        write!(f, "{name}: {runs} runs, {operations} operations, {rate:.0} per second of a worker")
+    }
+}
+
+/// A run that takes longer, shrinking included, hangs: the longest that does not takes some seconds, and shrinking half a minute.
+const LONGEST_RUN: Duration = Duration::from_secs(240);
 
 /// The message of a caught panic.
 pub fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
@@ -49,10 +80,15 @@ pub fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
 }
 
-fn run_operations(set: OptionSet, place: Place, operations: &[Operation]) -> Result<(), (usize, String)> {
+fn run_operations(
+    set: OptionSet,
+    place: Place,
+    cast: &[Role],
+    operations: &[Operation],
+) -> Result<(), (usize, String)> {
     let mut reached = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut driver = Driver::new(set, place)?;
+        let mut driver = Driver::new(set, place, cast)?;
         for operation in operations {
             driver.apply(operation)?;
             reached += 1;
@@ -74,9 +110,11 @@ impl Campaign {
             runs: u64::MAX,
             first_run: 0,
             operations: 2000,
+            operations_total: u64::MAX,
+            features: Features::ALL,
             only: String::new(),
             directory: directory.to_path_buf(),
-            threads: 2,
+            workers: 2,
         }
     }
 
@@ -86,21 +124,39 @@ impl Campaign {
         if sets.is_empty() {
             return Err(format!("no option set is called {:?}", self.only));
         }
+        silence_panics_on_purpose();
+        let schedule = schedule(&sets);
         let next = AtomicU64::new(0);
         let operations = AtomicU64::new(0);
-        let failure = std::sync::Mutex::new(None);
-        let worker = || {
+        let totals = Mutex::new(sets.iter().map(|set| SetTotals { name: set.name, ..SetTotals::default() }).collect());
+        let failure = Mutex::new(None);
+        let workers = self.workers.max(1);
+        let begun: Vec<Mutex<Option<(u64, Instant)>>> = (0..workers).map(|_| Mutex::new(None)).collect();
+        let working = AtomicUsize::new(workers);
+        let worker = |own: &Mutex<Option<(u64, Instant)>>| {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
+                let enough = self.settings.over() || operations.load(Ordering::Relaxed) >= self.operations_total;
                 // Every option set is run at least once, however little time there is.
-                let due = number < self.runs && (number < sets.len() as u64 || !self.settings.over());
+                let due = number < self.runs && (number < sets.len() as u64 || !enough);
                 if !due || failure.lock().is_ok_and(|failure| failure.is_some()) {
-                    next.fetch_sub(1, Ordering::Relaxed);
+                    *own.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    working.fetch_sub(1, Ordering::Relaxed);
                     return;
                 }
                 let run = self.first_run + number;
-                match self.one_run(sets[(run % sets.len() as u64) as usize], run) {
-                    Ok(count) => _ = operations.fetch_add(count, Ordering::Relaxed),
+                let index = schedule[(run % schedule.len() as u64) as usize];
+                let started = Instant::now();
+                *own.lock().unwrap_or_else(PoisonError::into_inner) = Some((run, started));
+                match self.one_run(sets[index], run) {
+                    Ok(count) => {
+                        operations.fetch_add(count, Ordering::Relaxed);
+                        let mut totals: MutexGuard<'_, Vec<SetTotals>> =
+                            totals.lock().unwrap_or_else(PoisonError::into_inner);
+                        totals[index].runs += 1;
+                        totals[index].operations += count;
+                        totals[index].seconds += started.elapsed().as_secs_f64();
+                    }
                     Err(what) => {
                         if let Ok(mut failure) = failure.lock() {
                             failure.get_or_insert(what);
@@ -110,31 +166,46 @@ impl Campaign {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.threads.max(1) {
-                scope.spawn(worker);
+            for own in &begun {
+                scope.spawn(|| worker(own));
+            }
+            while working.load(Ordering::Relaxed) > 0 {
+                std::thread::sleep(Duration::from_millis(20));
+                for (run, started) in begun.iter().filter_map(|own| *own.lock().unwrap_or_else(PoisonError::into_inner))
+                {
+                    if started.elapsed() > LONGEST_RUN {
+                        let name = sets[schedule[(run % schedule.len() as u64) as usize]].name;
+                        // A thread that hangs cannot be stopped.
+                        eprintln!("option set {name}, run {run}: it does not end\nrepeat with: {}", self.command(run));
+                        std::process::exit(1);
+                    }
+                }
             }
         });
         match failure.into_inner() {
-            Ok(None) => {
-                Ok(Totals { runs: next.into_inner(), operations: operations.into_inner(), option_sets: sets.len() })
-            }
-            Ok(Some(what)) => Err(what),
-            Err(_) => Err("a worker panicked".to_string()),
+            Ok(None) => {}
+            Ok(Some(what)) => return Err(what),
+            Err(_) => return Err("a worker panicked".to_string()),
         }
+        let option_sets: Vec<SetTotals> = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let runs = option_sets.iter().map(|set| set.runs).sum();
+        Ok(Totals { runs, operations: operations.into_inner(), option_sets })
     }
 
     /// One run; the number of operations made.
     fn one_run(&self, set: OptionSet, run: u64) -> Checked<u64> {
         let seed = Random::derived(self.settings.seed, &[run]).next();
         let count = self.operations * set.length_percent / 100;
-        let operations = Generator::new(seed).operations(count);
+        let mut generator = Generator::new(seed, self.features);
+        let operations = generator.operations(count);
+        let cast = generator.cast();
         let attempt = |operations: &[Operation]| -> Result<(), (usize, String)> {
             if !set.on_disk {
-                return run_operations(set, Place::memory(), operations);
+                return run_operations(set, Place::memory(), cast, operations);
             }
             let name = format!("model-{}-{run}", set.name);
             let scratch = ScratchDirectory::new(&self.directory, &name).map_err(|error| (0, error.to_string()))?;
-            run_operations(set, Place::Disk(scratch.path().join("db")), operations)
+            run_operations(set, Place::Disk(scratch.path().join("db")), cast, operations)
         };
         let Err((reached, what)) = attempt(&operations) else { return Ok(operations.len() as u64) };
         let failing = &operations[..(reached + 1).min(operations.len())];
@@ -143,17 +214,44 @@ impl Campaign {
         let shortest = simplify(&shortest, Duration::from_secs(10), Operation::simpler, fails);
         let last_words = attempt(&shortest).err().map_or("passes when repeated".to_string(), |(_, what)| what);
         Err(format!(
-            "option set {}, operation {reached} of {}: {what}\nrepeat with: cargo run -p esker-check -- model --seed {} \
-             --only {} --first-run {run} --runs 1 --operations {}\nshortest list found ({} operations; {last_words}):\n{}",
+            "option set {}, operation {reached} of {}: {what}\nrepeat with: {}\n{}\n\
+             shortest list found ({} operations; {last_words}):\n{}",
             set.name,
             operations.len(),
-            self.settings.seed,
-            if self.only.is_empty() { "\"\"" } else { &self.only },
-            self.operations,
+            self.command(run),
+            shown_cast(cast),
             shortest.len(),
             trace(&shortest),
         ))
     }
+
+    /// The command that repeats one run.
+    fn command(&self, run: u64) -> String {
+        format!(
+            "cargo run -p esker-check -- model --seed {} --only {} --first-run {run} --runs 1 --operations {}{}",
+            self.settings.seed,
+            if self.only.is_empty() { "\"\"" } else { &self.only },
+            self.operations,
+            self.features.arguments(),
+        )
+    }
+}
+
+/// Indexes of option sets in the order of the runs: each once, then those in memory again and again, because a device
+/// that syncs would take most of the time.
+fn schedule(sets: &[OptionSet]) -> Vec<usize> {
+    const ROUNDS: usize = 8;
+    let in_memory = (0..sets.len()).filter(|&index| !sets[index].on_disk);
+    let again = std::iter::repeat_n(in_memory, ROUNDS - 1).flatten();
+    (0..sets.len()).chain(again).collect()
+}
+
+/// The keyspaces, numbered as the operations name them.
+fn shown_cast(cast: &[Role]) -> String {
+    let role = |(number, role): (usize, &Role)| {
+        format!("{number}={} ({:?}, {:?}, style {})", role.name, role.operator, role.ttl, role.style)
+    };
+    format!("keyspaces: {}", cast.iter().enumerate().map(role).collect::<Vec<_>>().join(", "))
 }
 
 /// The operations, one a line, long ones cut.

@@ -6,10 +6,10 @@
 
 use crate::Checked;
 use crate::campaign::panic_text;
-use crate::model::{Change, Model, Write};
+use crate::model::{Change, Write};
 use crate::powerloss::option_variants;
 use crate::powerloss::script::{
-    COUNTER, KEYSPACES, NAMES, Progress, Script, Session, Step, add, checkpoint_path, put, scripts,
+    COUNTER, NAMES, Progress, Script, Session, Step, add, checkpoint_path, model_of, put, scripts,
 };
 use crate::random::Random;
 use crate::settings::Settings;
@@ -297,10 +297,7 @@ impl Possible {
 }
 
 fn apply(state: &State, writes: &[Write]) -> State {
-    let mut model = Model::new(&KEYSPACES.map(|(_, operator)| operator));
-    for ((keyspace, key), value) in state {
-        model.commit(&[Write { keyspace: *keyspace, key: key.clone(), change: Change::Put(value.clone()) }]);
-    }
+    let mut model = model_of(state);
     let at = model.commit(writes);
     model_state(&model, at)
 }
@@ -447,7 +444,7 @@ impl Program {
         for place in keys {
             let Ok(keyspace) = session.db().existing_keyspace(NAMES[place.0]) else { continue };
             let Ok(found) = keyspace.get(&place.1) else { continue };
-            let right = |state: &State| state.get(place).map(Vec::as_slice) == found.as_deref();
+            let right = |state: &State| state.get(place).map(|held| &held.value[..]) == found.as_deref();
             if !self.possible.now().iter().any(right) {
                 return Err(format!("get {} is wrong: {found:?}", crate::state::shown(&place.1)));
             }
@@ -474,7 +471,7 @@ fn written(step: &Step, commits: u64) -> Option<(Vec<Write>, Durability)> {
     match step {
         Step::Batch(writes, durability) => {
             let change = Change::Put((commits + 1).to_be_bytes().to_vec());
-            let counter = Write { keyspace: COUNTER.0, key: COUNTER.1.to_vec(), change };
+            let counter = Write::new(COUNTER.0, COUNTER.1, change);
             Some((writes.iter().cloned().chain([counter]).collect(), *durability))
         }
         Step::Single(write, durability) => Some((vec![write.clone()], *durability)),

@@ -5,7 +5,7 @@
 //! pipe, which outlives it.
 
 use crate::Checked;
-use crate::model::{Change, Model, Operator, Write};
+use crate::model::{Change, Model, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::simulated::ScratchDirectory;
 use crate::state::{Durability, check_gets, database_state, difference, keyspace_options, model_state, write_batch};
@@ -81,10 +81,10 @@ fn commit_of(seed: u64, number: u64) -> (Vec<Write>, Durability) {
             (_, 2..=3) => Change::Put(random.next().to_le_bytes().to_vec()),
             _ => Change::Merge((random.below(1000) as u64).to_le_bytes().to_vec()),
         };
-        writes.push(Write { keyspace, key, change });
+        writes.push(Write::new(keyspace, key, change));
     }
     let number = Change::Put(number.to_le_bytes().to_vec());
-    writes.push(Write { keyspace: 0, key: COUNTER.to_vec(), change: number });
+    writes.push(Write::new(0, COUNTER, number));
     (writes, if random.percent(3) { Durability::Sync } else { Durability::Async })
 }
 
@@ -98,7 +98,7 @@ fn counter(db: &Db) -> Checked<u64> {
 
 fn open(path: &Path, seed: u64) -> esker::Result<(Db, Vec<Keyspace>)> {
     let db = Db::open(path, options(seed))?;
-    let keyspaces = KEYSPACES.iter().map(|(name, operator)| db.keyspace(name, keyspace_options(*operator)));
+    let keyspaces = KEYSPACES.iter().map(|(name, operator)| db.keyspace(name, keyspace_options(*operator, Ttl::Off)));
     let keyspaces = keyspaces.collect::<esker::Result<Vec<_>>>()?;
     Ok((db, keyspaces))
 }
@@ -204,7 +204,7 @@ impl KillLoop {
         totals.unacknowledged += count - least;
         expected.commits = count;
         let state = database_state(&db, &NAMES)?;
-        if let Some(what) = difference(&model_state(&expected.model, expected.model.sequence()), &state) {
+        if let Some(what) = difference(&model_state(&expected.model, expected.model.present()), &state) {
             return Err(format!("after {count} commits: {what}"));
         }
         if random.percent(25) {

@@ -1,7 +1,9 @@
 //! Checks Esker against its documentation rather than against its code.
 //!
 //! * [`model`]: what every operation means, as a multi-version map.
-//! * [`generator`], [`driver`], [`shrink`], [`campaign`]: random operations on engine and model, every answer compared.
+//! * [`cast`], [`generator`], [`driver`], [`transaction`], [`shrink`], [`campaign`]: random operations on engine and model,
+//!   every answer compared.
+//! * [`operators`]: the merge operators that the engine is given, failing ones among them.
 //! * [`powerloss`]: every mutating call of small scripts, with power lost there, reopened and compared.
 //! * [`faults`]: every call of small scripts failing once, or from then on.
 //! * [`ablation`]: the same power losses with one sync left out, which must be noticed.
@@ -11,12 +13,15 @@
 //! One 64-bit seed reproduces every single-threaded run; it is printed with the command that replays it.
 
 pub mod ablation;
+pub mod answer;
 pub mod campaign;
+pub mod cast;
 pub mod driver;
 pub mod faults;
 pub mod generator;
 pub mod kill9;
 pub mod model;
+pub mod operators;
 pub mod option_sets;
 pub mod powerloss;
 pub mod random;
@@ -25,6 +30,7 @@ pub mod shrink;
 pub mod simulated;
 pub mod state;
 pub mod threads;
+pub mod transaction;
 
 /// The outcome of a check: the text says what was expected and what was found.
 pub type Checked<T> = Result<T, String>;

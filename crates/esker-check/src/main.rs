@@ -17,7 +17,9 @@ usage: esker-check COMMAND [--seed N] [--seconds N] [more options]
 
 commands:
   model      random operations against the reference model
-             [--only OPTION_SET] [--first-run N] [--runs N] [--operations N] [--dir D] [--threads N]
+             [--only OPTION_SET] [--first-run N] [--runs N] [--operations N] [--operations-total N]
+             [--with clock-back] [--without ttl,ranges,operators,custom,maintenance,transactions]
+             [--dir D] [--workers N]
   powerloss  power loss at every call of the scripts, then of all sequences of steps
              [--only SCRIPT] [--seeds N] [--depth N] [--length N] [--threads N]
   faults     a failing call at every index of the scripts   [--only SCRIPT] [--threads N]
@@ -48,9 +50,9 @@ impl Arguments {
         self.text("--dir").map_or_else(std::env::temp_dir, PathBuf::from)
     }
 
-    fn threads(&self) -> Checked<usize> {
+    fn threads(&self, name: &str) -> Checked<usize> {
         let available = std::thread::available_parallelism().map_or(2, usize::from);
-        Ok(self.number("--threads", available as u64)? as usize)
+        Ok(self.number(name, available as u64)? as usize)
     }
 
     fn settings(&self) -> Checked<Settings> {
@@ -59,21 +61,32 @@ impl Arguments {
 }
 
 fn model(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
+    let mut settings = arguments.settings()?;
+    let operations_total = arguments.number("--operations-total", u64::MAX)?;
+    if operations_total != u64::MAX && arguments.text("--seconds").is_none() {
+        settings.budget = Duration::MAX;
+    }
     let mut campaign = Campaign::new(settings, &arguments.directory());
     campaign.runs = arguments.number("--runs", u64::MAX)?;
     campaign.first_run = arguments.number("--first-run", 0)?;
     campaign.operations = arguments.number("--operations", 2000)? as usize;
+    campaign.operations_total = operations_total;
+    campaign.features.set(arguments.text("--without").unwrap_or_default(), false)?;
+    campaign.features.set(arguments.text("--with").unwrap_or_default(), true)?;
     campaign.only = arguments.only();
-    campaign.threads = arguments.threads()?;
+    campaign.workers = arguments.threads("--workers")?;
     let totals = campaign.run()?;
+    for set in &totals.option_sets {
+        println!("  {set}");
+    }
+    let seconds = settings.elapsed_seconds();
     println!(
-        "model: seed {}, {} runs, {} operations, {} option sets, {:.0} s: no difference",
+        "model: seed {}, {} runs, {} operations, {} option sets, {seconds:.0} s, {:.0} operations/s: no difference",
         settings.seed,
         totals.runs,
         totals.operations,
-        totals.option_sets,
-        settings.elapsed_seconds()
+        totals.option_sets.len(),
+        totals.operations as f64 / seconds
     );
     Ok(())
 }
@@ -84,7 +97,7 @@ fn powerloss(arguments: &Arguments) -> Checked<()> {
     campaign.seeds = arguments.number("--seeds", 8)? as usize;
     campaign.depth = arguments.number("--depth", 2)? as usize;
     campaign.only = arguments.only();
-    campaign.threads = arguments.threads()?;
+    campaign.threads = arguments.threads("--threads")?;
     println!("powerloss, every call: seed {}, {}", settings.seed, campaign.every_call()?);
     let length = arguments.number("--length", 3)? as u32;
     println!("powerloss, sequences of {length}: seed {}, {}", settings.seed, campaign.every_sequence(length)?);
@@ -93,7 +106,7 @@ fn powerloss(arguments: &Arguments) -> Checked<()> {
 
 fn faults(arguments: &Arguments) -> Checked<()> {
     let settings = arguments.settings()?;
-    let campaign = Faults { settings, only: arguments.only(), threads: arguments.threads()? };
+    let campaign = Faults { settings, only: arguments.only(), threads: arguments.threads("--threads")? };
     println!("faults: seed {}, {}", settings.seed, campaign.every_call()?);
     Ok(())
 }

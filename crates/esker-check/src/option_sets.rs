@@ -69,6 +69,38 @@ pub const OPTION_SETS: &[OptionSet] = &[
     memory("buffer-never-full", 100, |o| {
         small(o).write_buffer_bytes(4 << 20).wal_segment_bytes(1 << 20).background_threads(1)
     }),
+    memory("two-background-threads", 100, |o| small(o).background_threads(2)),
+    memory("two-threads-tiny-files", 50, |o| small(o).target_file_bytes(1).background_threads(2)),
+    memory("blobs-inline", 100, |o| small(o).large_value_bytes(16).background_threads(0)),
+    memory("blobs-background", 100, |o| small(o).large_value_bytes(16).background_threads(1)),
+    memory("blobs-of-one-byte", 50, |o| {
+        small(o).large_value_bytes(1).target_file_bytes(1).wal_segment_bytes(1).background_threads(0)
+    }),
+    memory("blobs-compressed-plain-log", 100, |o| {
+        small(o)
+            .large_value_bytes(100)
+            .compression(Compression::Lz4)
+            .wal_mode(WalMode::Plain)
+            .read_mode(ReadMode::Pread)
+            .background_threads(0)
+    }),
+    // The least that is taken.
+    memory("little-memory", 100, |o| o.memory_budget_bytes(1 << 20).block_bytes(256).background_threads(0)),
+    memory("little-memory-background", 100, |o| small(o).memory_budget_bytes(1 << 20).background_threads(1)),
+    memory("upper-compression", 100, |o| {
+        small(o).compression(Compression::Lz4).upper_compression(Compression::Lz4).background_threads(0)
+    }),
+    memory("everything-tiny-and-threaded", 50, |o| {
+        o.write_buffer_bytes(1)
+            .block_bytes(1)
+            .target_file_bytes(1)
+            .wal_segment_bytes(1)
+            .block_cache_bytes(0)
+            .large_value_bytes(1)
+            .memory_budget_bytes(1 << 20)
+            .background_threads(2)
+    }),
+    disk("disk-blobs-two-threads", 50, |o| small(o).large_value_bytes(16).background_threads(2)),
     disk("disk-mmap-background", 50, |o| small(o).read_mode(ReadMode::Mmap).background_threads(1)),
     disk("disk-pread-inline", 50, |o| small(o).read_mode(ReadMode::Pread).background_threads(0)),
     disk("disk-plain-log-uncompressed", 50, |o| {

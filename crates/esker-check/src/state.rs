@@ -1,13 +1,23 @@
 //! The contents of a whole database as plain data, the keyspaces that the harnesses use, and writing to them.
 
 use crate::Checked;
-use crate::model::{Change, Model, Operator, Span, Write};
-use esker::merge::{Max, Min, Put, StringAppend, UInt64Add};
-use esker::{Db, Error, Keyspace, KeyspaceOptions, WriteOptions};
+use crate::model::{At, Change, Life, Model, NEVER, Operator, Span, Ttl, Write};
+use crate::operators::supply;
+use esker::{Db, Error, Expiry, Keyspace, KeyspaceOptions, WriteOptions};
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Every visible key and value of every keyspace.
-pub type State = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// Its value.
+    pub value: Vec<u8>,
+    /// Until when, in milliseconds since the Unix epoch; [`NEVER`] where that has no end.
+    pub expiry: u64,
+}
+
+/// Every visible key of every keyspace, and what it holds.
+pub type State = BTreeMap<(usize, Vec<u8>), Held>;
 
 /// How safe a write must be when it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,26 +41,35 @@ impl Durability {
     }
 }
 
-/// Creation options for a keyspace with that operator.
-pub fn keyspace_options(operator: Operator) -> KeyspaceOptions {
-    let options = KeyspaceOptions::default();
-    match operator {
-        Operator::None => options,
-        Operator::UInt64Add => options.merge_operator(UInt64Add),
-        Operator::StringAppend => options.merge_operator(StringAppend::new(",")),
-        Operator::Max => options.merge_operator(Max),
-        Operator::Min => options.merge_operator(Min),
-        Operator::Put => options.merge_operator(Put),
+/// Creation options for a keyspace with that operator and those lives.
+pub fn keyspace_options(operator: Operator, ttl: Ttl) -> KeyspaceOptions {
+    let options = match supply(operator) {
+        Some(operator) => KeyspaceOptions::default().shared_merge_operator(operator),
+        None => KeyspaceOptions::default(),
+    };
+    match ttl {
+        Ttl::Off => options,
+        Ttl::On(default) => options.ttl(esker::Ttl::Enabled { default: default.map(Duration::from_millis) }),
     }
 }
 
-/// Performs one write outside a batch.
+/// The time so many milliseconds after the Unix epoch.
+pub fn time(milliseconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(milliseconds)
+}
+
+/// Performs one write outside a batch. A put until some time is asynchronous whatever was asked for.
 pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> esker::Result<()> {
-    let options = durability.options();
-    match &write.change {
-        Change::Put(value) => keyspace.put_with(&write.key, value, &options),
-        Change::Delete => keyspace.delete_with(&write.key, &options),
-        Change::Merge(operand) => keyspace.merge_with(&write.key, operand, &options),
+    let options = match write.life {
+        Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),
+        _ => durability.options(),
+    };
+    match (&write.change, write.life) {
+        (Change::Put(value), Life::Until(expiry)) => keyspace.put_until(&write.key, value, time(expiry)),
+        (Change::Put(value), _) => keyspace.put_with(&write.key, value, &options),
+        (Change::Delete, _) => keyspace.delete_with(&write.key, &options),
+        (Change::Merge(operand), _) => keyspace.merge_with(&write.key, operand, &options),
+        (Change::DeleteRange(low, high), _) => keyspace.delete_range_with((low.clone(), high.clone()), &options),
     }
 }
 
@@ -59,26 +78,43 @@ pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], durability
     let mut batch = db.batch();
     for write in writes {
         let keyspace = &keyspaces[write.keyspace];
-        match &write.change {
-            Change::Put(value) => batch.put(keyspace, &write.key, value)?,
-            Change::Delete => batch.delete(keyspace, &write.key)?,
-            Change::Merge(operand) => batch.merge(keyspace, &write.key, operand)?,
+        let key = &write.key;
+        match (&write.change, write.life) {
+            (Change::Put(value), Life::Usual | Life::Around(_)) => batch.put(keyspace, key, value)?,
+            (Change::Put(value), Life::For(life)) => {
+                batch.put_with_ttl(keyspace, key, value, Duration::from_millis(life))?;
+            }
+            (Change::Put(value), Life::Until(expiry)) => batch.put_until(keyspace, key, value, time(expiry))?,
+            (Change::Delete, _) => batch.delete(keyspace, key)?,
+            (Change::Merge(operand), Life::For(life)) => {
+                batch.merge_with_ttl(keyspace, key, operand, Duration::from_millis(life))?;
+            }
+            (Change::Merge(operand), _) => batch.merge(keyspace, key, operand)?,
+            (Change::DeleteRange(low, high), _) => batch.delete_range(keyspace, (low.clone(), high.clone()))?,
         }
     }
     batch.commit_with(&durability.options())
 }
 
-/// What the model holds as of a sequence. Keys whose merge fails are left out.
-pub fn model_state(model: &Model, at: u64) -> State {
+/// What a reader of the model sees. Keys whose merge fails are left out.
+pub fn model_state(model: &Model, at: At) -> State {
     let mut state = State::new();
     for keyspace in 0..model.keyspace_count() {
         for (key, value) in model.scan(keyspace, &Span::All, at) {
-            if let Ok(value) = value {
-                state.insert((keyspace, key), value);
+            if let (Ok(value), Some(expiry)) = (value, model.expires_at(keyspace, &key, at)) {
+                state.insert((keyspace, key.to_vec()), Held { value: value.to_vec(), expiry });
             }
         }
     }
     state
+}
+
+fn expiry_of(keyspace: &Keyspace, key: &[u8]) -> esker::Result<u64> {
+    Ok(match keyspace.expires_at(key)? {
+        // The clock of these checks stands still, so what a scan yields is there.
+        Some(Expiry::At(at)) => at.duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_millis() as u64),
+        Some(Expiry::Never) | None => NEVER,
+    })
 }
 
 /// What the database holds, read by forward scans; a keyspace that does not exist is an empty one.
@@ -101,8 +137,12 @@ pub fn read_state(db: &Db, names: &[&str]) -> Checked<esker::Result<State>> {
             if last.as_deref().is_some_and(|last| last >= &key[..]) {
                 return Err(format!("scan of {name} is out of order at {}", shown(&key)));
             }
+            let expiry = match expiry_of(&keyspace, &key) {
+                Ok(expiry) => expiry,
+                Err(error) => return Ok(Err(error)),
+            };
             last = Some(key.to_vec());
-            state.insert((index, key.to_vec()), value.to_vec());
+            state.insert((index, key.to_vec()), Held { value: value.to_vec(), expiry });
         }
     }
     Ok(Ok(state))
@@ -115,7 +155,7 @@ pub fn database_state(db: &Db, names: &[&str]) -> Checked<State> {
 
 /// Also reads every key by get, which takes other paths than a scan does.
 pub fn check_gets(db: &Db, names: &[&str], state: &State) -> Checked<()> {
-    for ((index, key), value) in state {
+    for ((index, key), Held { value, .. }) in state {
         let keyspace = db.existing_keyspace(names[*index]).map_err(|error| format!("keyspace {index}: {error}"))?;
         match keyspace.get(key) {
             Ok(Some(found)) if found[..] == value[..] => {}
@@ -131,17 +171,21 @@ pub fn check_gets(db: &Db, names: &[&str], state: &State) -> Checked<()> {
 
 /// The first difference between two states, in words.
 pub fn difference(expected: &State, found: &State) -> Option<String> {
-    for (place, value) in expected {
+    let words = |held: &Held| match held.expiry {
+        NEVER => shown(&held.value),
+        expiry => format!("{} until {expiry}", shown(&held.value)),
+    };
+    for (place, held) in expected {
         match found.get(place) {
-            Some(other) if other == value => {}
+            Some(other) if other == held => {}
             other => {
-                let other = other.map_or("nothing".to_string(), |other| shown(other));
-                return Some(format!("{}/{} is {other}, expected {}", place.0, shown(&place.1), shown(value)));
+                let other = other.map_or("nothing".to_string(), words);
+                return Some(format!("{}/{} is {other}, expected {}", place.0, shown(&place.1), words(held)));
             }
         }
     }
     let extra = found.iter().find(|(place, _)| !expected.contains_key(*place))?;
-    Some(format!("{}/{} is {}, expected nothing", extra.0.0, shown(&extra.0.1), shown(extra.1)))
+    Some(format!("{}/{} is {}, expected nothing", extra.0.0, shown(&extra.0.1), words(extra.1)))
 }
 
 /// Bytes for messages: printable, and shortened when long.

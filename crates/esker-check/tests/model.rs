@@ -6,16 +6,32 @@ use esker_check::campaign::Campaign;
 use esker_check::settings::Settings;
 use std::path::Path;
 
-#[test]
-fn engine_answers_as_the_model_does() {
+/// Runs with or without steps of the clock back.
+fn campaign(clock_back: bool, runs: u64) {
     let settings = Settings::from_environment(1, 60);
     println!("seed {}", settings.seed);
     let mut campaign = Campaign::new(settings, Path::new(env!("CARGO_TARGET_TMPDIR")));
+    campaign.features.clock_back = clock_back;
     if std::env::var_os("ESKER_CHECK_SECONDS").is_none() {
-        campaign.runs = 600;
+        campaign.runs = runs;
     }
     match campaign.run() {
-        Ok(totals) => println!("{totals:?} in {:.0} s", settings.elapsed_seconds()),
+        Ok(totals) => {
+            for set in &totals.option_sets {
+                println!("  {set}");
+            }
+            println!("{} operations in {:.0} s", totals.operations, settings.elapsed_seconds());
+        }
         Err(what) => panic!("{what}"),
     }
+}
+
+#[test]
+fn engine_answers_as_the_model_does() {
+    campaign(false, 600);
+}
+
+#[test]
+fn a_clock_that_steps_back_harms_nothing_for_good() {
+    campaign(true, 150);
 }

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{check_gets, database_state};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Db, Options, WalMode};
+use esker::{Compression, Db, ManualClock, Options, WalMode};
 use script::{NAMES, Progress, Script, Session, Step, aftermath, checkpoint_path, run, scripts, sequences};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -68,11 +68,13 @@ pub fn option_variants() -> Vec<(&'static str, Options)> {
             .block_bytes(256)
             .target_file_bytes(2 << 10)
             .wal_segment_bytes(8 << 10)
+            .clock(Arc::new(ManualClock::new(script::NOW_MS)))
     };
     vec![
         ("mapped", base()),
         ("plain", base().wal_mode(WalMode::Plain).compression(Compression::None)),
         ("tiny", base().write_buffer_bytes(1).wal_segment_bytes(1).target_file_bytes(1)),
+        ("large-values", base().large_value_bytes(20)),
     ]
 }
 

@@ -5,18 +5,51 @@
 //! test the calls outside batches.
 
 use crate::Checked;
-use crate::model::{Change, Model, Operator, Write};
+use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
 use crate::random::Random;
-use crate::state::{Durability, State, keyspace_options, model_state, write_batch, write_one};
+use crate::state::{Durability, Held, State, keyspace_options, model_state, write_batch, write_one};
 use esker::{Db, Keyspace, Options};
+use std::ops::Bound;
 use std::path::Path;
 
 /// The keyspaces of all scripts.
-pub const KEYSPACES: [(&str, Operator); 3] =
-    [("a", Operator::None), ("b", Operator::UInt64Add), ("c", Operator::StringAppend)];
+pub const KEYSPACES: [(&str, Operator, Ttl); 4] = [
+    ("a", Operator::None, Ttl::Off),
+    ("b", Operator::UInt64Add, Ttl::Off),
+    ("c", Operator::StringAppend, Ttl::Off),
+    ("d", Operator::StringAppend, Ttl::On(Some(HOUR_MS))),
+];
 
 /// Their names.
-pub const NAMES: [&str; 3] = [KEYSPACES[0].0, KEYSPACES[1].0, KEYSPACES[2].0];
+pub const NAMES: [&str; 4] = [KEYSPACES[0].0, KEYSPACES[1].0, KEYSPACES[2].0, KEYSPACES[3].0];
+
+/// How many of them every batch opens; the others are for the scripts that use them.
+const USUAL: usize = 3;
+
+/// The index of the keyspace whose entries expire.
+const EXPIRING: usize = 3;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Where the clock stands while a script runs: what expires is there to the end, or was never seen.
+pub const NOW_MS: u64 = 1_700_000_000_000;
+
+/// An empty model of the keyspaces.
+pub fn empty_model() -> Model {
+    let mut model = Model::with_ttl(&KEYSPACES.map(|(_, operator, ttl)| (operator, ttl)));
+    model.set_now(NOW_MS);
+    model
+}
+
+/// A model that holds that much and has no history.
+pub fn model_of(state: &State) -> Model {
+    let mut model = empty_model();
+    for ((keyspace, key), Held { value, expiry }) in state {
+        let life = if *expiry == NEVER { Life::Usual } else { Life::Until(*expiry) };
+        model.commit(&[Write::new(*keyspace, key.clone(), Change::Put(value.clone())).living(life)]);
+    }
+    model
+}
 
 /// The keyspace and key of the commit counter.
 pub const COUNTER: (usize, &[u8]) = (0, b"~commits");
@@ -69,7 +102,7 @@ pub struct Progress {
 
 impl Default for Progress {
     fn default() -> Progress {
-        let model = Model::new(&KEYSPACES.map(|(_, operator)| operator));
+        let model = empty_model();
         let states = vec![State::new()];
         Progress { model, base: 0, states, acknowledged: 0, synced: 0, checkpoints: Vec::new() }
     }
@@ -86,12 +119,8 @@ impl Progress {
     /// After a power loss everything that was recovered was on the disk, so no later loss may take it. After the death of
     /// a process only, what was not synced can still be lost with the machine, until something later is synced.
     pub fn recovered(&self, count: usize, all_durable: bool) -> Progress {
-        let mut model = Model::new(&KEYSPACES.map(|(_, operator)| operator));
-        for ((keyspace, key), value) in &self.states[count] {
-            model.commit(&[Write { keyspace: *keyspace, key: key.clone(), change: Change::Put(value.clone()) }]);
-        }
         Progress {
-            model,
+            model: model_of(&self.states[count]),
             // Numbers that the lost commits had are not used again, so that no later state equals a lost one.
             base: self.base + (self.attempted() - count) as u64,
             states: self.states[..=count].to_vec(),
@@ -122,8 +151,8 @@ impl Progress {
                 "the contents are not those after any of {least}..={} commits (counter {:?}, newest {:?}); against the \
                  newest: {}; against the oldest allowed: {}",
                 self.attempted(),
-                counter(state).map(|bytes| crate::state::shown(&bytes)),
-                counter(near).map(|bytes| crate::state::shown(&bytes)),
+                counter(state).map(|held| crate::state::shown(&held.value)),
+                counter(near).map(|held| crate::state::shown(&held.value)),
                 crate::state::difference(near, state).unwrap_or_default(),
                 crate::state::difference(&self.states[least.min(self.attempted())], state).unwrap_or_default(),
             )
@@ -139,13 +168,13 @@ pub fn checkpoint_path(number: usize) -> String {
 /// An open database with the keyspaces a script has used so far.
 pub struct Session {
     db: Db,
-    keyspaces: [Option<Keyspace>; 3],
+    keyspaces: [Option<Keyspace>; KEYSPACES.len()],
 }
 
 impl Session {
     /// Opens or creates.
     pub fn open(path: &Path, options: &Options) -> esker::Result<Session> {
-        Ok(Session { db: Db::open(path, options.clone())?, keyspaces: [None, None, None] })
+        Ok(Session { db: Db::open(path, options.clone())?, keyspaces: Default::default() })
     }
 
     /// The database.
@@ -163,25 +192,27 @@ impl Session {
         if let Some(keyspace) = &self.keyspaces[index] {
             return Ok(keyspace.clone());
         }
-        let (name, operator) = KEYSPACES[index];
-        let keyspace = self.db.keyspace(name, keyspace_options(operator))?;
+        let (name, operator, ttl) = KEYSPACES[index];
+        let keyspace = self.db.keyspace(name, keyspace_options(operator, ttl))?;
         self.keyspaces[index] = Some(keyspace.clone());
         Ok(keyspace)
     }
 
-    fn all_keyspaces(&mut self) -> esker::Result<Vec<Keyspace>> {
-        (0..KEYSPACES.len()).map(|index| self.keyspace(index)).collect()
+    /// The usual ones, and those up to the last that is needed.
+    fn keyspaces_for(&mut self, writes: &[Write]) -> esker::Result<Vec<Keyspace>> {
+        let needed = writes.iter().map(|write| write.keyspace + 1).fold(USUAL, usize::max);
+        (0..needed).map(|index| self.keyspace(index)).collect()
     }
 
     /// Performs a step that keeps the database open.
     pub fn perform(&mut self, step: &Step, progress: &mut Progress) -> esker::Result<()> {
         match step {
             Step::Batch(writes, durability) => {
-                let keyspaces = self.all_keyspaces()?;
+                let keyspaces = self.keyspaces_for(writes)?;
                 let number = progress.base + progress.attempted() as u64 + 1;
                 let mut writes = writes.clone();
                 let change = Change::Put(number.to_be_bytes().to_vec());
-                writes.push(Write { keyspace: COUNTER.0, key: COUNTER.1.to_vec(), change });
+                writes.push(Write::new(COUNTER.0, COUNTER.1, change));
                 progress.attempt(&writes);
                 write_batch(&self.db, &keyspaces, &writes, *durability)?;
                 self.acknowledge(*durability, progress);
@@ -250,7 +281,7 @@ pub fn run(
 }
 
 fn write(keyspace: usize, key: &str, change: Change) -> Write {
-    Write { keyspace, key: key.into(), change }
+    Write::new(keyspace, key, change)
 }
 
 /// A put of a text.
@@ -271,6 +302,21 @@ fn append(key: &str, text: &str) -> Write {
     write(2, key, Change::Merge(text.into()))
 }
 
+/// A put where entries expire.
+fn lasting(key: &str, value: &str, life: Life) -> Write {
+    write(EXPIRING, key, Change::Put(value.into())).living(life)
+}
+
+/// A merge there.
+fn lasting_append(key: &str, text: &str, life: Life) -> Write {
+    write(EXPIRING, key, Change::Merge(text.into())).living(life)
+}
+
+/// From one key to before another.
+fn delete_range(keyspace: usize, low: &str, high: &str) -> Write {
+    Write::delete_range(keyspace, Bound::Included(low.into()), Bound::Excluded(high.into()))
+}
+
 /// A batch over all keyspaces, unlike that of any other number.
 fn mixed(number: usize, durability: Durability) -> Step {
     let key = format!("k{}", number % 4);
@@ -282,7 +328,7 @@ fn mixed(number: usize, durability: Durability) -> Step {
 fn large(number: usize, bytes: usize, durability: Durability) -> Step {
     let mut random = Random::new(number as u64);
     let key = format!("large{number}").into_bytes();
-    Step::Batch(vec![Write { keyspace: 0, key, change: Change::Put(random.bytes(bytes)) }], durability)
+    Step::Batch(vec![Write::new(0, key, Change::Put(random.bytes(bytes)))], durability)
 }
 
 /// The written scripts, each for one mechanism.
@@ -376,6 +422,19 @@ pub fn scripts() -> Vec<Script> {
                 Step::Checkpoint(2),
             ],
         ),
+    ]
+    .into_iter()
+    .chain(later_scripts())
+    .chain(bulk_scripts())
+    .collect()
+}
+
+/// Scripts for keyspaces that come later, and for expiry.
+fn later_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    let past = Life::Until(NOW_MS - 1);
+    vec![
         script(
             "late-keyspaces",
             vec![
@@ -387,6 +446,73 @@ pub fn scripts() -> Vec<Script> {
                 Step::Single(append("s", "x"), Sync),
                 Step::DropAndReopen,
                 mixed(7, Async),
+            ],
+        ),
+        script(
+            "expiry",
+            vec![
+                Step::Single(lasting("x", "1", Life::For(HOUR_MS / 2)), Sync),
+                Step::Single(lasting("x", "gone", past), Async),
+                Step::Batch(vec![lasting("y", "2", Life::Usual), lasting("z", "gone", past)], Sync),
+                Step::Flush,
+                Step::Single(lasting("z", "3", Life::For(5)), Async),
+                Step::Compact,
+                Step::DropAndReopen,
+                Step::Single(lasting("x", "4", Life::Until(NOW_MS + 1)), Async),
+            ],
+        ),
+        script(
+            "expiry-merges",
+            vec![
+                Step::Single(lasting_append("s", "a", Life::For(50)), Sync),
+                Step::Single(lasting_append("s", "b", Life::Usual), Async),
+                Step::Flush,
+                Step::Single(lasting_append("s", "c", Life::For(100)), Async),
+                Step::Batch(vec![lasting("t", "gone", past), lasting_append("t", "d", Life::Usual)], Sync),
+                Step::Flush,
+                Step::Single(lasting_append("s", "e", Life::For(10)), Async),
+                Step::Compact,
+                Step::Single(lasting_append("t", "f", Life::Usual), Sync),
+            ],
+        ),
+    ]
+}
+
+/// Scripts for range deletes and large values.
+fn bulk_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    vec![
+        script(
+            "delete-range",
+            vec![
+                mixed(1, Async),
+                mixed(2, Sync),
+                Step::Flush,
+                mixed(3, Async),
+                Step::Batch(vec![delete_range(0, "k1", "k3"), put("k2", "after"), delete_range(2, "", "k2")], Sync),
+                Step::Single(delete_range(1, "k2", "z"), Async),
+                Step::Flush,
+                mixed(5, Async),
+                Step::Single(delete_range(0, "k0", "k2"), Sync),
+                Step::Compact,
+                mixed(6, Async),
+            ],
+        ),
+        script(
+            "large-values",
+            vec![
+                large(1, 100, Async),
+                large(2, 3000, Sync),
+                Step::Flush,
+                Step::Batch(vec![put("large1", "small now"), put("large3", &"v".repeat(700))], Async),
+                Step::Single(put("large2", &"w".repeat(300)), Sync),
+                Step::Compact,
+                Step::Single(delete("large3"), Async),
+                Step::Checkpoint(1),
+                Step::Compact,
+                Step::DropAndReopen,
+                large(4, 500, Async),
             ],
         ),
     ]

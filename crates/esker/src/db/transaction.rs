@@ -8,6 +8,7 @@ use super::inner::{Inner, KeyspaceInner};
 use super::read;
 use super::scan::Source;
 use super::snapshot::Registration;
+use crate::base::range_tombstone::is_before_end;
 use crate::base::slice::Slice;
 use crate::error::Result;
 use std::collections::BTreeMap;
@@ -49,10 +50,18 @@ impl Pending {
 }
 
 /// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged.
-///
-/// Range deletes, when they come, belong here too: one drops the keys of its range from the map and is remembered beside it; `Pending::default` then begins with
-/// `base: Some(None)` for a key that one covers, a scan passes over what the snapshot has under one, and a get of such a key is answered without the snapshot.
 pub type Writes = BTreeMap<Vec<u8>, Pending>;
+
+/// Ranges of keys, each with its first key and the first key behind it, which is empty if there is none.
+#[derive(Debug, Default)]
+pub struct Deleted(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Deleted {
+    /// Whether the transaction has deleted whatever the snapshot has at `key`.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        self.0.iter().any(|(start, end)| start.as_slice() <= key && is_before_end(key, end))
+    }
+}
 
 /// What a transaction has to do with one keyspace.
 #[derive(Debug)]
@@ -60,12 +69,15 @@ pub struct Part {
     pub keyspace: Arc<KeyspaceInner>,
     pub reads: Reads,
     pub writes: Writes,
+    /// The ranges deleted so far. A key of one is in `writes` only if it was written since.
+    pub deleted: Deleted,
 }
 
 /// What a scan of a transaction works on.
 pub struct ScanParts<'t> {
     pub source: Source,
     pub writes: &'t Writes,
+    pub deleted: &'t Deleted,
     pub passage: &'t mut Passage,
 }
 
@@ -100,6 +112,7 @@ impl Transaction {
             keyspace: Arc::clone(keyspace),
             reads: Reads::default(),
             writes: Writes::new(),
+            deleted: Deleted::default(),
         })
     }
 
@@ -107,8 +120,11 @@ impl Transaction {
     pub fn get(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> Result<Option<Slice>> {
         let inner = Arc::clone(&self.inner);
         let (sequence, now_ms) = (self.registration.sequence(), self.registration.now_ms());
-        let Part { reads, writes, .. } = self.part(keyspace);
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
         let Some(pending) = writes.get_mut(key) else {
+            if deleted.covers(key) {
+                return Ok(None);
+            }
             // Noted first: a read that fails has seen something, too.
             if !reads.keys.contains(key) {
                 reads.keys.insert(key.to_vec());
@@ -139,7 +155,19 @@ impl Transaction {
     }
 
     fn pending(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> &mut Pending {
-        self.part(keyspace).writes.entry(key.to_vec()).or_default()
+        let Part { writes, deleted, .. } = self.part(keyspace);
+        let base = deleted.covers(key).then_some(None);
+        writes.entry(key.to_vec()).or_insert_with(|| Pending { base, operands: Vec::new() })
+    }
+
+    /// Notes that the keys from `start` on and before `end` are deleted; an empty `end` is behind every key. Somebody else's write to one of them is a conflict, as
+    /// it is to any key that the transaction writes.
+    pub fn delete_range(&mut self, keyspace: &Arc<KeyspaceInner>, start: &[u8], end: &[u8]) {
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
+        writes.retain(|key, _| key.as_slice() < start || !is_before_end(key, end));
+        let upper = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.to_vec()) };
+        reads.begin_scan(Bound::Included(start.to_vec()), upper).complete();
+        deleted.0.push((start.to_vec(), end.to_vec()));
     }
 
     /// Begins a scan of the keys between the bounds.
@@ -150,8 +178,8 @@ impl Transaction {
         upper: Bound<Vec<u8>>,
     ) -> ScanParts<'_> {
         let source = self.source(keyspace);
-        let Part { reads, writes, .. } = self.part(keyspace);
-        ScanParts { source, writes, passage: reads.begin_scan(lower, upper) }
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
+        ScanParts { source, writes, deleted, passage: reads.begin_scan(lower, upper) }
     }
 
     fn source(&self, keyspace: &Arc<KeyspaceInner>) -> Source {

@@ -5,7 +5,7 @@
 
 use super::footprint::{Bounds, Passage};
 use super::scan::{ScanCursor, Source};
-use super::transaction::{Pending, ScanParts, Writes};
+use super::transaction::{Deleted, Pending, ScanParts, Writes};
 use crate::base::slice::Slice;
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
@@ -38,6 +38,7 @@ impl End {
 pub struct TransactionScan<'t> {
     source: Source,
     writes: &'t Writes,
+    deleted: &'t Deleted,
     passage: &'t mut Passage,
     front: Option<End>,
     back: Option<End>,
@@ -54,8 +55,8 @@ enum Found<'t> {
 
 impl<'t> TransactionScan<'t> {
     pub fn new(parts: ScanParts<'t>) -> TransactionScan<'t> {
-        let ScanParts { source, writes, passage } = parts;
-        TransactionScan { source, writes, passage, front: None, back: None, failed: false }
+        let ScanParts { source, writes, deleted, passage } = parts;
+        TransactionScan { source, writes, deleted, passage, front: None, back: None, failed: false }
     }
 
     /// The next pair from the front or from the back.
@@ -144,6 +145,7 @@ impl<'t> TransactionScan<'t> {
         let next = std::mem::replace(&mut end.next, Next::Passed);
         match (pending, next) {
             (Some(pending), _) if !pending.needs_snapshot() => pending.value(inner, keyspace, key, None),
+            (None, _) if self.deleted.covers(key) => Ok(None),
             (_, Next::Failed(error)) => Err(error),
             (Some(pending), _) => pending.value(inner, keyspace, key, Some(end.cursor.value())),
             (None, _) => Ok(Some(Slice::copy(end.cursor.value()))),

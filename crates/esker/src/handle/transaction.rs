@@ -5,6 +5,7 @@ use super::iterator::{owned_bounds, prefix_bounds};
 use super::keyspace::Keyspace;
 use super::shared::Shared;
 use crate::base::expiry::{expiry_at, visible};
+use crate::base::range_tombstone::half_open;
 use crate::base::slice::Slice;
 use crate::db::conflict::Conflicts;
 use crate::db::transaction;
@@ -136,6 +137,20 @@ impl Transaction {
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.batch.delete(keyspace, &key)?;
         self.state.set(&keyspace.inner, key.as_ref(), None);
+        Ok(())
+    }
+
+    /// Removes every key in `range` at the commit, those too that the transaction itself wrote before. What anybody else writes in the range meanwhile is a
+    /// conflict.
+    ///
+    /// # Errors
+    /// As [`Batch::delete_range`].
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<()> {
+        let bounds = half_open(&range);
+        self.batch.delete_range(keyspace, range)?;
+        if let Some((start, end)) = bounds {
+            self.state.delete_range(&keyspace.inner, &start, &end);
+        }
         Ok(())
     }
 

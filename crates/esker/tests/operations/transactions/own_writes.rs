@@ -148,3 +148,29 @@ fn an_operator_that_fails_harms_one_key() {
     assert!(matches!(k.get("c"), Err(Error::MergeFailed { .. })));
     assert_eq!(text(k.get("d").unwrap()).unwrap(), "1");
 }
+
+#[test]
+fn an_own_range_delete_hides_what_was_there_and_not_what_comes_after() {
+    let db = database();
+    let keyspace = with_keys(&db, &["a", "b", "c", "d"]);
+    let mut transaction = db.transaction();
+    transaction.put(&keyspace, "bb", "own").unwrap();
+    transaction.delete_range(&keyspace, "b".."d").unwrap();
+    transaction.put(&keyspace, "c", "new").unwrap();
+    for key in ["b", "bb"] {
+        assert_eq!(transaction.get(&keyspace, key).unwrap(), None);
+    }
+    assert_eq!(transaction.get(&keyspace, "c").unwrap().as_deref(), Some(&b"new"[..]));
+    let keys = |pairs: Vec<esker::Result<(esker::Slice, esker::Slice)>>| -> Vec<Vec<u8>> {
+        pairs.into_iter().map(|pair| pair.unwrap().0.to_vec()).collect()
+    };
+    assert_eq!(keys(transaction.iter(&keyspace).collect()), [b"a", b"c", b"d"]);
+    assert_eq!(keys(transaction.iter(&keyspace).rev().collect()), [b"d", b"c", b"a"]);
+    transaction.commit().unwrap();
+    assert_eq!(keys(keyspace.iter().collect()), [b"a", b"c", b"d"]);
+
+    let mut late = db.transaction();
+    late.delete_range(&keyspace, "b"..).unwrap();
+    keyspace.put("cc", "somebody else's").unwrap();
+    assert!(matches!(late.commit(), Err(esker::Error::Conflict { .. })));
+}

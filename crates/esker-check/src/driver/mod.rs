@@ -1,0 +1,184 @@
+//! Runs operations on an engine and on the model, and compares every answer.
+
+mod open;
+mod read;
+mod scan;
+mod upkeep;
+mod world;
+
+use crate::Checked;
+use crate::cast::Role;
+use crate::generator::{Operation, SLOTS, Source, TransactionStep};
+use crate::model::{At, Model, Write};
+use crate::option_sets::OptionSet;
+use crate::simulated::Place;
+use crate::state::{Durability, write_batch, write_one};
+use crate::transaction::{self, Stage};
+use esker::{Error, ManualClock, Snapshot};
+use open::Opened;
+use scan::{OpenCursor, OpenIterator};
+use std::sync::Arc;
+use world::World;
+
+/// Where the clock of every run begins.
+const START_MS: u64 = 1_700_000_000_000;
+
+/// An engine and the model beside it.
+pub struct Driver {
+    set: OptionSet,
+    place: Place,
+    world: World,
+    clock: Arc<ManualClock>,
+    /// The latest that the clock ever showed.
+    latest_ms: u64,
+    opened: Option<Opened>,
+    openings: usize,
+    snapshots: [Option<(Snapshot, At)>; SLOTS],
+    cursors: [Option<OpenCursor>; SLOTS],
+    iterators: [Option<OpenIterator>; SLOTS],
+    /// Whether anything written without log has not been flushed yet.
+    unlogged: bool,
+    checkpoints: usize,
+    /// Commits since the model last dropped what nobody can see.
+    commits: usize,
+}
+
+impl Driver {
+    /// A fresh database with these keyspaces at an empty place.
+    pub fn new(set: OptionSet, place: Place, cast: &[Role]) -> Checked<Driver> {
+        let keyspaces: Vec<_> = cast.iter().map(|role| (role.operator, role.ttl)).collect();
+        let model = Model::with_ttl(&keyspaces);
+        let mut driver = Driver {
+            set,
+            place,
+            world: World { cast: cast.into(), model, supplied: true, back: false },
+            clock: Arc::new(ManualClock::new(START_MS)),
+            latest_ms: START_MS,
+            opened: None,
+            openings: 0,
+            snapshots: Default::default(),
+            cursors: Default::default(),
+            iterators: Default::default(),
+            unlogged: false,
+            checkpoints: 0,
+            commits: 0,
+        };
+        driver.world.model.set_now(START_MS);
+        driver.open()?;
+        Ok(driver)
+    }
+
+    fn opened(&self) -> Checked<&Opened> {
+        self.opened.as_ref().ok_or_else(|| "the database is not open".to_string())
+    }
+
+    /// Performs one operation on both, and compares.
+    pub fn apply(&mut self, operation: &Operation) -> Checked<()> {
+        match operation {
+            Operation::Write(write, durability) => self.write(std::slice::from_ref(write), *durability, false),
+            Operation::Batch(writes, durability) => self.write(writes, *durability, true),
+            Operation::Get(source, key) => self.reader(*source)?.get(key),
+            Operation::MultiGet(source, keys) => self.reader(*source)?.multi_get(keys),
+            Operation::ExpiresAt(source, key) => self.reader(*source)?.expires_at(key),
+            Operation::Scan(source, span, ends) => self.reader(*source)?.scan(span, ends),
+            Operation::TakeSnapshot(_) if self.world.back => Ok(()),
+            Operation::TakeSnapshot(slot) => {
+                self.snapshots[*slot] = Some((self.opened()?.db.snapshot(), self.world.model.present()));
+                Ok(())
+            }
+            Operation::DropSnapshot(slot) => {
+                self.snapshots[*slot] = None;
+                Ok(())
+            }
+            Operation::Transaction(steps, commit) => self.transaction(steps, *commit),
+            Operation::Clock(tick) => {
+                self.tick(*tick);
+                Ok(())
+            }
+            _ => self.walk(operation),
+        }
+    }
+
+    /// Cursors and iterators that stay open.
+    fn walk(&mut self, operation: &Operation) -> Checked<()> {
+        match operation {
+            Operation::OpenCursor(slot, source) => {
+                self.cursors[*slot] = self.reader(*source)?.open_cursor()?;
+            }
+            Operation::MoveCursor(slot, moves) => {
+                let Some(open) = &mut self.cursors[*slot] else { return Ok(()) };
+                if !open.walk(moves)? {
+                    self.cursors[*slot] = None;
+                }
+            }
+            Operation::DropCursor(slot) => self.cursors[*slot] = None,
+            Operation::OpenIterator(slot, source, span) => {
+                self.iterators[*slot] = self.reader(*source)?.open_iterator(span);
+            }
+            Operation::StepIterator(slot, ends) => {
+                let Some(open) = &mut self.iterators[*slot] else { return Ok(()) };
+                if !open.step(ends)? {
+                    self.iterators[*slot] = None;
+                }
+            }
+            Operation::DropIterator(slot) => self.iterators[*slot] = None,
+            _ => return self.maintain(operation),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, writes: &[Write], durability: Durability, batch: bool) -> Checked<()> {
+        let opened = self.opened.as_ref().ok_or("the database is not open")?;
+        let writes = self.world.settled(writes);
+        let refused = writes.iter().any(|write| self.world.model.refuses(write));
+        let outcome = match (batch, &*writes) {
+            (false, []) => return Ok(()),
+            (false, [write]) => write_one(&opened.keyspaces[write.keyspace], write, durability),
+            _ => write_batch(&opened.db, &opened.keyspaces, &writes, durability),
+        };
+        match outcome {
+            Ok(()) if refused => Err("a write that must be refused was accepted".to_string()),
+            Ok(()) => {
+                self.world.model.commit(&writes);
+                self.unlogged |= durability == Durability::Unlogged;
+                self.forget();
+                Ok(())
+            }
+            // A merge without operator may be reported as either.
+            Err(Error::InvalidArgument { .. } | Error::MissingMergeOperator { .. }) if refused => Ok(()),
+            Err(error) => Err(format!("the write failed: {error}")),
+        }
+    }
+
+    /// Keeps the model small.
+    fn forget(&mut self) {
+        const EVERY: usize = 200;
+        self.commits += 1;
+        if self.commits.is_multiple_of(EVERY) {
+            let mut readers: Vec<u64> = self.snapshots.iter().flatten().map(|(_, at)| at.sequence).collect();
+            readers.sort_unstable();
+            self.world.model.forget_unseen(&readers);
+        }
+    }
+
+    fn transaction(&mut self, steps: &[TransactionStep], commit: bool) -> Checked<()> {
+        // Without an operator, or with a clock that stepped back, too little is promised about what it reads.
+        if self.world.back || (!self.world.supplied && self.world.has_shelved()) {
+            return Ok(());
+        }
+        let opened = self.opened.as_ref().ok_or("the database is not open")?;
+        let stage = Stage { db: &opened.db, keyspaces: &opened.keyspaces, model: &mut self.world.model };
+        transaction::run(stage, steps, commit)?;
+        self.forget();
+        Ok(())
+    }
+
+    fn reader(&self, source: Source) -> Checked<read::Reader<'_>> {
+        let slot = source.snapshot.and_then(|slot| self.snapshots[slot].as_ref());
+        let (snapshot, at) = match slot {
+            Some((snapshot, at)) => (Some(snapshot), *at),
+            None => (None, self.world.model.present()),
+        };
+        Ok(read::Reader { opened: self.opened()?, world: &self.world, keyspace: source.keyspace, snapshot, at })
+    }
+}

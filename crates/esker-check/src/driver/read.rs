@@ -1,0 +1,199 @@
+//! Reads by key and by span, each answer compared with the model's.
+
+use super::open::Opened;
+use super::scan::{OpenCursor, OpenIterator};
+use super::world::{Trust, World};
+use crate::Checked;
+use crate::answer::compare_answer;
+use crate::model::{At, MergeFails, NEVER, Span};
+use crate::state::{shown, time};
+use esker::{Error, Expiry, Iter, Slice, Snapshot};
+use std::ops::Bound;
+
+/// Reads one keyspace, now or by a snapshot.
+pub(super) struct Reader<'d> {
+    pub opened: &'d Opened,
+    pub world: &'d World,
+    pub keyspace: usize,
+    pub snapshot: Option<&'d Snapshot>,
+    /// What the reader sees.
+    pub at: At,
+}
+
+impl Reader<'_> {
+    fn trust(&self) -> Trust {
+        self.world.trust(self.keyspace, self.snapshot.is_some())
+    }
+
+    fn handle(&self) -> &esker::Keyspace {
+        &self.opened.keyspaces[self.keyspace]
+    }
+
+    pub fn get(&self, key: &[u8]) -> Checked<()> {
+        let found = match self.snapshot {
+            Some(snapshot) => snapshot.get(self.handle(), key),
+            None => self.handle().get(key),
+        };
+        self.compare(key, found)
+    }
+
+    pub fn multi_get(&self, keys: &[Vec<u8>]) -> Checked<()> {
+        let answers = match self.snapshot {
+            Some(snapshot) => {
+                snapshot.multi_get(self.handle(), keys).map_err(|error| format!("all of it failed: {error}"))?
+            }
+            None => self.handle().multi_get(keys),
+        };
+        if answers.len() != keys.len() {
+            return Err(format!("{} answers for {} keys", answers.len(), keys.len()));
+        }
+        for (key, found) in keys.iter().zip(answers) {
+            self.compare(key, found).map_err(|what| format!("at {}: {what}", shown(key)))?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, key: &[u8], found: esker::Result<Option<Slice>>) -> Checked<()> {
+        let model = &self.world.model;
+        match (self.trust(), &found) {
+            (Trust::Nothing, Ok(_) | Err(Error::MergeFailed { .. })) => Ok(()),
+            (Trust::Unmerged, Err(Error::MissingMergeOperator { .. }))
+                if model.is_merged(self.keyspace, key, self.at) =>
+            {
+                Ok(())
+            }
+            _ => compare_answer(&model.get(self.keyspace, key, self.at), found),
+        }
+    }
+
+    pub fn expires_at(&self, key: &[u8]) -> Checked<()> {
+        let found = match self.snapshot {
+            Some(snapshot) => snapshot.expires_at(self.handle(), key),
+            None => self.handle().expires_at(key),
+        };
+        // Later than any date that a calendar has; the engine may count it as never.
+        const FAR: u64 = 1 << 62;
+        let model = &self.world.model;
+        let expected = model.expires_at(self.keyspace, key, self.at);
+        let right = match (expected, &found) {
+            (_, Ok(_)) if self.trust() == Trust::Nothing => true,
+            (None, Ok(None)) | (Some(NEVER), Ok(Some(Expiry::Never))) => true,
+            (Some(FAR..), Ok(Some(expiry))) => match expiry {
+                Expiry::At(at) => *at >= time(1 << 47),
+                _ => true,
+            },
+            (Some(expiry), Ok(Some(Expiry::At(at)))) => *at == time(expiry),
+            // Whether it combines what it does not need is for the engine to choose.
+            (Some(_), Err(Error::MergeFailed { .. })) => {
+                model.get(self.keyspace, key, self.at) == Err(MergeFails) || self.trust() == Trust::Nothing
+            }
+            _ => false,
+        };
+        if right {
+            return Ok(());
+        }
+        Err(format!("it expires at {found:?}, expected {expected:?}, {:?}", expected.map(time)))
+    }
+
+    fn iterator(&self, span: &Span) -> Iter {
+        let handle = self.handle();
+        match (self.snapshot, span) {
+            (None, Span::All) => handle.iter(),
+            (None, Span::Prefix(prefix)) => handle.prefix(prefix),
+            (None, Span::Range(low, high)) => handle.range::<Vec<u8>>((low.clone(), high.clone())),
+            (Some(snapshot), Span::All) => snapshot.iter(handle),
+            (Some(snapshot), Span::Prefix(prefix)) => snapshot.prefix(handle, prefix),
+            (Some(snapshot), Span::Range(low, high)) => snapshot.range::<Vec<u8>>(handle, (low.clone(), high.clone())),
+        }
+    }
+
+    /// An iterator beside what it must yield, if that is known.
+    pub fn open_iterator(&self, span: &Span) -> Option<OpenIterator> {
+        if self.trust() != Trust::All {
+            return None;
+        }
+        let entries = self.world.model.scan(self.keyspace, span, self.at);
+        Some(OpenIterator::new(self.iterator(span), entries))
+    }
+
+    /// A cursor beside what it must walk over, if that is known.
+    pub fn open_cursor(&self) -> Checked<Option<OpenCursor>> {
+        if self.trust() != Trust::All {
+            return Ok(None);
+        }
+        let cursor = match self.snapshot {
+            Some(snapshot) => snapshot.cursor(self.handle()),
+            None => self.handle().cursor(),
+        };
+        let cursor = cursor.map_err(|error| format!("no cursor: {error}"))?;
+        let entries = self.world.model.scan(self.keyspace, &Span::All, self.at);
+        Ok(Some(OpenCursor::new(cursor, entries)))
+    }
+
+    /// Takes from the ends, then the rest from the front.
+    pub fn scan(&self, span: &Span, ends: &[bool]) -> Checked<()> {
+        let Some(mut open) = self.open_iterator(span) else { return self.wary_scan(span) };
+        if open.step(ends)? {
+            open.drain()?;
+        }
+        Ok(())
+    }
+
+    /// Scans forward; begins again behind every key whose merge must fail.
+    pub fn scan_past_failures(&self, span: &Span) -> Checked<()> {
+        let mut rest = span.clone();
+        loop {
+            let Some(mut open) = self.open_iterator(&rest) else { return self.wary_scan(&rest) };
+            match open.drain()? {
+                Some(failed) => rest = Span::Range(Bound::Excluded(failed.to_vec()), Bound::Unbounded),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Scans where not all answers can be known.
+    fn wary_scan(&self, span: &Span) -> Checked<()> {
+        let model = &self.world.model;
+        let mut last: Option<Slice> = None;
+        let mut count = 0;
+        for entry in self.iterator(span) {
+            let (key, value) = match (entry, self.trust()) {
+                (Ok(entry), _) => entry,
+                (Err(Error::MergeFailed { .. }), Trust::Nothing) => return Ok(()),
+                (Err(Error::MissingMergeOperator { .. }), Trust::Unmerged) => {
+                    let rest = |key: &[u8]| span.contains(key) && last.as_deref().is_none_or(|last| last < key);
+                    let keys = model.known_keys(self.keyspace);
+                    let merged = keys.iter().any(|key| rest(key) && model.is_merged(self.keyspace, key, self.at));
+                    return if merged { Ok(()) } else { Err("the operator is not needed here".to_string()) };
+                }
+                (Err(error), _) => return Err(format!("the scan failed: {error}")),
+            };
+            if !span.contains(&key) || last.as_deref().is_some_and(|last| last >= &key[..]) {
+                return Err(format!("the scan yields {} out of order", shown(&key)));
+            }
+            if self.trust() == Trust::Unmerged {
+                let expected = model.get(self.keyspace, &key, self.at);
+                compare_answer(&expected, Ok(Some(value))).map_err(|what| format!("at {}: {what}", shown(&key)))?;
+            }
+            last = Some(key);
+            count += 1;
+        }
+        let expected = model.scan(self.keyspace, span, self.at).len();
+        if self.trust() == Trust::Unmerged && count != expected {
+            return Err(format!("the scan yields {count} entries, expected {expected}"));
+        }
+        Ok(())
+    }
+}
+
+/// Compares every key of every keyspace with the model, by scans and by gets.
+pub(super) fn compare_all(opened: &Opened, world: &World) -> Checked<()> {
+    for (keyspace, role) in world.cast.iter().enumerate() {
+        let reader = Reader { opened, world, keyspace, snapshot: None, at: world.model.present() };
+        reader.scan_past_failures(&Span::All).map_err(|what| format!("scan of all of {}: {what}", role.name))?;
+        for key in world.model.known_keys(keyspace) {
+            reader.get(&key).map_err(|what| format!("get {} of {}: {what}", shown(&key), role.name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Maintenance, copies, reopening, the end of a process, and the clock.
+
+use super::Driver;
+use super::open::Opened;
+use super::read::compare_all;
+use crate::Checked;
+use crate::generator::{Operation, Tick};
+use crate::simulated::Place;
+use esker::{Db, Error, Options};
+use std::path::PathBuf;
+
+impl Driver {
+    fn options(&self) -> Options {
+        self.place.attach(self.set.options()).clock(self.clock.clone())
+    }
+
+    pub(super) fn open(&mut self) -> Checked<()> {
+        let db = Db::open(self.place.path(), self.options()).map_err(|error| format!("open failed: {error}"))?;
+        self.opened = Some(Opened::new(db, &self.world, self.openings)?);
+        self.openings += 1;
+        Ok(())
+    }
+
+    fn drop_readers(&mut self) {
+        self.cursors = Default::default();
+        self.iterators = Default::default();
+        self.snapshots = Default::default();
+    }
+
+    pub(super) fn maintain(&mut self, operation: &Operation) -> Checked<()> {
+        let failed = |error: Error| format!("{operation:?} failed: {error}");
+        let opened = self.opened()?;
+        match operation {
+            Operation::Flush => opened.db.flush().map_err(failed)?,
+            Operation::Compact => opened.db.compact().map_err(failed)?,
+            Operation::CompactKeyspace(keyspace) => opened.keyspaces[*keyspace].compact().map_err(failed)?,
+            Operation::CompactRange(keyspace, low, high) => {
+                opened.keyspaces[*keyspace].compact_range((low.clone(), high.clone())).map_err(failed)?;
+            }
+            Operation::ApproximateSize(keyspace, low, high) => {
+                let size = opened.keyspaces[*keyspace].approximate_size((low.clone(), high.clone()));
+                let size = size.map_err(failed)?;
+                // No run writes nearly as much.
+                if size > 1 << 36 {
+                    return Err(format!("{operation:?} yields {size}"));
+                }
+            }
+            Operation::WaitIdle => opened.db.wait_idle().map_err(failed)?,
+            Operation::Verify => opened.db.verify(&mut |_, _| {}).map(|_| ()).map_err(failed)?,
+            Operation::Checkpoint => return self.checkpoint(),
+            Operation::ReadBeside => return self.read_beside(),
+            Operation::CompareAll => return compare_all(opened, &self.world),
+            Operation::Reopen(supplied) => {
+                self.drop_readers();
+                if let Some(Opened { db, keyspaces }) = self.opened.take() {
+                    drop(keyspaces);
+                    db.close().map_err(failed)?;
+                }
+                self.unlogged = false;
+                self.world.supplied = *supplied;
+                self.open()?;
+                return compare_all(self.opened()?, &self.world);
+            }
+            Operation::DropAndReopen | Operation::Kill => return self.die(matches!(operation, Operation::Kill)),
+            _ => {}
+        }
+        if matches!(operation, Operation::Flush | Operation::Compact) {
+            self.unlogged = false;
+        }
+        Ok(())
+    }
+
+    /// What was written without log is only where it should be after a flush.
+    fn flush_unlogged(&mut self) -> Checked<()> {
+        if self.unlogged {
+            self.opened()?.db.flush().map_err(|error| format!("flush failed: {error}"))?;
+            self.unlogged = false;
+        }
+        Ok(())
+    }
+
+    fn die(&mut self, kill: bool) -> Checked<()> {
+        self.flush_unlogged()?;
+        let place = match &self.place {
+            // The next process finds the files as they are now; the old handles go on using theirs until dropped.
+            Place::Memory(env) if kill => Place::Memory(env.kill()),
+            place => place.clone(),
+        };
+        self.drop_readers();
+        self.opened = None;
+        self.place = place;
+        self.open()?;
+        compare_all(self.opened()?, &self.world)
+    }
+
+    fn read_beside(&mut self) -> Checked<()> {
+        self.flush_unlogged()?;
+        let db = Db::open_read_only(self.place.path(), self.options())
+            .map_err(|error| format!("it does not open beside the writer: {error}"))?;
+        let beside = Opened::new(db, &self.world, self.openings - 1)?;
+        compare_all(&beside, &self.world).map_err(|what| format!("beside the writer: {what}"))
+    }
+
+    fn checkpoint(&mut self) -> Checked<()> {
+        self.checkpoints += 1;
+        let path = match &self.place {
+            Place::Memory(_) => PathBuf::from(format!("/checkpoint-{}", self.checkpoints)),
+            Place::Disk(path) => path.with_extension(format!("checkpoint-{}", self.checkpoints)),
+        };
+        self.opened()?.db.checkpoint(&path).map_err(|error| format!("checkpoint failed: {error}"))?;
+        let db = Db::open(&path, self.options()).map_err(|error| format!("the checkpoint does not open: {error}"))?;
+        let copy = Opened::new(db, &self.world, self.openings - 1)?;
+        compare_all(&copy, &self.world).map_err(|what| format!("the checkpoint differs: {what}"))?;
+        drop(copy);
+        if let Place::Disk(_) = &self.place {
+            std::fs::remove_dir_all(&path).map_err(|error| format!("cannot remove the checkpoint: {error}"))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn tick(&mut self, tick: Tick) {
+        // Nothing near it expires.
+        const LAST: u64 = 1 << 46;
+        let now = self.world.model.present().now;
+        let then = match tick {
+            Tick::Ahead(milliseconds) => now + milliseconds,
+            Tick::Back(milliseconds) => now - milliseconds,
+            Tick::ToExpiry(offset) => match self.world.model.next_expiry() {
+                Some(expiry) if expiry < LAST => expiry.saturating_add_signed(offset).max(now),
+                _ => now,
+            },
+        };
+        if then > LAST {
+            return;
+        }
+        self.clock.set(then);
+        self.world.model.set_now(then);
+        self.latest_ms = self.latest_ms.max(then);
+        self.world.back = then < self.latest_ms;
+    }
+}

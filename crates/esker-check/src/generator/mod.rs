@@ -1,0 +1,297 @@
+//! Random operations, wholly determined by a seed.
+
+mod content;
+mod operation;
+
+use crate::cast::{self, Features, Role};
+use crate::model::{Change, LONGEST_KEY, Life, Operator, Span, Ttl, Write};
+use crate::random::Random;
+use crate::state::Durability;
+pub use operation::{Move, Operation, SLOTS, Source, Tick, TransactionStep};
+use std::ops::Bound;
+
+/// How often what is done.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    write_percent: usize,
+    maintenance_permille: usize,
+    /// Of the writes.
+    range_percent: usize,
+    tick_permille: usize,
+    transaction_permille: usize,
+}
+
+/// Makes the operations of one run.
+pub struct Generator {
+    random: Random,
+    features: Features,
+    cast: Vec<Role>,
+    keys: Vec<Vec<u8>>,
+    /// The same in order.
+    ordered: Vec<Vec<u8>>,
+    shares: Shares,
+}
+
+impl Generator {
+    /// The run of that seed.
+    pub fn new(seed: u64, features: Features) -> Generator {
+        let mut random = Random::new(seed);
+        let cast = cast::choose(&mut random, features);
+        let keys = content::key_pool(&mut random);
+        let mut ordered = keys.clone();
+        ordered.sort();
+        let write_percent = [15, 40, 60, 85][random.below(4)];
+        let maintenance_permille = [1, 3, 10, 30][random.below(4)];
+        let range_percent = if features.ranges { [0, 2, 5][random.below(3)] } else { 0 };
+        let ticking = cast.iter().any(|role| role.ttl != Ttl::Off);
+        let tick_permille = if ticking { [5, 20, 60][random.below(3)] } else { 0 };
+        let transaction_permille = if features.transactions { [0, 5, 40][random.below(3)] } else { 0 };
+        let shares = Shares { write_percent, maintenance_permille, range_percent, tick_permille, transaction_permille };
+        Generator { random, features, cast, keys, ordered, shares }
+    }
+
+    /// The keyspaces of the run.
+    pub fn cast(&self) -> &[Role] {
+        &self.cast
+    }
+
+    /// That many operations, the last of them a comparison of everything.
+    pub fn operations(&mut self, count: usize) -> Vec<Operation> {
+        let mut operations: Vec<Operation> = (1..count).map(|_| self.operation()).collect();
+        operations.push(Operation::CompareAll);
+        operations
+    }
+
+    fn operation(&mut self) -> Operation {
+        if self.random.below(1000) < self.shares.maintenance_permille {
+            return self.maintenance();
+        }
+        if self.random.below(1000) < self.shares.tick_permille {
+            return Operation::Clock(self.tick());
+        }
+        if self.random.below(1000) < self.shares.transaction_permille {
+            return self.transaction();
+        }
+        if self.random.percent(self.shares.write_percent) {
+            return self.write_operation();
+        }
+        self.read_operation()
+    }
+
+    fn maintenance(&mut self) -> Operation {
+        if self.features.maintenance && self.random.percent(15) {
+            let (keyspace, low, high) = (self.keyspace(), self.bound(), self.bound());
+            return match self.random.below(5) {
+                0..=1 => Operation::CompactRange(keyspace, low, high),
+                2..=3 => Operation::ApproximateSize(keyspace, low, high),
+                _ => Operation::ReadBeside,
+            };
+        }
+        match self.random.below(44) {
+            0..=15 => Operation::Flush,
+            16..=20 => Operation::Compact,
+            21..=25 => Operation::CompactKeyspace(self.keyspace()),
+            26..=27 => Operation::WaitIdle,
+            28..=29 => Operation::Verify,
+            30 => Operation::Checkpoint,
+            31..=33 => Operation::CompareAll,
+            34..=37 => Operation::Reopen(self.random.percent(60)),
+            38..=39 => Operation::DropAndReopen,
+            _ => Operation::Kill,
+        }
+    }
+
+    fn tick(&mut self) -> Tick {
+        match self.random.below(100) {
+            0..=14 if self.features.clock_back => Tick::Back(self.random.between(1, 2000) as u64),
+            15..=39 if self.features.clock_back => Tick::Ahead(self.random.between(1, 2000) as u64),
+            0..=39 => Tick::Ahead(self.random.between(1, 10) as u64),
+            40..=79 => Tick::ToExpiry(self.random.below(3) as i64 - 1),
+            80..=97 => Tick::Ahead(self.random.between(10, 300) as u64),
+            _ => Tick::Ahead(self.random.between(300, 1 << 40) as u64),
+        }
+    }
+
+    fn write_operation(&mut self) -> Operation {
+        let durability = match self.random.below(40) {
+            0 => Durability::Sync,
+            1 => Durability::Unlogged,
+            _ => Durability::Async,
+        };
+        if self.random.percent(25) {
+            let count = match self.random.below(12) {
+                0 => 0,
+                11 => self.random.between(10, 60),
+                _ => self.random.between(1, 8),
+            };
+            return Operation::Batch((0..count).map(|_| self.write()).collect(), durability);
+        }
+        let mut write = self.write();
+        if self.random.below(500) == 0 && !matches!(write.change, Change::DeleteRange(..)) {
+            let beyond = self.random.below(2);
+            write.key = vec![b'k'; LONGEST_KEY + beyond];
+        }
+        Operation::Write(write, durability)
+    }
+
+    /// A write, seldom a wrong one.
+    pub fn write(&mut self) -> Write {
+        let keyspace = self.keyspace();
+        if self.random.percent(self.shares.range_percent) {
+            let (low, high) = self.narrow();
+            return Write::delete_range(keyspace, low, high);
+        }
+        let Role { operator, ttl, .. } = self.cast[keyspace];
+        let change = match self.random.below(100) {
+            0..=39 => Change::Put(content::value(&mut self.random, operator)),
+            40..=59 => Change::Delete,
+            // Mergeless keyspaces see a merge now and then: it must be refused.
+            _ if operator == Operator::None && !self.random.percent(2) => {
+                Change::Put(content::value(&mut self.random, operator))
+            }
+            _ => Change::Merge(content::operand(&mut self.random, operator)),
+        };
+        // So must a life where nothing expires.
+        let lives = change != Change::Delete && (ttl != Ttl::Off || self.features.ttl && self.random.below(300) == 0);
+        let for_put = matches!(change, Change::Put(_));
+        let life = if lives { content::life(&mut self.random, for_put) } else { Life::Usual };
+        Write::new(keyspace, self.key(), change).living(life)
+    }
+
+    /// Bounds that are mostly a few keys apart, so that a range delete leaves something.
+    fn narrow(&mut self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        if self.random.percent(10) {
+            return (self.bound(), self.bound());
+        }
+        let first = self.random.below(self.ordered.len());
+        let second = (first + self.random.below(8)).min(self.ordered.len() - 1);
+        let (low, high) = (self.ordered[first].clone(), self.ordered[second].clone());
+        match self.random.below(4) {
+            0 => (Bound::Included(low), Bound::Included(high)),
+            1 => (Bound::Excluded(low), Bound::Included(high)),
+            2 => (Bound::Excluded(low), Bound::Excluded(high)),
+            _ => (Bound::Included(low), Bound::Excluded(high)),
+        }
+    }
+
+    fn read_operation(&mut self) -> Operation {
+        let keyspace = self.keyspace();
+        let slot = self.random.below(SLOTS);
+        let snapshot = if self.random.percent(40) { Some(self.random.below(SLOTS)) } else { None };
+        let source = Source { keyspace, snapshot };
+        match self.random.below(100) {
+            0..=35 => Operation::Get(source, self.key()),
+            36..=42 => {
+                let count = self.random.below(10);
+                Operation::MultiGet(source, (0..count).map(|_| self.key()).collect())
+            }
+            43..=49 if self.cast[keyspace].ttl != Ttl::Off => Operation::ExpiresAt(source, self.key()),
+            43..=49 => Operation::Get(source, self.key()),
+            50..=61 => Operation::Scan(source, self.span(), self.ends()),
+            62..=67 => Operation::TakeSnapshot(slot),
+            68..=70 => Operation::DropSnapshot(slot),
+            71..=76 => Operation::OpenCursor(slot, source),
+            77..=86 => Operation::MoveCursor(slot, self.moves()),
+            87..=88 => Operation::DropCursor(slot),
+            89..=92 => Operation::OpenIterator(slot, source, self.span()),
+            93..=98 => Operation::StepIterator(slot, self.ends()),
+            _ => Operation::DropIterator(slot),
+        }
+    }
+
+    /// A transaction over few keys, so that many conflict and many do not.
+    fn transaction(&mut self) -> Operation {
+        let count = self.random.between(0, 9);
+        let outside_percent = [0, 10, 40][self.random.below(3)];
+        let mut steps = Vec::new();
+        for _ in 0..count {
+            if self.random.percent(outside_percent) {
+                let writes = self.random.between(1, 3);
+                steps.push(TransactionStep::Outside((0..writes).map(|_| self.sound_write()).collect()));
+                continue;
+            }
+            let keyspace = self.keyspace();
+            steps.push(match self.random.below(10) {
+                0..=3 => TransactionStep::Get(keyspace, self.key()),
+                4 => TransactionStep::Scan(keyspace, self.span()),
+                _ => TransactionStep::Write(self.sound_write()),
+            });
+        }
+        let commit = self.random.percent(85);
+        Operation::Transaction(steps, commit)
+    }
+
+    /// A write that is not refused, without a life of its own, and no merge where entries expire.
+    fn sound_write(&mut self) -> Write {
+        loop {
+            let write = self.write();
+            let role = self.cast[write.keyspace];
+            let sound = match &write.change {
+                Change::Merge(operand) => !role.operator.refuses(operand) && role.ttl == Ttl::Off,
+                _ => true,
+            };
+            if sound {
+                return write.living(Life::Usual);
+            }
+        }
+    }
+
+    fn ends(&mut self) -> Vec<bool> {
+        let count = self.random.below(12);
+        let front_percent = [0, 50, 100][self.random.below(3)];
+        (0..count).map(|_| self.random.percent(front_percent)).collect()
+    }
+
+    fn moves(&mut self) -> Vec<Move> {
+        let count = self.random.between(1, 15);
+        (0..count)
+            .map(|_| match self.random.below(20) {
+                0 => Move::First,
+                1 => Move::Last,
+                2..=3 => Move::Seek(self.key()),
+                4..=5 => Move::SeekForPrev(self.key()),
+                6..=12 => Move::Next,
+                _ => Move::Prev,
+            })
+            .collect()
+    }
+
+    /// Which keys to scan.
+    pub fn span(&mut self) -> Span {
+        match self.random.below(4) {
+            0 => Span::All,
+            1 => {
+                let mut prefix = self.key();
+                let shorter = self.random.below(prefix.len() + 1);
+                prefix.truncate(shorter);
+                Span::Prefix(prefix)
+            }
+            _ => Span::Range(self.bound(), self.bound()),
+        }
+    }
+
+    fn bound(&mut self) -> Bound<Vec<u8>> {
+        match self.random.below(5) {
+            0 => Bound::Unbounded,
+            1..=2 => Bound::Included(self.key()),
+            _ => Bound::Excluded(self.key()),
+        }
+    }
+
+    /// One of the keyspaces.
+    pub fn keyspace(&mut self) -> usize {
+        self.random.below(self.cast.len())
+    }
+
+    /// A key, mostly one of those in use.
+    pub fn key(&mut self) -> Vec<u8> {
+        // A key that was never written, now and then.
+        if self.random.percent(3) {
+            let length = self.random.below(6);
+            return self.random.bytes(length);
+        }
+        // Squared, so that some keys are hit much more often than others.
+        let (first, second) = (self.random.below(self.keys.len()), self.random.below(self.keys.len()));
+        self.keys[first.min(second)].clone()
+    }
+}

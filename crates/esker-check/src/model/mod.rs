@@ -1,0 +1,318 @@
+//! The reference: a database as a list of versions per key, written from the meaning of the operations and from nothing else.
+//!
+//! Every change gets the next sequence number; a commit's changes are visible together because readers only ever hold
+//! the number of a commit's last change. A version holds what the key's value is from then on: merges are worked out when
+//! they are committed, in the order of the commits, and never again.
+
+mod operator;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use operator::{FAILING, MergeFails, Operator, PANICKING};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+pub use write::{Change, Life, Span, Write};
+
+/// Whether entries of a keyspace can expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// They cannot, and writes that ask for it are refused.
+    Off,
+    /// They can; without a life of its own an entry lives that many milliseconds, or for ever.
+    On(Option<u64>),
+}
+
+/// The expiry of what never expires.
+pub const NEVER: u64 = u64::MAX;
+
+/// Bytes that many answers share.
+pub type Bytes = Arc<[u8]>;
+
+/// What a read of one key must yield.
+pub type Answer = Result<Option<Bytes>, MergeFails>;
+
+/// A visible key and its value, or the failure that reading it must yield.
+pub type Entry = (Bytes, Result<Bytes, MergeFails>);
+
+/// What a reader sees: the commits up to a sequence, as of its own reading of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// Changes up to this one.
+    pub sequence: u64,
+    /// Milliseconds since the Unix epoch.
+    pub now: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Stored {
+    Absent,
+    Value(Bytes),
+    Fails,
+}
+
+#[derive(Clone, Debug)]
+struct Version {
+    sequence: u64,
+    /// It has a value before this time only.
+    expiry: u64,
+    stored: Stored,
+    /// Whether a merge took part since the last put or delete.
+    merged: bool,
+}
+
+impl Version {
+    fn is_live(&self, now: u64) -> bool {
+        !matches!(self.stored, Stored::Absent) && now < self.expiry
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ModelKeyspace {
+    operator: Operator,
+    ttl: Ttl,
+    versions: BTreeMap<Bytes, Vec<Version>>,
+}
+
+impl ModelKeyspace {
+    /// The newest version as of a sequence: it alone decides.
+    fn visible(versions: &[Version], at: At) -> Option<&Version> {
+        let count = match versions.last() {
+            Some(newest) if newest.sequence <= at.sequence => versions.len(),
+            _ => versions.partition_point(|version| version.sequence <= at.sequence),
+        };
+        versions[..count].last().filter(|version| version.is_live(at.now))
+    }
+
+    fn find(&self, key: &[u8], at: At) -> Option<&Version> {
+        ModelKeyspace::visible(self.versions.get(key)?, at)
+    }
+
+    fn expiry(&self, life: Life, now: u64) -> u64 {
+        match (life.settled(now), self.ttl) {
+            (Life::For(milliseconds), _) | (Life::Usual, Ttl::On(Some(milliseconds))) => {
+                now.saturating_add(milliseconds)
+            }
+            (Life::Until(time), _) => time,
+            _ => NEVER,
+        }
+    }
+
+    fn push(&mut self, key: &[u8], version: Version) {
+        match self.versions.get_mut(key) {
+            Some(versions) => versions.push(version),
+            None => _ = self.versions.insert(key.into(), vec![version]),
+        }
+    }
+
+    fn change(&mut self, write: &Write, sequence: u64, now: u64) {
+        let (stored, expiry, merged) = match &write.change {
+            Change::Put(value) => (Stored::Value(value.as_slice().into()), self.expiry(write.life, now), false),
+            Change::Delete => (Stored::Absent, NEVER, false),
+            Change::Merge(operand) => {
+                let (stored, expiry) = self.merged(write, operand, now);
+                (stored, expiry, true)
+            }
+            Change::DeleteRange(..) => return self.delete_span(&write.touched(), sequence),
+        };
+        self.push(&write.key, Version { sequence, expiry, stored, merged });
+    }
+
+    /// Onto a live key: with its expiry, unless the merge brings its own. Otherwise from nothing.
+    fn merged(&self, write: &Write, operand: &[u8], now: u64) -> (Stored, u64) {
+        let newest = self.versions.get(write.key.as_slice()).and_then(|versions| versions.last());
+        let live = newest.filter(|version| version.is_live(now));
+        let existing = match live.map(|version| &version.stored) {
+            Some(Stored::Fails) => None,
+            Some(Stored::Value(value)) => Some(Some(&value[..])),
+            Some(Stored::Absent) | None => Some(None),
+        };
+        let stored = match existing.map(|existing| self.operator.combine(existing, operand)) {
+            Some(Ok(Some(value))) => Stored::Value(value.into()),
+            Some(Ok(None)) => Stored::Absent,
+            // What could not be combined once never can be, until it is overwritten.
+            Some(Err(MergeFails)) | None => Stored::Fails,
+        };
+        let expiry = match (write.life, live) {
+            (Life::Usual, Some(version)) => version.expiry,
+            (life, _) => self.expiry(life, now),
+        };
+        (stored, expiry)
+    }
+
+    fn delete_span(&mut self, span: &Span, sequence: u64) {
+        if span.first().is_none() {
+            return;
+        }
+        for (key, versions) in self.versions.range_mut::<[u8], _>(span.upwards()) {
+            if span.is_past(key) {
+                break;
+            }
+            let gone =
+                versions.last().is_none_or(|version| matches!(version.stored, Stored::Absent) && !version.merged);
+            if span.contains(key) && !gone {
+                versions.push(Version { sequence, expiry: NEVER, stored: Stored::Absent, merged: false });
+            }
+        }
+    }
+}
+
+/// The longest key that is one.
+pub const LONGEST_KEY: usize = 64 << 10;
+
+/// A database with its history.
+#[derive(Clone, Debug)]
+pub struct Model {
+    keyspaces: Vec<ModelKeyspace>,
+    sequence: u64,
+    now: u64,
+}
+
+impl Model {
+    /// An empty database with a keyspace per operator, none of which lets entries expire.
+    pub fn new(operators: &[Operator]) -> Model {
+        let keyspaces: Vec<_> = operators.iter().map(|&operator| (operator, Ttl::Off)).collect();
+        Model::with_ttl(&keyspaces)
+    }
+
+    /// An empty database with these keyspaces.
+    pub fn with_ttl(keyspaces: &[(Operator, Ttl)]) -> Model {
+        let keyspace = |&(operator, ttl): &_| ModelKeyspace { operator, ttl, versions: BTreeMap::new() };
+        Model { keyspaces: keyspaces.iter().map(keyspace).collect(), sequence: 0, now: 0 }
+    }
+
+    /// How many keyspaces there are.
+    pub fn keyspace_count(&self) -> usize {
+        self.keyspaces.len()
+    }
+
+    /// The operator of a keyspace.
+    pub fn operator(&self, keyspace: usize) -> Operator {
+        self.keyspaces[keyspace].operator
+    }
+
+    /// Whether entries of a keyspace can expire.
+    pub fn has_ttl(&self, keyspace: usize) -> bool {
+        self.keyspaces[keyspace].ttl != Ttl::Off
+    }
+
+    /// The time from now on, in milliseconds since the Unix epoch.
+    pub fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// What a read made now sees.
+    pub fn present(&self) -> At {
+        At { sequence: self.sequence, now: self.now }
+    }
+
+    /// Whether the write is visibly wrong and must be refused before anything is written.
+    pub fn refuses(&self, write: &Write) -> bool {
+        let keyspace = &self.keyspaces[write.keyspace];
+        if write.key.len() > LONGEST_KEY || write.life == Life::For(0) {
+            return true;
+        }
+        if write.life != Life::Usual && keyspace.ttl == Ttl::Off {
+            return true;
+        }
+        matches!(&write.change, Change::Merge(operand) if keyspace.operator.refuses(operand))
+    }
+
+    /// Applies the writes in order as one unit, now, and yields what sees them all.
+    pub fn commit(&mut self, writes: &[Write]) -> At {
+        for write in writes {
+            self.sequence += 1;
+            self.keyspaces[write.keyspace].change(write, self.sequence, self.now);
+        }
+        self.present()
+    }
+
+    /// The value of a key.
+    pub fn get(&self, keyspace: usize, key: &[u8], at: At) -> Answer {
+        match self.keyspaces[keyspace].find(key, at).map(|version| &version.stored) {
+            Some(Stored::Value(value)) => Ok(Some(value.clone())),
+            Some(Stored::Fails) => Err(MergeFails),
+            Some(Stored::Absent) | None => Ok(None),
+        }
+    }
+
+    /// When a key that is there expires: [`NEVER`], or milliseconds since the Unix epoch.
+    pub fn expires_at(&self, keyspace: usize, key: &[u8], at: At) -> Option<u64> {
+        self.keyspaces[keyspace].find(key, at).map(|version| version.expiry)
+    }
+
+    /// Whether a merge took part in what the key holds, or in its not being there, since the last put or delete.
+    pub fn is_merged(&self, keyspace: usize, key: &[u8], at: At) -> bool {
+        let versions = self.keyspaces[keyspace].versions.get(key);
+        let visible = versions.and_then(|all| all.iter().rev().find(|version| version.sequence <= at.sequence));
+        visible.is_some_and(|version| version.merged)
+    }
+
+    /// The visible entries of a span in key order.
+    pub fn scan(&self, keyspace: usize, span: &Span, at: At) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for (key, versions) in self.keyspaces[keyspace].versions.range::<[u8], _>(span.upwards()) {
+            if span.is_past(key) {
+                break;
+            }
+            if !span.contains(key) {
+                continue;
+            }
+            match ModelKeyspace::visible(versions, at).map(|version| &version.stored) {
+                Some(Stored::Value(value)) => entries.push((key.clone(), Ok(value.clone()))),
+                Some(Stored::Fails) => entries.push((key.clone(), Err(MergeFails))),
+                Some(Stored::Absent) | None => {}
+            }
+        }
+        entries
+    }
+
+    /// Every key of a keyspace that the model still knows anything about, visible or not.
+    pub fn known_keys(&self, keyspace: usize) -> Vec<Bytes> {
+        self.keyspaces[keyspace].versions.keys().cloned().collect()
+    }
+
+    /// The next time at which something expires.
+    pub fn next_expiry(&self) -> Option<u64> {
+        let newest = self.keyspaces.iter().flat_map(|keyspace| keyspace.versions.values()).filter_map(|all| all.last());
+        newest.map(|version| version.expiry).filter(|&expiry| expiry > self.now && expiry < NEVER).min()
+    }
+
+    /// Drops the versions that neither the present nor a reader at one of these sequences, ascending, can see.
+    pub fn forget_unseen(&mut self, readers: &[u64]) {
+        for keyspace in &mut self.keyspaces {
+            keyspace.versions.retain(|_, versions| {
+                if versions.len() > 1 {
+                    let nexts: Vec<u64> = versions[1..].iter().map(|version| version.sequence).collect();
+                    let mut index = 0;
+                    versions.retain(|version| {
+                        let next = nexts.get(index);
+                        index += 1;
+                        // The first reader that sees this version must not see the next one yet.
+                        let reader = readers.get(readers.partition_point(|&reader| reader < version.sequence));
+                        next.is_none_or(|next| reader.is_some_and(|reader| reader < next))
+                    });
+                }
+                // Before its first version a key is absent anyway.
+                let first =
+                    versions.iter().position(|version| !matches!(version.stored, Stored::Absent) || version.merged);
+                versions.drain(..first.unwrap_or(versions.len()));
+                !versions.is_empty()
+            });
+        }
+    }
+
+    /// A database that holds what a reader sees, and nothing of how it came to be.
+    pub fn copy_at(&self, at: At) -> Model {
+        let mut copy = Model { keyspaces: Vec::new(), sequence: at.sequence, now: at.now };
+        for keyspace in &self.keyspaces {
+            let visible = |(key, versions): (&Bytes, &Vec<Version>)| {
+                let version = ModelKeyspace::visible(versions, at)?;
+                Some((key.clone(), vec![version.clone()]))
+            };
+            let versions = keyspace.versions.iter().filter_map(visible).collect();
+            copy.keyspaces.push(ModelKeyspace { operator: keyspace.operator, ttl: keyspace.ttl, versions });
+        }
+        copy
+    }
+}

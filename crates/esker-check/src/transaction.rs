@@ -1,0 +1,190 @@
+//! Random transactions, with writes by others while they run, and what must become of them.
+//!
+//! A transaction reads its snapshot with its own writes on top, and sees none of the others' writes. It must conflict if somebody
+//! has written, whatever that changed, to a key or range that it read, or to a key that it wrote; otherwise it must
+//! commit. Either is right where only a range that it deleted was written to, or where it wrote nothing.
+
+use crate::Checked;
+use crate::answer::{compare_answer, shown_entry};
+use crate::generator::TransactionStep;
+use crate::model::{Change, Model, Span, Write};
+use crate::state::{Durability, shown, write_batch, write_one};
+use esker::{Db, Error, Keyspace, Transaction};
+
+/// Whether a transaction must conflict, as far as that is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Commits,
+    Conflicts,
+    Either,
+}
+
+/// What a transaction looked at and changed, and what others changed meanwhile.
+#[derive(Debug, Default)]
+struct Footprint {
+    read: Vec<(usize, Span)>,
+    /// Looked at so far as the engine pleases.
+    perhaps_read: Vec<(usize, Span)>,
+    own: Vec<Write>,
+    outside: Vec<Write>,
+}
+
+impl Footprint {
+    fn fate(&self) -> Fate {
+        let touches = |spans: &[(usize, Span)]| {
+            self.outside.iter().any(|write| {
+                let touched = write.touched();
+                spans.iter().any(|(keyspace, span)| *keyspace == write.keyspace && span.meets(&touched))
+            })
+        };
+        let is_range = |write: &&Write| matches!(write.change, Change::DeleteRange(..));
+        let spans = |writes: Vec<&Write>| -> Vec<(usize, Span)> {
+            writes.into_iter().map(|write| (write.keyspace, write.touched())).collect()
+        };
+        let keys = spans(self.own.iter().filter(|write| !is_range(write)).collect());
+        let ranges = spans(self.own.iter().filter(is_range).collect());
+        if self.own.is_empty() {
+            let any = touches(&self.read) || touches(&self.perhaps_read);
+            return if any { Fate::Either } else { Fate::Commits };
+        }
+        match () {
+            () if touches(&self.read) || touches(&keys) => Fate::Conflicts,
+            () if touches(&self.perhaps_read) || touches(&ranges) => Fate::Either,
+            () => Fate::Commits,
+        }
+    }
+
+    /// Notes a read. What the transaction's own writes answer need not be noted by the engine.
+    fn read_key(&mut self, keyspace: usize, key: &[u8]) {
+        let span = Write::new(keyspace, key, Change::Delete).touched();
+        let deleted = |write: &Write| {
+            let is_range = matches!(write.change, Change::DeleteRange(..));
+            is_range && write.keyspace == keyspace && write.touched().contains(key)
+        };
+        let spans = if self.own.iter().any(deleted) { &mut self.perhaps_read } else { &mut self.read };
+        spans.push((keyspace, span));
+    }
+}
+
+/// What a transaction needs of the driver.
+pub struct Stage<'d> {
+    /// The database.
+    pub db: &'d Db,
+    /// Its keyspaces.
+    pub keyspaces: &'d [Keyspace],
+    /// The model of it; changed by the writes of others, and by the commit.
+    pub model: &'d mut Model,
+}
+
+/// Runs the steps and compares every answer and the outcome.
+pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked<()> {
+    let Stage { db, keyspaces, model } = stage;
+    let mut transaction = db.transaction();
+    // What the transaction must see.
+    let mut view = model.copy_at(model.present());
+    let mut footprint = Footprint::default();
+    for (number, step) in steps.iter().enumerate() {
+        let place = |what: String| format!("step {number}, {step:?}: {what}");
+        match step {
+            TransactionStep::Get(keyspace, key) => {
+                let expected = view.get(*keyspace, key, view.present());
+                compare_answer(&expected, transaction.get(&keyspaces[*keyspace], key)).map_err(place)?;
+                footprint.read_key(*keyspace, key);
+            }
+            TransactionStep::Scan(keyspace, span) => {
+                let whole = scan(&mut transaction, &keyspaces[*keyspace], *keyspace, span, &view).map_err(place)?;
+                let spans = if whole { &mut footprint.read } else { &mut footprint.perhaps_read };
+                spans.push((*keyspace, span.clone()));
+            }
+            TransactionStep::Write(write) => {
+                write_within(&mut transaction, &keyspaces[write.keyspace], write)
+                    .map_err(|error| place(format!("the write failed: {error}")))?;
+                view.commit(std::slice::from_ref(write));
+                footprint.own.push(write.clone());
+            }
+            TransactionStep::Outside(writes) => {
+                let outcome = match writes.as_slice() {
+                    [write] => write_one(&keyspaces[write.keyspace], write, Durability::Async),
+                    writes => write_batch(db, keyspaces, writes, Durability::Async),
+                };
+                outcome.map_err(|error| place(format!("the write failed: {error}")))?;
+                model.commit(writes);
+                footprint.outside.extend_from_slice(writes);
+            }
+        }
+    }
+    if !commit {
+        drop(transaction);
+        return Ok(());
+    }
+    match (transaction.commit(), footprint.fate()) {
+        (Ok(()), Fate::Commits | Fate::Either) => {
+            model.commit(&footprint.own);
+            Ok(())
+        }
+        (Err(Error::Conflict { .. }), Fate::Conflicts | Fate::Either) => Ok(()),
+        (outcome, fate) => Err(format!("the commit yields {outcome:?}; expected: {fate:?}; {footprint:?}")),
+    }
+}
+
+fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> esker::Result<()> {
+    match &write.change {
+        Change::Put(value) => transaction.put(keyspace, &write.key, value),
+        Change::Delete => transaction.delete(keyspace, &write.key),
+        Change::Merge(operand) => transaction.merge(keyspace, &write.key, operand),
+        Change::DeleteRange(low, high) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
+    }
+}
+
+/// Scans all of a span and compares; false if it met the failure that it had to meet, and ended there.
+fn scan(transaction: &mut Transaction, keyspace: &Keyspace, index: usize, span: &Span, view: &Model) -> Checked<bool> {
+    let mut found = match span {
+        Span::All => transaction.iter(keyspace),
+        Span::Prefix(prefix) => transaction.prefix(keyspace, prefix),
+        Span::Range(low, high) => transaction.range(keyspace, (low.clone(), high.clone())),
+    };
+    for (key, expected) in view.scan(index, span, view.present()) {
+        match (found.next(), expected) {
+            (Some(Err(Error::MergeFailed { .. })), Err(_)) => return Ok(false),
+            (Some(Ok((found_key, value))), Ok(expected)) if found_key[..] == key[..] && value[..] == expected[..] => {}
+            (found, _) => return Err(format!("the scan yields {}, expected {}", shown_entry(found), shown(&key))),
+        }
+    }
+    match found.next() {
+        None => Ok(true),
+        more => Err(format!("the scan yields {}, expected its end", shown_entry(more))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Bound;
+
+    fn put(key: &str) -> Write {
+        Write::new(0, key, Change::Put(Vec::new()))
+    }
+
+    fn range(low: &str, high: &str) -> Write {
+        Write::delete_range(0, Bound::Included(low.into()), Bound::Excluded(high.into()))
+    }
+
+    fn fate(read: &[&str], own: &[Write], outside: &[Write]) -> Fate {
+        let mut footprint = Footprint { own: own.to_vec(), outside: outside.to_vec(), ..Footprint::default() };
+        for key in read {
+            footprint.read_key(0, key.as_bytes());
+        }
+        footprint.fate()
+    }
+
+    #[test]
+    fn a_transaction_conflicts_where_others_wrote_what_it_read_or_wrote() {
+        assert_eq!(fate(&["a"], &[put("b")], &[put("c")]), Fate::Commits);
+        assert_eq!(fate(&["a"], &[put("b")], &[put("a")]), Fate::Conflicts);
+        assert_eq!(fate(&["a"], &[put("b")], &[put("b")]), Fate::Conflicts);
+        assert_eq!(fate(&["b"], &[put("x")], &[range("a", "c")]), Fate::Conflicts);
+        assert_eq!(fate(&["b"], &[put("x")], &[range("c", "a")]), Fate::Commits, "an empty range changes nothing");
+        assert_eq!(fate(&[], &[range("a", "c")], &[put("b")]), Fate::Either);
+        assert_eq!(fate(&["a"], &[], &[put("a")]), Fate::Either, "it writes nothing");
+    }
+}
