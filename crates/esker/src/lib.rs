@@ -33,6 +33,7 @@
 //! `merge_operator`, `compaction_filter`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
 
 mod base;
+mod blob;
 mod cache;
 mod compaction_filter;
 mod db;

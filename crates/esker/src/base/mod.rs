@@ -1,6 +1,7 @@
 //! What every other room builds on: keys and their order, byte coding, checksums, values handed out, time.
 
 pub mod batch;
+pub mod blob_reference;
 pub mod checksum;
 pub mod clock;
 pub mod coding;

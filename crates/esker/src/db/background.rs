@@ -4,7 +4,7 @@
 //! merging. A flush that becomes due during a merge is done inside the merge. With no background thread the same steps run inside the calls that add
 //! work, in the same order every time.
 
-use super::compacting::{carry_out, due_ms, next_job};
+use super::compacting::{carry_out, collect_blobs, due_ms, next_job};
 use super::flushing::{flush_all, freeze_log_holders};
 use super::inner::{Inner, Signals};
 use super::installing::lock_jobs;
@@ -108,6 +108,7 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
         reclaim_all(inner)?;
         match next_job(inner, idle) {
             Some(job) => carry_out(inner, job)?,
+            None if collect_blobs(inner, false)? => {}
             None if inner.all_keyspaces().iter().all(|keyspace| keyspace.view.load().frozen.is_empty()) => break,
             None => {}
         }

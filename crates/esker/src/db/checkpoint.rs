@@ -1,8 +1,10 @@
-//! A consistent copy of the database in another directory: tables by hard link where that works, by copying otherwise.
+//! A consistent copy of the database in another directory: tables and blob files by hard link where that works, by copying otherwise.
 
+use super::blob_collection;
 use super::flushing;
 use super::inner::Inner;
 use super::open::create_directory;
+use crate::blob::format::file_name as blob_name;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::WalMode;
@@ -36,6 +38,12 @@ fn write(inner: &Inner, target: &Path) -> Result<()> {
     let mut state: ManifestState = manifest.state().clone();
     for number in state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys()) {
         let name = file_name::table(*number);
+        link_or_copy(env, &inner.directory.join(&name), &target.join(&name))?;
+    }
+    // What was appended so far is durable since the flush; nothing more is to be appended through the links.
+    inner.blobs.roll();
+    for number in blob_collection::live_bytes(inner).keys() {
+        let name = blob_name(*number);
         link_or_copy(env, &inner.directory.join(&name), &target.join(&name))?;
     }
     let maker = SegmentMaker {

@@ -1,5 +1,6 @@
 //! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
 
+use super::blob_collection::{self, Collection};
 use super::flushing::{flush_all, flush_now, freeze_log_holders};
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
@@ -19,6 +20,7 @@ use crate::options::CompactionStyle;
 use crate::table::Table;
 use crate::version::tree::Tree;
 use parking_lot::MutexGuard;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -92,15 +94,35 @@ pub fn due_ms(inner: &Inner) -> Option<u64> {
     inner.all_keyspaces().iter().filter_map(due).min()
 }
 
+/// Rewrites one table to empty blob files that are mostly garbage, and removes those that nothing refers to; whether there was a table. `eager`: also if it saves
+/// little.
+pub fn collect_blobs(inner: &Inner, eager: bool) -> Result<bool> {
+    let Some(Collection { keyspace, tree, plan, files }) = blob_collection::next(inner, eager) else {
+        files::sweep_blobs(inner);
+        return Ok(false);
+    };
+    let (shape, readers) = shape(inner, &keyspace, &tree, false);
+    let job = Job::new(&keyspace, &tree, plan, &shape, readers);
+    drop(shape);
+    drop(tree);
+    carry_out_emptying(inner, job, &files)?;
+    Ok(true)
+}
+
 /// Does it, and installs the result.
 pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
+    carry_out_emptying(inner, job, &blob_collection::condemned(inner, false))
+}
+
+/// As [`carry_out`]; what is written has copies of the values in the blob files `emptied`.
+fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
     inner.condition.check()?;
     let Job { keyspace, tree, plan, bottom, readers } = job;
     match Task::new(&tree, &plan) {
         Some(task) => {
             let whole = task.entries() == tree.runs.iter().map(|run| run.entries()).sum::<u64>();
             drop(tree);
-            merge(inner, &keyspace, task, bottom, matches!(plan, Plan::Rewrite { .. }))?;
+            merge(inner, &keyspace, task, (bottom, matches!(plan, Plan::Rewrite { .. })), emptied)?;
             if whole {
                 keyspace.compaction.forgive_scans();
             }
@@ -116,6 +138,7 @@ pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
         }
     }
     drop(readers);
+    files::sweep_blobs(inner);
     memory::rebalance(inner);
     inner.work_done.notify_all();
     Ok(())
@@ -139,7 +162,13 @@ fn install(
     Ok(())
 }
 
-fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, task: Task, bottom: bool, rewrite: bool) -> Result<()> {
+fn merge(
+    inner: &Inner,
+    keyspace: &Arc<KeyspaceInner>,
+    task: Task,
+    (bottom, rewrite): (bool, bool),
+    emptied: &BTreeSet<u64>,
+) -> Result<()> {
     let removed: Vec<Arc<Table>> = task.inputs.iter().flat_map(|run| run.tables.iter().cloned()).collect();
     let mut filter = keyspace.compaction.filter();
     let tables = loop {
@@ -147,7 +176,7 @@ fn merge(inner: &Inner, keyspace: &Arc<KeyspaceInner>, task: Task, bottom: bool,
         let readers = inner.readers(keyspace);
         let operator = keyspace.operator();
         let rules = Rules { filter: filter.as_deref(), ..rules(keyspace, &readers, bottom, operator.as_deref()) };
-        let Compacted { tables, filtered, expired } = write(inner, keyspace, &task, rules)?;
+        let Compacted { tables, filtered, expired } = write(inner, keyspace, &task, rules, emptied)?;
         let mut quiet = None;
         if filtered > 0 {
             quiet = lock_without_new_readers(inner, readers.sequences.last().copied().unwrap_or(0));
@@ -182,7 +211,13 @@ fn weight(tables: &[Arc<Table>]) -> (u64, u64) {
 }
 
 /// Writes the tables of a merge, flushing whatever waits for it meanwhile.
-fn write(inner: &Inner, keyspace: &KeyspaceInner, task: &Task, rules: Rules<'_>) -> Result<Compacted> {
+fn write(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    task: &Task,
+    rules: Rules<'_>,
+    emptied: &BTreeSet<u64>,
+) -> Result<Compacted> {
     let parts = divide(&task.inputs, inner.options.background_threads, inner.options.target_file_bytes);
     let mut pace = Pace::new(inner.options.compaction_bytes_per_second, Instant::now());
     let ahead = if pace.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
@@ -192,8 +227,9 @@ fn write(inner: &Inner, keyspace: &KeyspaceInner, task: &Task, rules: Rules<'_>)
         attend(inner, &mut pace, bytes)
     };
     *inner.merging.lock() = Some((keyspace.id, task.newest()));
-    let result =
-        with_output(inner, task.into_last, |output| compact(&task.inputs, rules, output, &parts, ahead, &mut pause));
+    let result = with_output(inner, task.into_last, emptied, |output| {
+        compact(&task.inputs, rules, output, &parts, ahead, &mut pause)
+    });
     *inner.merging.lock() = None;
     result.inspect_err(|_| clean_up(inner))
 }
@@ -244,6 +280,12 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     for keyspace in inner.all_keyspaces() {
         if only.is_none_or(|id| id == keyspace.id) {
             compact_keyspace(inner, &keyspace, merge_all)?;
+        }
+    }
+    loop {
+        let _jobs = lock_jobs(inner)?;
+        if !collect_blobs(inner, true)? {
+            break;
         }
     }
     if only.is_none() {

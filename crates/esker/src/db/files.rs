@@ -2,6 +2,8 @@
 //! log segment in `wal/segment.rs` or a link in `checkpoint.rs`, that call takes away again.)
 
 use super::inner::Inner;
+use crate::blob::BlobStore;
+use crate::blob::format::file_number;
 use crate::env::Env;
 use crate::error::Result;
 use crate::table::Table;
@@ -39,6 +41,64 @@ pub fn sweep(inner: &Inner) {
     for path in unread {
         let _ = inner.options.env.remove(&path);
     }
+}
+
+/// Removes the blob files that no table and no memtable refers to. The caller holds the job lock, so that nothing moves from one to the other, and not the writer lock.
+pub fn sweep_blobs(inner: &Inner) {
+    // Once read-only, the manifest on the device may name other tables than those in memory.
+    if inner.blobs.is_empty() || inner.condition.check().is_err() {
+        return;
+    }
+    sweep(inner);
+    // In this order: what a write refers to after this is in a file that it holds now.
+    let candidates = inner.blobs.unheld();
+    if candidates.is_empty() {
+        return;
+    }
+    let used = blobs_in_use(inner);
+    if candidates.iter().all(|number| used.contains(number)) {
+        return;
+    }
+    // Again under the writer lock: a merge may have been copying a reference out of a table that has since gone (`merge_expiry.rs`).
+    let used = {
+        let _writer = inner.writer.lock();
+        blobs_in_use(inner)
+    };
+    for number in candidates.into_iter().filter(|number| !used.contains(number)) {
+        if let Some(path) = inner.blobs.forget(number) {
+            let _ = inner.options.env.remove(&path);
+        }
+    }
+}
+
+fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
+    let mut used = BTreeSet::new();
+    for keyspace in inner.all_keyspaces() {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).for_each(|memtable| used.extend(memtable.blob_files()));
+        view.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+    }
+    // What only readers of an earlier state have.
+    inner.obsolete.lock().iter().for_each(|table| used.extend(table.summary().blobs.keys()));
+    inner.flushed.lock().retain(|memtable| match memtable.upgrade() {
+        Some(memtable) => {
+            used.extend(memtable.blob_files());
+            true
+        }
+        None => false,
+    });
+    used
+}
+
+/// Removes the blob files in the directory that are not among those in use, and forgets them: what a crash or a failed job left behind. For the end of opening.
+pub fn remove_orphan_blobs(env: &dyn Env, directory: &Path, blobs: &BlobStore, used: &BTreeSet<u64>) -> Result<()> {
+    for name in env.list(directory)? {
+        if let Some(number) = file_number(&name).filter(|number| !used.contains(number)) {
+            blobs.forget(number);
+            env.remove(&directory.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes manifest `number`, which `CURRENT` does not name any more.

@@ -11,6 +11,7 @@ use crate::memtable::Memtable;
 use crate::table::TableSummary;
 use crate::version::edit::Change;
 use crate::version::tree::Tree;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -95,7 +96,8 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
     let goes_last = goes_last(inner, &tree, memtable);
     let Flushed { tables, expired } =
-        with_output(inner, goes_last, |output| flush(memtable, rules, output)).inspect_err(|_| clean_up(inner))?;
+        with_output(inner, goes_last, &BTreeSet::new(), |output| flush(memtable, rules, output))
+            .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
     let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
@@ -125,6 +127,9 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
     memory::flushed(inner, memtable);
+    if memtable.blob_bytes() > 0 {
+        inner.flushed.lock().push(Arc::downgrade(memtable));
+    }
     if let Some(floor) = floor {
         files::release_segments(inner, floor, true);
     }

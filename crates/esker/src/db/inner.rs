@@ -19,6 +19,7 @@ use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
 use crate::base::memory::MemoryPool;
+use crate::blob::BlobStore;
 use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
@@ -33,8 +34,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// Everything a read of a keyspace searches, newest first: immutable, replaced as a whole.
@@ -164,6 +165,11 @@ pub struct Inner {
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
     pub cache: Arc<BlockCache>,
+    pub blobs: Arc<BlobStore>,
+    /// The least bytes of a large value.
+    pub large_threshold: usize,
+    /// Flushed memtables that refer to blob files: readers may still be in them.
+    pub flushed: Mutex<Vec<Weak<Memtable>>>,
     /// The memory of memtables.
     pub memory: Arc<MemoryPool>,
     /// What is known of the memory of all parts.

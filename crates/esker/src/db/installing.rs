@@ -4,12 +4,14 @@ use super::files;
 use super::inner::{Inner, KeyspaceInner};
 use super::snapshot::Readers;
 use crate::error::Result;
+use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::retain::Rules;
 use crate::merge_operator::MergeOperator;
 use crate::table::Table;
 use crate::version::edit::Change;
 use parking_lot::MutexGuard;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,8 +23,14 @@ pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
     Ok(jobs)
 }
 
-/// What a job writes with, into the last run of a keyspace or into another.
-pub fn with_output<T>(inner: &Inner, last_run: bool, job: impl FnOnce(&OutputOptions<'_>) -> Result<T>) -> Result<T> {
+/// What a job writes with, into the last run of a keyspace or into another. `emptied`: the blob files whose values it copies.
+pub fn with_output<T>(
+    inner: &Inner,
+    last_run: bool,
+    emptied: &BTreeSet<u64>,
+    job: impl FnOnce(&OutputOptions<'_>) -> Result<T>,
+) -> Result<T> {
+    let is_emptied = |file: u64| emptied.contains(&file);
     let next_file = || inner.next_file_number();
     job(&OutputOptions {
         env: &*inner.options.env,
@@ -32,6 +40,7 @@ pub fn with_output<T>(inner: &Inner, last_run: bool, job: impl FnOnce(&OutputOpt
         cache: Arc::clone(&inner.cache),
         use_mapping: inner.options.use_mapping(),
         next_file: &next_file,
+        large: LargeValues { store: &inner.blobs, threshold: inner.large_threshold, copy: Copy::From(&is_emptied) },
     })
 }
 
@@ -70,6 +79,10 @@ pub fn commit(
     }));
     changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
     inner.condition.check()?;
+    // What the tables refer to is durable before the manifest names them.
+    if added.iter().any(|table| !table.summary().blobs.is_empty()) {
+        inner.blobs.sync().map_err(|error| inner.condition.poison(error))?;
+    }
     match &mut *inner.manifest.lock() {
         Some(manifest) => manifest.commit(&changes).map_err(|error| inner.condition.poison(error)),
         None => Ok(()),

@@ -8,8 +8,12 @@
 //! What is written keeps one invariant: **in a chain, a base and the operands above it, no entry expires later than those below it.** Then an expired
 //! entry means that everything newer in its chain has expired too, so that compaction may drop any expired entry by itself. An operand that would make a
 //! live key live longer is therefore written together with a copy of everything below it, all with the new expiry.
+//!
+//! The copy of a large value is another reference to it. Until it is in the memtable, nothing but the writer lock keeps the blob file: its remover looks for references
+//! with that lock held, too (`files.rs`).
 
 use super::inner::{Inner, KeyspaceInner, Writer};
+use super::large;
 use super::read::{Base, Lookup, full_merge, look_up};
 use super::record::{Need, add_need, add_need_bytes, start_record};
 use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encode, encode_range};
@@ -50,14 +54,24 @@ impl Chain {
     }
 
     /// Whether the operator makes no value of it. One that fails makes a value that cannot be read.
-    fn amounts_to_nothing(&self, inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> bool {
+    fn amounts_to_nothing(&self, inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Result<bool> {
+        let loaded;
         let (existing, first) = match &self.base {
-            None => return true,
+            None => return Ok(true),
             Some((Kind::MergeFirst, operand)) => (None, Some(operand)),
+            Some((Kind::PutLarge, _)) if self.operands.is_empty() => return Ok(false),
+            Some((Kind::PutLarge, reference)) => match large::load(inner, reference) {
+                Ok(value) => {
+                    loaded = value;
+                    (Some(loaded.as_slice()), None)
+                }
+                Err(Error::Corruption { .. }) => return Ok(false),
+                Err(error) => return Err(error),
+            },
             Some((_, value)) => (Some(value.as_slice()), None),
         };
         let operands: Vec<&[u8]> = first.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
-        !operands.is_empty() && matches!(full_merge(inner, keyspace, key, existing, &operands), Ok(None))
+        Ok(!operands.is_empty() && matches!(full_merge(inner, keyspace, key, existing, &operands), Ok(None)))
     }
 }
 
@@ -151,7 +165,7 @@ impl<'b> Resolver<'_, 'b> {
         };
         let live = chain.base.is_some()
             && visible(chain.expiry_ms, self.now_ms)
-            && !(may_delete && chain.amounts_to_nothing(self.inner, keyspace, operation.key));
+            && !(may_delete && chain.amounts_to_nothing(self.inner, keyspace, operation.key)?);
         let own = operation.expiry_ms;
         if live {
             let expiry_ms = if own == NEVER { chain.expiry_ms } else { own };

@@ -14,6 +14,7 @@
 //! | `background` | what is next, and when |
 //! | `flushing`, `compacting`, `installing` | flush, compaction, and what both need to make a result durable |
 //! | `reclaim` | dropping tables that range tombstones have made useless |
+//! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
 //! | `stall` | when writers wait, and why |
 //! | `files` | the remover of files |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
@@ -23,6 +24,7 @@
 
 pub mod account;
 pub mod background;
+pub mod blob_collection;
 pub mod checkpoint;
 pub mod compacting;
 pub mod compaction_state;
@@ -37,6 +39,7 @@ pub mod health;
 pub mod inner;
 pub mod installing;
 pub mod keyspaces;
+pub mod large;
 pub mod memory;
 mod merge_expiry;
 pub mod open;

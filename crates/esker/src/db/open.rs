@@ -14,14 +14,19 @@
 use super::account::MemoryAccount;
 use super::counters::Counters;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
+use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::snapshot::SnapshotList;
 use super::{files, flushing, keyspaces, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
+use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Ttl;
-use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::MemoryPool;
+use crate::blob::BlobStore;
+use crate::blob::format::file_number as blob_number;
 use crate::env::Lock;
 use crate::error::{Error, Result};
+use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::retain::Rules;
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
@@ -32,11 +37,11 @@ use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::file_name::{self, CURRENT, CURRENT_TEMPORARY, LOCK, manifest_number, table_number};
 use crate::version::manifest::{Manifest, read_current};
 use crate::version::tree::Tree;
-use crate::wal::reader::{Record, holds_history, replay};
+use crate::wal::reader::{Record, Visited, holds_history, replay};
 use crate::wal::segment::{SegmentMaker, file_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -80,18 +85,22 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         found.unwrap_or((0, ManifestState { next_file: 1, log_floor: 1, ..Default::default() }));
     let cache = memory::cache(&options);
     let memory = memory::pool(&options);
+    let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
-    let mut recovering = open_trees(directory, &options, &state, &cache, &memory)?;
+    let mut recovering = open_trees(directory, &options, &state, &cache, &memory, &blobs)?;
     let inherited = if old_manifest == 0 {
         Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
     } else {
-        replay_log(&maker, &options, &mut state, &mut recovering, &memory)?
+        replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
     };
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
-        write_replayed(directory, &options, &mut state, &mut recovering, &cache, &memory)?;
+        let is_closed = inherited.closed.is_some();
+        write_replayed(directory, &options, &mut state, &mut recovering, (&cache, &memory), (&blobs, is_closed))?;
     }
     let log = LogWriter::start(maker, inherited)?;
+    let referred = Arc::clone(&blobs);
+    log.shared().sync_before(Box::new(move || referred.sync()));
     let number = state.next_file;
     state.next_file += 1;
     // What the log must still hold: everything replayed into memtables.
@@ -101,8 +110,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let last_sequence = state.last_sequence;
     let manifest = Manifest::create(&*env, directory, number, state)?;
     files::remove_orphans(&*env, directory, number, manifest.state())?;
+    files::remove_orphan_blobs(&*env, directory, &blobs, &blobs_in_use(&recovering))?;
     let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
-    let inner = assemble(directory, options, recovering, last_sequence, writing, cache, memory);
+    let inner = assemble(directory, options, recovering, last_sequence, writing, (cache, memory, blobs));
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -121,7 +131,9 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     for attempt in 1.. {
         let (result, unchanged) = match read_current(&*options.env, directory) {
             Ok(Some(before)) => {
-                let result = read_state(directory, &options, &before.1, &cache, &memory);
+                let blobs = blob_store(directory, &options);
+                let result = read_state(directory, &options, &before.1, &cache, &memory, &blobs);
+                let result = result.map(|state| (state, blobs));
                 let after = read_current(&*options.env, directory);
                 (result, matches!(after, Ok(Some(after)) if after == before))
             }
@@ -130,9 +142,9 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
             Err(error) => (Err(error), true),
         };
         match result {
-            Ok((recovering, last_sequence, segments)) if unchanged => {
-                let writing = Writing::default();
-                let mut inner = assemble(directory, options, recovering, last_sequence, writing, cache, memory);
+            Ok(((recovering, last_sequence, segments), blobs)) if unchanged => {
+                let (writing, resources) = (Writing::default(), (cache, memory, blobs));
+                let mut inner = assemble(directory, options, recovering, last_sequence, writing, resources);
                 inner.replayed_segments = segments;
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
@@ -154,12 +166,28 @@ fn read_state(
     state: &ManifestState,
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
+    blobs: &BlobStore,
 ) -> Result<(BTreeMap<u64, Recovering>, Sequence, u64)> {
-    let mut recovering = open_trees(directory, options, state, cache, memory)?;
+    let mut recovering = open_trees(directory, options, state, cache, memory, blobs)?;
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
     let mut state = state.clone();
-    let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory)?;
+    let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
     Ok((recovering, state.last_sequence, inherited.retired.len() as u64))
+}
+
+fn blob_store(directory: &Path, options: &Options) -> Arc<BlobStore> {
+    Arc::new(BlobStore::new(Arc::clone(&options.env), directory.to_path_buf(), options.blob_file_bytes()))
+}
+
+/// The blob files that tables and what was replayed refer to.
+fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
+    let mut used = BTreeSet::new();
+    for recovered in recovering.values() {
+        recovered.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+        let memtables = recovered.frozen.iter().chain([&recovered.memtable]);
+        memtables.for_each(|memtable| used.extend(memtable.blob_files()));
+    }
+    used
 }
 
 fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
@@ -180,6 +208,7 @@ fn is_ours(name: &str) -> bool {
     matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK)
         || file_number(name).is_some()
         || table_number(name).is_some()
+        || blob_number(name).is_some()
         || manifest_number(name).is_some()
 }
 
@@ -204,6 +233,9 @@ fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()> {
     for name in options.env.list(directory)? {
         if table_number(&name).is_some() {
             return missing(format!("there is a table, {name}"));
+        }
+        if blob_number(&name).is_some() {
+            return missing(format!("there is a blob file, {name}"));
         }
     }
     // A log that was written to, or goes on from an earlier one, belongs to a database whose `CURRENT` got lost.
@@ -237,7 +269,8 @@ pub fn create_directory(env: &dyn crate::env::Env, directory: &Path) -> Result<(
 /// A number above that of every file there is, named by the manifest or not.
 fn first_free_number(env: &dyn crate::env::Env, directory: &Path, at_least: u64) -> Result<u64> {
     let names = env.list(directory)?;
-    let numbers = names.iter().filter_map(|name| table_number(name).or_else(|| manifest_number(name)));
+    let number_in = |name: &String| table_number(name).or_else(|| manifest_number(name)).or_else(|| blob_number(name));
+    let numbers = names.iter().filter_map(number_in);
     Ok(numbers.map(|number| number + 1).chain([at_least]).max().unwrap_or(at_least))
 }
 
@@ -247,6 +280,7 @@ fn open_trees(
     state: &ManifestState,
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
+    blobs: &BlobStore,
 ) -> Result<BTreeMap<u64, Recovering>> {
     let use_mapping = options.use_mapping();
     let mut recovering = BTreeMap::new();
@@ -262,7 +296,11 @@ fn open_trees(
                 let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
                 return Err(Error::corruption(path, file.len(), what));
             }
-            tables.push((place.run, Table::open(file, path, number, Arc::clone(cache), use_mapping)?));
+            let table = Table::open(file, path, number, Arc::clone(cache), use_mapping)?;
+            for &blob in table.summary().blobs.keys() {
+                blobs.open_file(blob, 0)?;
+            }
+            tables.push((place.run, table));
         }
         let tree = Tree::from_tables(tables);
         if let Some((left, right)) = tree.overlap() {
@@ -277,14 +315,15 @@ fn open_trees(
     Ok(recovering)
 }
 
-/// Writes every memtable to tables (`replayed.rs` says why), and notes that in `state`, which is in no manifest yet.
+/// Writes every memtable to tables (`replayed.rs` says why), and notes that in `state`, which is in no manifest yet. Large values are copied, unless they are known
+/// to be on the device, because the log was closed.
 fn write_replayed(
     directory: &Path,
     options: &Options,
     state: &mut ManifestState,
     recovering: &mut BTreeMap<u64, Recovering>,
-    cache: &Arc<BlockCache>,
-    memory: &Arc<MemoryPool>,
+    (cache, memory): (&Arc<BlockCache>, &Arc<MemoryPool>),
+    (blobs, is_closed): (&BlobStore, bool),
 ) -> Result<()> {
     let next = AtomicU64::new(state.next_file);
     let next_file = || next.fetch_add(1, Relaxed);
@@ -296,6 +335,11 @@ fn write_replayed(
         cache: Arc::clone(cache),
         use_mapping: options.use_mapping(),
         next_file: &next_file,
+        large: LargeValues {
+            store: blobs,
+            threshold: options.large_threshold(),
+            copy: if is_closed { Copy::From(&|_| false) } else { Copy::All },
+        },
     };
     for (&id, recovered) in recovering.iter_mut() {
         let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
@@ -323,13 +367,20 @@ fn replay_log(
     state: &mut ManifestState,
     recovering: &mut BTreeMap<u64, Recovering>,
     memory: &Arc<MemoryPool>,
+    blobs: &BlobStore,
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
     let mut inherited = replay(maker, state.log_floor, &mut |record| {
+        if let Some(error) = missing_value(recovering, &record, blobs)? {
+            return Ok(Visited::Missing(error));
+        }
         let last = apply_record(options, recovering, &record, memory)?;
         last_sequence = last_sequence.max(last);
-        Ok(last)
+        Ok(Visited::Last(last))
     })?;
+    // Numbers are not given again, whatever became of the names of files.
+    let referred = blobs_in_use(recovering).last().map_or(0, |last| last.saturating_add(1));
+    state.next_file = state.next_file.max(referred);
     if let Some((number, offset)) = state.closed {
         // Behind the segment that was closed there may be others without writes, from openings that were cut short.
         let closed = inherited.retired.iter().find(|retired| retired.segment.number == number);
@@ -343,6 +394,34 @@ fn replay_log(
     }
     state.last_sequence = last_sequence;
     Ok(inherited)
+}
+
+/// Why a large value that the record refers to, and that is in no table yet, is not there as it was written; `None` if all are.
+fn missing_value(
+    recovering: &BTreeMap<u64, Recovering>,
+    record: &Record<'_>,
+    blobs: &BlobStore,
+) -> Result<Option<Error>> {
+    // What cannot be decoded is for whoever applies the record.
+    let operations = Operations::new(record.payload).map_while(std::result::Result::ok);
+    for (operation, sequence) in operations.zip(record.sequence..) {
+        let AnyOperation::Key(operation) = operation else { continue };
+        let flushed = recovering.get(&operation.keyspace).map_or(0, |target| target.record.flushed);
+        if operation.kind != Kind::PutLarge || sequence <= flushed {
+            continue;
+        }
+        let Some(reference) = BlobReference::decode(operation.value) else {
+            let what = "a reference to a large value is malformed";
+            return Err(Error::corruption(record.path, record.offset, what));
+        };
+        let end = reference.offset.saturating_add(u64::from(reference.length));
+        match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
+            Ok(_) => {}
+            Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 /// Applies what is not in tables yet; returns the record's last sequence number.
@@ -367,7 +446,9 @@ fn apply_record(
                 AnyOperation::Key(operation) => super::record::need_of(operation),
                 AnyOperation::Range(_) => 0,
             };
-            let roomy = target.memtable.bytes() < options.write_buffer_bytes || target.memtable.is_empty();
+            let roomy = target.memtable.is_empty()
+                || (target.memtable.bytes() < options.write_buffer_bytes
+                    && target.memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
             if !target.writer.has_room(bytes) || !roomy {
                 let (memtable, writer) =
                     Memtable::create(options.write_buffer_bytes.max(bytes), target.writer.keys(), memory);
@@ -426,14 +507,14 @@ fn assemble(
     recovering: BTreeMap<u64, Recovering>,
     last_sequence: Sequence,
     writing: Writing,
-    cache: Arc<BlockCache>,
-    memory: Arc<MemoryPool>,
+    (cache, memory, blobs): (Arc<BlockCache>, Arc<MemoryPool>, Arc<BlobStore>),
 ) -> Inner {
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let inner = Inner {
         directory: directory.to_path_buf(),
         account: MemoryAccount::new(&options),
+        large_threshold: options.large_threshold(),
         options,
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
@@ -447,6 +528,8 @@ fn assemble(
         next_file: AtomicU64::new(next_file),
         snapshots: Arc::new(SnapshotList::default()),
         cache,
+        blobs,
+        flushed: Mutex::new(Vec::new()),
         memory,
         condition: super::health::Condition::default(),
         counters: Counters::default(),

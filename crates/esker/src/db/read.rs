@@ -8,6 +8,7 @@
 //!    entries, and ends the search if it has one.
 
 use super::inner::{Inner, KeyspaceInner, View};
+use super::large;
 use crate::base::expiry::{Expiry, visible};
 use crate::base::key::{Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
@@ -178,7 +179,9 @@ pub fn get(
     sequence: Sequence,
     now_ms: u64,
 ) -> Result<Option<Slice>> {
-    let lookup = look_up(inner, &keyspace.view.load(), key, sequence, now_ms)?;
+    // Held until the value is loaded: it keeps the file of a large one.
+    let view = keyspace.view.load();
+    let lookup = look_up(inner, &view, key, sequence, now_ms)?;
     value_of(inner, keyspace, key, lookup)
 }
 
@@ -190,8 +193,12 @@ pub fn expires_at(
     sequence: Sequence,
     now_ms: u64,
 ) -> Result<Option<Expiry>> {
-    let lookup = look_up(inner, &keyspace.view.load(), key, sequence, now_ms)?;
+    let view = keyspace.view.load();
+    let lookup = look_up(inner, &view, key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
+    if lookup.operands.is_empty() && matches!(lookup.base, Base::Large(_)) {
+        return Ok(Some(Expiry::from_ms(expiry_ms)));
+    }
     // Operands may amount to no value.
     Ok(value_of(inner, keyspace, key, lookup)?.map(|_| Expiry::from_ms(expiry_ms)))
 }
@@ -212,14 +219,15 @@ pub fn look_up(inner: &Inner, view: &View, key: &[u8], sequence: Sequence, now_m
     Ok(lookup)
 }
 
-/// The value that a lookup amounts to.
+/// The value that a lookup amounts to. The caller holds the view that was searched.
 #[inline]
 pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Lookup) -> Result<Option<Slice>> {
     let base = match lookup.base {
         // An operand that lost what it was combined with, when that expired: possible only if the clock stepped back.
         Base::None | Base::Absent if keyspace.ttl.is_enabled() => return Ok(None),
         Base::None | Base::Absent | Base::First => None,
-        Base::Value(value) | Base::Large(value) => Some(value),
+        Base::Value(value) => Some(value),
+        Base::Large(reference) => Some(Slice::from(large::load(inner, &reference)?)),
     };
     if lookup.operands.is_empty() {
         return Ok(base);

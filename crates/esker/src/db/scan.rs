@@ -5,6 +5,7 @@
 //! lies; everything else is copied.
 
 use super::inner::{Inner, KeyspaceInner, View};
+use super::large;
 use super::read::full_merge;
 use super::snapshot::Registration;
 use crate::base::expiry::visible;
@@ -274,7 +275,7 @@ impl ScanCursor {
             // The newest version decides; once it has expired it masks everything older, as a delete does.
             let dead = !visible(entry.expiry_ms, self.now_ms) || self.covers.hides(&entry);
             match if dead { Kind::Delete } else { entry.kind } {
-                Kind::Put | Kind::PutLarge => {
+                Kind::Put => {
                     self.place = Place::At;
                     return Ok(());
                 }
@@ -288,7 +289,7 @@ impl ScanCursor {
                         self.report_skipped();
                     }
                 }
-                Kind::Merge | Kind::MergeFirst => {
+                Kind::Merge | Kind::MergeFirst | Kind::PutLarge => {
                     if self.merge_forward()? {
                         self.place = Place::Behind;
                         return Ok(());
@@ -299,7 +300,7 @@ impl ScanCursor {
         Ok(())
     }
 
-    /// At the newest visible version of a key, a merge: combines it with the older ones, and goes behind them all. Whether the key has a value.
+    /// At the newest visible version of a key, a merge or a large value: combines it with the older ones, and goes behind them all. Whether the key has a value.
     #[cold]
     fn merge_forward(&mut self) -> Result<bool> {
         self.key.clear();
@@ -307,6 +308,7 @@ impl ScanCursor {
         let mut newest_first: Vec<Vec<u8>> = Vec::new();
         let mut existing = None;
         let mut has_base = !self.source.keyspace.ttl.is_enabled();
+        let mut is_large = false;
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
             if self.covers.hides(&entry) {
@@ -324,6 +326,7 @@ impl ScanCursor {
                 Kind::Put | Kind::PutLarge => {
                     existing = Some(value);
                     has_base = true;
+                    is_large = kind == Kind::PutLarge;
                     break;
                 }
                 Kind::Delete => break,
@@ -335,18 +338,25 @@ impl ScanCursor {
         }
         newest_first.reverse();
         self.place = Place::FailedBehind;
-        let has_value = self.merge_into_value(existing.as_deref(), &newest_first)?;
+        if is_large {
+            existing = existing.map(|reference| large::load(&self.source.inner, &reference)).transpose()?;
+        }
+        let has_value = self.merge_into_value(existing, &newest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
     }
 
-    fn merge_into_value(&mut self, existing: Option<&[u8]>, oldest_first: &[Vec<u8>]) -> Result<bool> {
+    fn merge_into_value(&mut self, existing: Option<Vec<u8>>, oldest_first: &[Vec<u8>]) -> Result<bool> {
         let operands: Vec<&[u8]> = oldest_first.iter().map(Vec::as_slice).collect();
-        match full_merge(&self.source.inner, &self.source.keyspace, &self.key, existing, &operands)? {
-            Some(value) => self.value = value,
-            None => return Ok(false),
-        }
-        Ok(true)
+        let merged = match existing {
+            existing if operands.is_empty() => existing,
+            existing => {
+                full_merge(&self.source.inner, &self.source.keyspace, &self.key, existing.as_deref(), &operands)?
+            }
+        };
+        let has_value = merged.is_some();
+        self.value = merged.unwrap_or_default();
+        Ok(has_value)
     }
 
     /// From the last version of some key on, going back, finds the first key that the reader sees.
@@ -375,6 +385,7 @@ impl ScanCursor {
         let mut expiry_ms = NEVER;
         let needs_base = self.source.keyspace.ttl.is_enabled();
         let mut has_base = !needs_base;
+        let mut is_large = false;
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
@@ -392,6 +403,7 @@ impl ScanCursor {
                         oldest_first.clear();
                         has_value = matches!(kind, Kind::Put | Kind::PutLarge);
                         has_base = has_value || !needs_base;
+                        is_large = kind == Kind::PutLarge;
                         self.value.clear();
                         self.value.extend_from_slice(entry.value);
                     }
@@ -403,12 +415,15 @@ impl ScanCursor {
         if !visible(expiry_ms, self.now_ms) {
             return Ok(false);
         }
-        if oldest_first.is_empty() || !has_base {
+        if (oldest_first.is_empty() && !is_large) || !has_base {
             return Ok(has_value);
         }
-        let existing = has_value.then(|| std::mem::take(&mut self.value));
+        let mut existing = has_value.then(|| std::mem::take(&mut self.value));
         self.place = Place::FailedBefore;
-        let has_value = self.merge_into_value(existing.as_deref(), &oldest_first)?;
+        if is_large {
+            existing = existing.map(|reference| large::load(&self.source.inner, &reference)).transpose()?;
+        }
+        let has_value = self.merge_into_value(existing, &oldest_first)?;
         self.place = Place::Nowhere;
         Ok(has_value)
     }

@@ -1,5 +1,6 @@
 //! Figures for people and monitors.
 
+use super::blob_collection::live_bytes;
 use super::inner::Inner;
 use super::memory::{self, MemoryStats};
 use std::fmt;
@@ -35,6 +36,12 @@ pub struct Stats {
     pub table_bytes: u64,
     /// Tables on disk.
     pub table_files: u64,
+    /// Blob files, which hold large values.
+    pub blob_files: u64,
+    /// Bytes of them on disk.
+    pub blob_bytes: u64,
+    /// Bytes in them that tables refer to. The rest is garbage, or referred to only by memory.
+    pub live_blob_bytes: u64,
     /// Bytes of memory in the block cache.
     pub cache_bytes: u64,
     /// Reads of a block that found it in the cache.
@@ -120,6 +127,11 @@ pub fn collect(inner: &Inner) -> Stats {
         wal_segments: inner.log_segments(),
         ..Stats::default()
     };
+    if !inner.blobs.is_empty() {
+        let lengths = inner.blobs.lengths();
+        (stats.blob_files, stats.blob_bytes) = (lengths.len() as u64, lengths.values().sum());
+        stats.live_blob_bytes = live_bytes(inner).values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    }
     for keyspace in inner.all_keyspaces() {
         let view = keyspace.view.load();
         let memtables = || view.frozen.iter().chain([&view.active]);
@@ -171,6 +183,14 @@ impl fmt::Display for Stats {
             mib(self.filter_and_index_bytes)
         )?;
         writeln!(f, "memory by part: {}", self.memory)?;
+        if self.blob_files > 0 {
+            let (all, live) = (mib(self.blob_bytes), mib(self.live_blob_bytes));
+            writeln!(
+                f,
+                "large values: {} blob files, {all:.1} MiB, {live:.1} MiB of it in use by tables",
+                self.blob_files
+            )?;
+        }
         writeln!(f, "stalls: {}, {:.3} s", self.stalls, self.stall_micros as f64 / 1e6)?;
         writeln!(
             f,

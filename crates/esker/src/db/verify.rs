@@ -1,7 +1,10 @@
 //! Reading everything, and checking it.
 
 use super::inner::Inner;
-use crate::error::{Error, Result};
+use crate::base::blob_reference::BlobReference;
+use crate::base::key::Kind;
+use crate::error::{Error, Result, escape_key};
+use crate::iter::Cursor as _;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +25,15 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Large values read: those that tables refer to.
+    pub large_values: u64,
+    /// Bytes of them in blob files.
+    pub blob_bytes: u64,
     /// Log segments in use. What they hold was checked when the database was opened.
     pub wal_segments: u64,
 }
 
-/// Checks every block of every table, their order, their bounds and counts, and that runs do not overlap.
+/// Checks every block of every table, their order, their bounds and counts, that runs do not overlap, and every large value that tables refer to.
 pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     let keyspaces = inner.all_keyspaces();
     let trees: Vec<_> = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree)).collect();
@@ -38,10 +45,13 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
     }
     let tables: BTreeMap<u64, Arc<Table>> =
         trees.iter().flat_map(|tree| tree.tables()).map(|(_, table)| (table.summary().file_number, table)).collect();
-    let total: u64 = tables.values().map(|table| table.summary().file_bytes).sum();
+    let referred = |table: &Table| table.summary().blobs.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    let total = tables
+        .values()
+        .fold(0u64, |sum, table| sum.saturating_add(table.summary().file_bytes).saturating_add(referred(table)));
     let mut report = VerifyReport { wal_segments: inner.log_segments(), ..VerifyReport::default() };
     for table in tables.values() {
-        let before = report.bytes;
+        let before = report.bytes + report.blob_bytes;
         let mut done = before;
         table.verify(&mut |bytes| {
             done += bytes;
@@ -49,8 +59,37 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
         })?;
         report.tables += 1;
         report.entries += table.summary().entries;
-        report.bytes = before + table.summary().file_bytes;
-        progress(report.bytes, total);
+        report.bytes += table.summary().file_bytes;
+        progress((report.bytes + report.blob_bytes).min(total), total);
+        if !table.summary().blobs.is_empty() {
+            verify_large(inner, table, &mut report, &mut |done| progress(done.min(total), total))?;
+        }
     }
     Ok(report)
+}
+
+/// Reads every large value that the table, which is intact, refers to.
+fn verify_large(
+    inner: &Inner,
+    table: &Arc<Table>,
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let mut cursor = table.cursor(false);
+    cursor.seek_to_first()?;
+    while cursor.valid() {
+        let entry = cursor.entry();
+        if entry.kind == Kind::PutLarge {
+            let Some(reference) = BlobReference::decode(entry.value) else {
+                let what = format!("the reference to the large value of key {} is malformed", escape_key(entry.key));
+                return Err(Error::corruption(table.path(), 0, what));
+            };
+            inner.blobs.read(&reference)?;
+            report.large_values += 1;
+            report.blob_bytes += reference.stored_bytes();
+            progress(report.bytes + report.blob_bytes);
+        }
+        cursor.next()?;
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceWriter, Writer};
+use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::memory::{self, Step};
 use super::record::{Need, need_of};
 use super::shorten::{LongChain, shorten};
@@ -305,7 +306,9 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             };
             let memtable = target.memtable.memtable();
             // One that is empty is not frozen, whatever its index takes.
-            let is_small = memtable.is_empty() || memtable.bytes() < inner.options.write_buffer_bytes;
+            let is_small = memtable.is_empty()
+                || (memtable.bytes() < inner.options.write_buffer_bytes
+                    && memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
             if !is_small || !target.memtable.has_room(bytes) {
                 full = Some((keyspace, bytes));
                 break;

@@ -29,7 +29,7 @@
 //! assert_eq!(runs, 2);
 //! ```
 
-use super::{Env, Lock, LogFile, ReadFile, WriteFile};
+use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::io::{self, ErrorKind};
@@ -45,9 +45,9 @@ pub enum Class {
     Open,
     /// `read_at` of any file.
     Read,
-    /// [`Env::create`], [`Env::create_dir_all`], and [`Env::open_log`] of a new file.
+    /// [`Env::create`], [`Env::create_growing`], [`Env::create_dir_all`], and [`Env::open_log`] of a new file.
     Create,
-    /// [`WriteFile::append`].
+    /// [`WriteFile::append`] and [`GrowingFile::write`].
     Append,
     /// `sync` of any file.
     Sync,
@@ -327,6 +327,11 @@ impl Env for FaultEnv {
         Ok(Box::new(FaultWriteFile { inner, path: path.to_path_buf(), control: self.control.clone() }))
     }
 
+    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
+        let inner = self.control.call(Class::Create, &[path], || self.inner.create_growing(path))?;
+        Ok(Arc::new(FaultGrowingFile { inner, path: path.to_path_buf(), control: self.control.clone() }))
+    }
+
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
         let class = if create_bytes.is_some() { Class::Create } else { Class::Open };
         let inner = self.control.call(class, &[path], || self.inner.open_log(path, create_bytes, mapped))?;
@@ -395,6 +400,28 @@ impl WriteFile for FaultWriteFile {
 
     fn len(&self) -> u64 {
         self.inner.len()
+    }
+}
+
+#[derive(Debug)]
+struct FaultGrowingFile {
+    inner: Arc<dyn GrowingFile>,
+    path: PathBuf,
+    control: Arc<Control>,
+}
+
+impl GrowingFile for FaultGrowingFile {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let call = |bytes: &[u8]| self.inner.write(offset, bytes);
+        self.control.transfer(Class::Append, &self.path, bytes, call)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.control.call(Class::Read, &[&self.path], || self.inner.read_at(offset, buffer))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.control.act(Class::Sync, &[&self.path], || self.inner.sync())
     }
 }
 

@@ -27,6 +27,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
     /// Creates a file for appending; an existing one is truncated.
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>>;
+    /// Creates a file that grows by writes at given offsets; an existing one is truncated.
+    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>>;
     /// Opens a log segment: an existing file of any length, or with `create_bytes` a new file of that length that reads as zeroes and whose
     /// space is really allocated (nothing of it durable yet). With `mapped`, [`LogFile::store`] goes through a memory mapping.
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>>;
@@ -72,6 +74,19 @@ pub trait WriteFile: Send + fmt::Debug {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// A file that grows: any thread may write, read and sync it at any time. Writes at different places do not disturb each other.
+///
+/// A write gives its bytes to the system before it returns: they survive the death of the process, and with `sync` that of the machine.
+pub trait GrowingFile: Send + Sync + fmt::Debug {
+    /// Writes `bytes` at `offset`, which may lie behind the end; what is skipped reads as zeroes. After an error the content of exactly these
+    /// bytes is unknown.
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+    /// Fills `buffer` from `offset`; an end of file before that is [`crate::Error::Corruption`].
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+    /// Makes everything written before the call durable, with the length. Never called again after it failed.
+    fn sync(&self) -> Result<()>;
 }
 
 /// A log segment: a file of fixed, really allocated length, written by one thread at a time, synced from any thread.

@@ -6,6 +6,8 @@ use crate::base::batch::{Operation, RangeDelete, encode, encode_range, set_expir
 use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
 use crate::base::range_tombstone::half_open;
+use crate::blob::Appended;
+use crate::db::large;
 use crate::db::record::{Need, add_need, add_need_bytes, start_record};
 use crate::db::write::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::error::{Error, Result};
@@ -42,13 +44,16 @@ pub struct Batch {
     relative: Vec<(usize, u64)>,
     /// Merges are among the operations whose expiry depends on what they meet.
     has_expiring_merges: bool,
+    /// The large values, which are in blob files already: kept there by this.
+    large: Vec<Appended>,
 }
 
 impl Batch {
     pub(super) fn new(shared: Arc<Shared>) -> Batch {
         let mut record = Vec::new();
         start_record(&mut record);
-        Batch { shared, record, needs: Vec::new(), count: 0, relative: Vec::new(), has_expiring_merges: false }
+        let (needs, relative, large) = (Vec::new(), Vec::new(), Vec::new());
+        Batch { shared, record, needs, count: 0, relative, has_expiring_merges: false, large }
     }
 
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8], life: Life) -> Result<()> {
@@ -61,12 +66,24 @@ impl Batch {
             (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,
             _ => ttl.expiry_ms(life, 0),
         };
+        if large::is_large(&self.shared.inner, kind, value) {
+            let value = large::put_aside(&self.shared.inner, value)?;
+            self.add_checked(keyspace, Kind::PutLarge, expiry_ms, key, &value.reference.encode(), life);
+            self.large.push(value);
+        } else {
+            self.add_checked(keyspace, kind, expiry_ms, key, value, life);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn add_checked(&mut self, keyspace: &Keyspace, kind: Kind, expiry_ms: u64, key: &[u8], value: &[u8], life: Life) {
         let operation = Operation { keyspace: keyspace.inner.id, kind, expiry_ms, key, value };
         let place = encode(&mut self.record, &operation);
         if expiry_ms != NEVER && !matches!(life, Life::UntilMs(_)) {
             self.relative.push((place, expiry_ms));
         }
-        if kind == Kind::Merge && ttl.is_enabled() {
+        if kind == Kind::Merge && keyspace.inner.ttl.is_enabled() {
             self.has_expiring_merges = true;
             // Room for an expiry, whether it will have one or not.
             add_need(&mut self.needs, &Operation { expiry_ms: u64::MAX, ..operation });
@@ -74,7 +91,6 @@ impl Batch {
             add_need(&mut self.needs, &operation);
         }
         self.count += 1;
-        Ok(())
     }
 
     /// Adds a put whose value lives for `ttl` from the commit on.
@@ -122,7 +138,7 @@ impl Batch {
     /// Adds a put.
     ///
     /// # Errors
-    /// `InvalidArgument` as for [`Keyspace::put`], or if the keyspace belongs to another database.
+    /// For a large value also `Io` and `ReadOnly`. `InvalidArgument` as for [`Keyspace::put`], or if the keyspace belongs to another database.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -245,6 +261,7 @@ impl Batch {
         self.count = 0;
         self.relative.clear();
         self.has_expiring_merges = false;
+        self.large.clear();
     }
 
     /// Performs the operations, in the order in which they were added.

@@ -11,7 +11,7 @@ use crate::db::record::{need_of, start_record};
 use crate::db::scan::Source;
 use crate::db::snapshot::Registration;
 use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
-use crate::db::{compacting, read};
+use crate::db::{compacting, large, read};
 use crate::error::{Error, Result, escape_key};
 use crate::merge_operator::contained;
 use crate::options::WriteOptions;
@@ -107,7 +107,11 @@ impl Keyspace {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
         check(&self.inner, kind, key, value)?;
-        self.commit_one(Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value }, options)
+        let operation = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
+        if large::is_large(&self.shared.inner, kind, value) {
+            return self.commit_large(operation, options);
+        }
+        self.commit_one(operation, options)
     }
 
     /// A write where entries can expire, or that asks for it.
@@ -126,8 +130,21 @@ impl Keyspace {
             (Kind::Merge, _) => {
                 self.commit_merge(Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own }, now_ms, options)
             }
-            _ => self.commit_one(Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own }, options),
+            _ => {
+                let put = Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own };
+                match large::is_large(&self.shared.inner, kind, value) {
+                    true => self.commit_large(put, options),
+                    false => self.commit_one(put, options),
+                }
+            }
         }
+    }
+
+    /// A put of a large value.
+    #[cold]
+    fn commit_large(&self, put: Operation<'_>, options: &WriteOptions) -> Result<()> {
+        let value = large::put_aside(&self.shared.inner, put.value)?;
+        self.commit_one(Operation { kind: Kind::PutLarge, value: &value.reference.encode(), ..put }, options)
     }
 
     fn commit_merge(&self, operation: Operation<'_>, now_ms: u64, options: &WriteOptions) -> Result<()> {

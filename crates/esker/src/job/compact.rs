@@ -70,13 +70,14 @@ fn compact_part(
     let tombstones = if *part == Part::default() { tombstones } else { tombstones.clip(start, end) };
     let mut output = Output::new(options, rules.reduce(&tombstones));
     let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect());
+    let load_large = &|reference: &[u8]| options.large.load(reference);
     let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);
     let pause = &mut || pause(PAUSE_EVERY);
     let done = match part {
-        Part { start: None, end: None } => retain(&mut input, &tombstones, rules, emit, pause)?,
+        Part { start: None, end: None } => retain(&mut input, &tombstones, rules, load_large, emit, pause)?,
         Part { start, end } => {
             let mut input = Bounded::new(input, start.as_deref(), end.as_deref());
-            retain(&mut input, &tombstones, rules, emit, pause)?
+            retain(&mut input, &tombstones, rules, load_large, emit, pause)?
         }
     };
     Ok((output.finish()?, done))

@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::key::{Entry, Kind, NEVER};
 use crate::env::mem::MemEnv;
+use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions};
 use crate::table::{BlockCache, Table, TableOptions};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ impl Maker {
 
     fn tables(&self, keys: &[(&str, Sequence)], ranges: &[(&str, &str, Sequence)]) -> Vec<Arc<Table>> {
         let next_file = || self.next.fetch_add(1, Ordering::Relaxed);
+        let env: Arc<dyn crate::env::Env> = Arc::new(self.env.clone());
+        let blobs = crate::blob::BlobStore::new(env, PathBuf::from("/t"), 1 << 20);
         let options = OutputOptions {
             env: &self.env,
             directory: PathBuf::from("/t"),
@@ -30,6 +33,7 @@ impl Maker {
             cache: Arc::new(BlockCache::new(1 << 20)),
             use_mapping: false,
             next_file: &next_file,
+            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false) },
         };
         let sets: Vec<_> =
             ranges.iter().map(|(from, to, at)| RangeTombstones::one(from.as_bytes(), to.as_bytes(), *at)).collect();

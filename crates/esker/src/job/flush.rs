@@ -19,7 +19,8 @@ pub struct Flushed {
 pub fn flush(memtable: &Arc<Memtable>, rules: Rules<'_>, options: &OutputOptions<'_>) -> Result<Flushed> {
     let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
     let mut output = Output::new(options, rules.reduce(&tombstones));
-    let done =
-        retain(&mut memtable.sealed_cursor(), &tombstones, rules, &mut |entry| output.add(entry), &mut || Ok(()))?;
+    let load_large = &|reference: &[u8]| options.large.load(reference);
+    let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);
+    let done = retain(&mut memtable.sealed_cursor(), &tombstones, rules, load_large, emit, &mut || Ok(()))?;
     Ok(Flushed { tables: output.finish()?, expired: done.expired })
 }

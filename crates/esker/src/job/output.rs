@@ -1,8 +1,10 @@
 //! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened again before anybody
 //! relies on them.
 
-use crate::base::key::Entry;
+use super::large::LargeValues;
+use crate::base::key::{Entry, Kind};
 use crate::base::range_tombstone::RangeTombstones;
+use crate::blob::BlobWriter;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -21,6 +23,8 @@ pub struct OutputOptions<'a> {
     pub use_mapping: bool,
     /// Gives out file numbers.
     pub next_file: &'a (dyn Fn() -> u64 + Sync),
+    /// What is done with large values.
+    pub large: LargeValues<'a>,
 }
 
 /// How the options of a database say that tables of its last run are written, or of the others.
@@ -41,16 +45,36 @@ pub struct Output<'a> {
     last_key: Vec<u8>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
+    /// Blob files of this output alone: the parts of a merge that is divided share none.
+    blobs: BlobWriter<'a>,
 }
 
 impl<'a> Output<'a> {
     /// For tables that also hold the range tombstones. Each gets what lies before the first key of the next, so that they do not overlap.
     pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones) -> Output<'a> {
-        Output { options, current: None, finished: Vec::new(), last_key: Vec::new(), tombstones }
+        let blobs = BlobWriter::new(options.large.store);
+        Output { options, current: None, finished: Vec::new(), last_key: Vec::new(), tombstones, blobs }
     }
 
     /// Adds an entry; entries come in THE order.
     pub fn add(&mut self, entry: Entry<'_>) -> Result<()> {
+        let is_large = entry.kind == Kind::Put && entry.value.len() >= self.options.large.threshold;
+        if is_large || entry.kind == Kind::PutLarge {
+            return self.add_large(entry);
+        }
+        self.add_entry(entry)
+    }
+
+    /// Adds an entry whose value is, or is to be, in a blob file.
+    #[cold]
+    fn add_large(&mut self, entry: Entry<'_>) -> Result<()> {
+        match self.options.large.settle(entry, &mut self.blobs, self.options.next_file)? {
+            Some(reference) => self.add_entry(Entry { kind: Kind::PutLarge, value: &reference.encode(), ..entry }),
+            None => self.add_entry(entry),
+        }
+    }
+
+    fn add_entry(&mut self, entry: Entry<'_>) -> Result<()> {
         if let Some((_, builder)) = &self.current
             && builder.estimated_file_bytes() >= self.options.target_file_bytes
             && self.last_key != entry.key
@@ -98,6 +122,7 @@ impl<'a> Output<'a> {
         if self.finished.is_empty() {
             return Ok(Vec::new());
         }
+        self.blobs.sync()?;
         self.options.env.sync_dir(&self.options.directory)?;
         let finished = std::mem::take(&mut self.finished);
         finished.into_iter().map(|summary| self.reopen(summary)).collect()

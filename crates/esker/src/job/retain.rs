@@ -82,6 +82,7 @@ pub const PAUSE_EVERY: u64 = 1024;
 
 struct Retain<'a, 'e> {
     rules: Rules<'a>,
+    load_large: &'e dyn Fn(&[u8]) -> Result<Vec<u8>>,
     emit: &'e mut dyn FnMut(Entry<'_>) -> Result<()>,
     key: Vec<u8>,
     /// The stratum in which everything older of this key is hidden.
@@ -97,16 +98,18 @@ struct Retain<'a, 'e> {
 }
 
 /// Passes every entry of `cursor`, from the first, and hands those to keep to `emit`; `tombstones` are the range tombstones of the same
-/// sources. `pause` is called now and then.
+/// sources. `load_large` reads the value behind the reference of a `PutLarge`, for operands on top of it. `pause` is called now and then.
 pub fn retain(
     cursor: &mut impl Cursor,
     tombstones: &RangeTombstones,
     rules: Rules<'_>,
+    load_large: &dyn Fn(&[u8]) -> Result<Vec<u8>>,
     emit: &mut dyn FnMut(Entry<'_>) -> Result<()>,
     pause: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Retained> {
     let mut retain = Retain {
         rules,
+        load_large,
         emit,
         key: Vec::new(),
         hidden: None,
@@ -263,17 +266,19 @@ impl Retain<'_, '_> {
             return self.take_first_operand(entry, stratum);
         }
         self.hidden = Some(stratum);
-        if entry.kind == Kind::PutLarge {
-            // The value is not at hand.
-            self.emit_operands()?;
-            return self.keep_as_is(entry);
-        }
         if entry.kind == Kind::Delete && self.rules.expires {
             // Under it goes nothing; above it, only the newest place matters.
             return self.emit_merged(None, stratum);
         }
-        let existing = (entry.kind == Kind::Put).then_some(entry.value);
-        match self.full_merge(existing) {
+        let merged = match entry.kind {
+            // If the value cannot be read, all stays as it is, and reads of the key say so.
+            Kind::PutLarge => match (self.load_large)(entry.value) {
+                Ok(value) => self.full_merge(Some(&value)),
+                Err(_) => None,
+            },
+            kind => self.full_merge((kind == Kind::Put).then_some(entry.value)),
+        };
+        match merged {
             Some(merged) => self.emit_merged(merged, stratum),
             None => {
                 self.emit_operands()?;

@@ -9,6 +9,7 @@ use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -39,6 +40,9 @@ pub struct Memtable {
     pub(super) tombstones: TombstoneSets,
     /// Bytes of the order, which nobody waits for here.
     pub(super) order_bytes: AtomicUsize,
+    /// The blob files that entries refer to or referred to, and the bytes of all values in them that were written here.
+    pub(super) blobs: Mutex<BTreeSet<u64>>,
+    pub(super) blob_bytes: AtomicU64,
 }
 
 impl std::fmt::Debug for Memtable {
@@ -64,6 +68,8 @@ impl Memtable {
             order: Mutex::default(),
             tombstones: TombstoneSets::default(),
             order_bytes: AtomicUsize::new(0),
+            blobs: Mutex::default(),
+            blob_bytes: AtomicU64::new(0),
         }
     }
 
@@ -167,5 +173,16 @@ impl Memtable {
     /// Whether a write in here is in no log.
     pub fn has_unlogged_writes(&self) -> bool {
         self.unlogged.load(Ordering::Relaxed)
+    }
+
+    /// The blob files that entries refer to. Some may be named that only superseded entries refer to.
+    pub fn blob_files(&self) -> BTreeSet<u64> {
+        self.blobs.lock().clone()
+    }
+
+    /// Bytes of the large values written here, in blob files.
+    #[inline]
+    pub fn blob_bytes(&self) -> u64 {
+        self.blob_bytes.load(Ordering::Relaxed)
     }
 }

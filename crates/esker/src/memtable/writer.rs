@@ -3,6 +3,7 @@
 use super::arena::{Stored, entry_bytes};
 use super::index::Found;
 use super::store::Memtable;
+use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
@@ -90,6 +91,9 @@ impl MemtableWriter {
         if entry.expiry_ms != NEVER {
             memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
         }
+        if entry.kind == Kind::PutLarge {
+            memtable.note_blob(entry.value);
+        }
         memtable.index.reserve(*keys);
         match memtable.index.find(hash, |offset| memtable.arena.entry(offset).key() == entry.key) {
             Found::Free(slot) => {
@@ -159,6 +163,14 @@ impl Memtable {
             self.first_sequence.store(sequence, Ordering::Relaxed);
         }
         self.last_sequence.store(sequence, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn note_blob(&self, reference: &[u8]) {
+        if let Some(reference) = BlobReference::decode(reference) {
+            self.blobs.lock().insert(reference.file);
+            self.blob_bytes.fetch_add(u64::from(reference.length), Ordering::Relaxed);
+        }
     }
 
     pub(super) fn fits(&self, entry: &Entry<'_>, reserved: usize) -> bool {

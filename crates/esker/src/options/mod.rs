@@ -95,6 +95,7 @@ pub struct Options {
     pub(crate) compression: Compression,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) target_file_bytes: u64,
+    pub(crate) large_value_bytes: usize,
     pub(crate) wal_segment_bytes: u64,
     pub(crate) wal_mode: WalMode,
     pub(crate) read_mode: ReadMode,
@@ -118,6 +119,7 @@ impl fmt::Debug for Options {
             .field("compression", &self.compression)
             .field("filter_bits_per_key", &self.filter_bits_per_key)
             .field("target_file_bytes", &self.target_file_bytes)
+            .field("large_value_bytes", &self.large_value_bytes)
             .field("wal_segment_bytes", &self.wal_segment_bytes)
             .field("wal_mode", &self.wal_mode)
             .field("read_mode", &self.read_mode)
@@ -139,6 +141,7 @@ impl Default for Options {
             compression: Compression::Lz4,
             filter_bits_per_key: 10,
             target_file_bytes: 64 << 20,
+            large_value_bytes: 32 << 10,
             wal_segment_bytes: 16 << 20,
             wal_mode: WalMode::Mapped,
             read_mode: ReadMode::Auto,
@@ -220,6 +223,17 @@ impl Options {
     pub fn target_file_bytes(mut self, bytes: u64) -> Options {
         self.target_file_bytes = bytes;
         self.note("target_file_bytes");
+        self
+    }
+
+    /// Bytes from which on a value is large: it is written once, to a blob file, and log, memory and tables hold 24 bytes that say where. 0 or `usize::MAX`: no
+    /// value is large. Concerns values written from now on, and those that a compaction comes across.
+    ///
+    /// Default: 32 KiB. Trade-off: smaller means that less is rewritten by flushes and compactions; larger means fewer reads of another file by reads and scans, fewer
+    /// system calls by writes, and that more values are compressed.
+    pub fn large_value_bytes(mut self, bytes: usize) -> Options {
+        self.large_value_bytes = bytes;
+        self.note("large_value_bytes");
         self
     }
 
@@ -356,6 +370,16 @@ impl Options {
     /// Notes that the program has set the option of this name.
     fn note(&mut self, name: &'static str) {
         self.origins.set(name, Origin::Set);
+    }
+
+    /// The least bytes of a large value.
+    pub(crate) fn large_threshold(&self) -> usize {
+        if self.large_value_bytes == 0 { usize::MAX } else { self.large_value_bytes }
+    }
+
+    /// Bytes at which another blob file begins.
+    pub(crate) fn blob_file_bytes(&self) -> u64 {
+        self.target_file_bytes.saturating_mul(4)
     }
 
     /// Whether tables may be read through a mapping.

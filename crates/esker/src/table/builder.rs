@@ -116,6 +116,9 @@ impl TableBuilder {
         if !same_key && self.options.filter_bits_per_key > 0 {
             self.hashes.push(key::hash(entry.key));
         }
+        if entry.kind == key::Kind::PutLarge {
+            self.summary.add_blob(entry.value);
+        }
         self.block.add(&entry);
         Ok(())
     }

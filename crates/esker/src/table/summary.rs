@@ -11,16 +11,19 @@
 //! 6 raw sizes      key bytes:varint value bytes:varint
 //! 7 range deletes  { start:bytes end:bytes tombstones:varint newest:varint { to the next older:varint }* }*
 //!                  only in a table that has any; an empty end is behind every key
+//! 8 blobs          (blob file number:varint bytes:varint)*    ascending; left out if no entry refers to one
 //! ```
 //! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the range tombstones.
 //! A reader that does not know a section must refuse the table if its id is below 128, and may skip it
 //! otherwise.
 
 use super::format::FORMAT_VERSION;
+use crate::base::blob_reference::BlobReference;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER, Sequence};
 use crate::base::range_tombstone::{RangeTombstones, is_before_end};
 use crate::error::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The facts about a table that its readers and the levels above need without opening a block.
@@ -58,6 +61,8 @@ pub struct TableSummary {
     pub raw_value_bytes: u64,
     /// The range tombstones, which are no entries.
     pub range_tombstones: RangeTombstones,
+    /// The blob files that entries refer to, and the bytes of these values in them.
+    pub blobs: BTreeMap<u64, u64>,
 }
 
 const COUNTS: u64 = 1;
@@ -67,6 +72,7 @@ const SEQUENCES: u64 = 4;
 const EXPIRIES: u64 = 5;
 const RAW_SIZES: u64 = 6;
 const RANGE_TOMBSTONES: u64 = 7;
+const BLOBS: u64 = 8;
 /// Sections from this id on may be skipped by a reader that does not know them.
 const FIRST_OPTIONAL: u64 = 128;
 
@@ -89,6 +95,15 @@ impl TableSummary {
             self.smallest_expiry_ms = if first { expiry } else { self.smallest_expiry_ms.min(expiry) };
             self.largest_expiry_ms = self.largest_expiry_ms.max(expiry);
             self.expiring_entries += 1;
+        }
+    }
+
+    /// Adds the reference to a large value that an entry has in place of it.
+    #[cold]
+    pub(super) fn add_blob(&mut self, reference: &[u8]) {
+        // One that is malformed counts nowhere; whoever reads the value says what is wrong with it.
+        if let Some(reference) = BlobReference::decode(reference) {
+            *self.blobs.entry(reference.file).or_default() += reference.stored_bytes();
         }
     }
 
@@ -124,17 +139,6 @@ impl TableSummary {
 
     /// The content of the properties block of a table with these entries and the range tombstones.
     pub(super) fn encode_with(&self, tombstones: &RangeTombstones) -> Vec<u8> {
-        let mut out = self.encode();
-        if !tombstones.is_empty() {
-            let mut payload = Vec::new();
-            tombstones.encode(&mut payload);
-            put_section(&mut out, RANGE_TOMBSTONES, &payload);
-        }
-        out
-    }
-
-    /// The content of the properties block of a table without range tombstones.
-    pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_numbers(&mut out, COUNTS, &[self.entries, self.deletes, self.merges]);
         put_section(&mut out, SMALLEST_KEY, &self.smallest_key);
@@ -143,6 +147,15 @@ impl TableSummary {
         let expiries = [self.expiring_entries, self.smallest_expiry_ms, self.largest_expiry_ms];
         put_numbers(&mut out, EXPIRIES, &expiries);
         put_numbers(&mut out, RAW_SIZES, &[self.raw_key_bytes, self.raw_value_bytes]);
+        if !tombstones.is_empty() {
+            let mut payload = Vec::new();
+            tombstones.encode(&mut payload);
+            put_section(&mut out, RANGE_TOMBSTONES, &payload);
+        }
+        if !self.blobs.is_empty() {
+            let numbers: Vec<u64> = self.blobs.iter().flat_map(|(&number, &bytes)| [number, bytes]).collect();
+            put_numbers(&mut out, BLOBS, &numbers);
+        }
         out
     }
 
@@ -163,6 +176,8 @@ impl TableSummary {
             if (COUNTS..=RAW_SIZES).contains(&id) {
                 known += 1;
                 summary.take_section(id, payload).map_err(|error| error.at(path, start))?;
+            } else if id == BLOBS {
+                summary.take_blobs(payload).map_err(|error| error.at(path, start))?;
             } else if id == RANGE_TOMBSTONES {
                 tombstones = RangeTombstones::decode(payload).map_err(|error| error.at(path, start))?;
             } else if id < FIRST_OPTIONAL {
@@ -176,6 +191,18 @@ impl TableSummary {
         }
         summary.add_range_tombstones(tombstones);
         Ok(summary)
+    }
+
+    fn take_blobs(&mut self, payload: &[u8]) -> std::result::Result<(), DecodeError> {
+        let mut cursor = Cursor::new(payload);
+        while !cursor.is_empty() {
+            let number = cursor.varint("a blob file's number")?;
+            if self.blobs.last_key_value().is_some_and(|(&last, _)| last >= number) {
+                return Err(cursor.expected("ascending numbers of blob files"));
+            }
+            self.blobs.insert(number, cursor.varint("bytes in a blob file")?);
+        }
+        Ok(())
     }
 
     fn take_section(&mut self, id: u64, payload: &[u8]) -> std::result::Result<(), DecodeError> {
@@ -222,16 +249,17 @@ mod tests {
 
     #[test]
     fn optional_sections_are_skipped_and_others_refused() {
-        let summary = TableSummary { entries: 3, smallest_key: b"a".to_vec(), ..TableSummary::default() };
+        let blobs = BTreeMap::from([(3, 1 << 40), (900, 24)]);
+        let summary = TableSummary { entries: 3, smallest_key: b"a".to_vec(), blobs, ..TableSummary::default() };
         let path = Path::new("t");
-        let mut content = summary.encode();
+        let mut content = summary.encode_with(&RangeTombstones::default());
         assert_eq!(TableSummary::decode(&content, path, 0).expect("own encoding"), summary);
         put_section(&mut content, 200, b"later");
         assert_eq!(TableSummary::decode(&content, path, 0).expect("optional section"), summary);
-        let mut content = summary.encode();
+        let mut content = summary.encode_with(&RangeTombstones::default());
         put_section(&mut content, 100, b"later");
         assert!(matches!(TableSummary::decode(&content, path, 0), Err(Error::Unsupported { .. })));
-        let content = summary.encode();
+        let content = TableSummary { blobs: BTreeMap::new(), ..summary }.encode_with(&RangeTombstones::default());
         for length in 0..content.len() {
             assert!(matches!(TableSummary::decode(&content[..length], path, 0), Err(Error::Corruption { .. })));
         }

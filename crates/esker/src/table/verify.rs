@@ -84,6 +84,9 @@ impl Table {
             let kind: Kind = layout.kind_of(bytes, index);
             let (start, end) = layout.value_range(bytes, index);
             found.add_columns(&[sequence], &[kind as u8], &[layout.expiry_of(bytes, index)]);
+            if kind == Kind::PutLarge {
+                found.add_blob(bytes.get(start..end).unwrap_or_default());
+            }
             found.raw_key_bytes += key.len() as u64;
             found.raw_value_bytes += (end - start) as u64;
             let (last_key, last_sequence) = last.get_or_insert_with(|| (Vec::new(), 0));

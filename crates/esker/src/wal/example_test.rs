@@ -1,7 +1,7 @@
 //! The worked example of `doc/format/wal.md` is what the log writes, and the log reads it back.
 
 use super::format::RECORD_HEADER_BYTES;
-use super::reader::replay;
+use super::reader::{Visited, replay};
 use super::segment::{SegmentMaker, file_name};
 use super::writer::{Inherited, LogWriter};
 use crate::base::batch::{Operation, encode};
@@ -89,7 +89,7 @@ fn the_example_is_a_log() {
     let mut read = Vec::new();
     let inherited = replay(&maker(&env), 1, &mut |record| {
         read.push((record.sequence, record.payload.to_vec()));
-        Ok(record.sequence + read.len() as u64 - 1)
+        Ok(Visited::Last(record.sequence + read.len() as u64 - 1))
     })
     .expect("the example is intact");
     let payloads = records().map(|record| record[RECORD_HEADER_BYTES..].to_vec());

@@ -42,12 +42,21 @@ pub struct Record<'a> {
     pub offset: u64,
 }
 
-/// Replays every batch record of the segments from number `floor` on, oldest first, and returns what the log goes on from. `visit` returns the last
-/// sequence number of the record's batch.
+/// What the visitor of a record says.
+#[derive(Debug)]
+pub enum Visited {
+    /// It was taken; this is the last sequence number of its batch.
+    Last(Sequence),
+    /// Something that it refers to is not there, so that it counts as never written, like one that does not verify: the log ends before it, or if
+    /// anything says that it was synced, this is the error.
+    Missing(Error),
+}
+
+/// Replays every batch record of the segments from number `floor` on, oldest first, and returns what the log goes on from.
 pub fn replay(
     maker: &SegmentMaker,
     floor: u64,
-    visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
+    visit: &mut dyn FnMut(Record<'_>) -> Result<Visited>,
 ) -> Result<Inherited> {
     let mut inherited = Inherited::default();
     let mut segments = open_segments(maker, floor, &mut inherited)?;
@@ -55,8 +64,12 @@ pub fn replay(
     let mut last_sequence = 0;
     let mut last_with_batches = 0;
     let mut visit = |record: Record<'_>| {
-        last_with_batches = record.segment;
-        visit(record)
+        let segment = record.segment;
+        let visited = visit(record)?;
+        if matches!(visited, Visited::Last(_)) {
+            last_with_batches = segment;
+        }
+        Ok(visited)
     };
     let mut ended = false;
     for (at, &number) in chain.iter().enumerate() {
@@ -69,11 +82,11 @@ pub fn replay(
         let next_link = next.map(|(next, found)| read_link(found, next)).transpose()?.flatten();
         let next_link = next_link.filter(|link| link.previous_end > 0);
         let mut reader = SegmentReader::new(number, &found);
-        let end = reader.read_all(next_link, &mut last_sequence, &mut visit)?;
-        if let Some(link) = next_link
-            && end < link.previous_end
-        {
-            refuse_synced_hole(&segments, &chain[at + 1..], &found.path, end)?;
+        let (end, missing) = reader.read_all(next_link, &mut last_sequence, &mut visit)?;
+        if missing.is_some() || next_link.is_some_and(|link| end < link.previous_end) {
+            refuse_synced_hole(&segments, &chain[at + 1..], || {
+                missing.unwrap_or_else(|| unverified(&found.path, end))
+            })?;
             ended = true;
         }
         let segment = Segment::new(number, found.path, found.file, end, 0);
@@ -230,14 +243,22 @@ fn newest_linked_below(segments: &BTreeMap<u64, SegmentFile>, floor: u64, number
 }
 
 /// A segment ends before its successor says: fine unless something behind the hole was synced, and with it the missing bytes.
-fn refuse_synced_hole(segments: &BTreeMap<u64, SegmentFile>, later: &[u64], damaged: &Path, offset: u64) -> Result<()> {
+fn refuse_synced_hole(
+    segments: &BTreeMap<u64, SegmentFile>,
+    later: &[u64],
+    error: impl FnOnce() -> Error,
+) -> Result<()> {
     for number in later {
         let Some(found) = segments.get(number) else { continue };
         if SegmentReader::new(*number, found).largest_synced()? > HEADER_BYTES as u64 {
-            return Err(Error::corruption(damaged, offset, "a log record that was synced does not verify"));
+            return Err(error());
         }
     }
     Ok(())
+}
+
+fn unverified(path: &Path, offset: u64) -> Error {
+    Error::corruption(path, offset, "a log record that was synced does not verify")
 }
 
 struct SegmentReader<'a> {
@@ -282,17 +303,18 @@ impl<'a> SegmentReader<'a> {
         Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..])))
     }
 
-    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its successor says they were cut.
+    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its successor says they were cut, and what `visit` missed there.
     fn read_all(
         &mut self,
         next: Option<Link>,
         last_sequence: &mut Sequence,
-        visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
-    ) -> Result<u64> {
+        visit: &mut dyn FnMut(Record<'_>) -> Result<Visited>,
+    ) -> Result<(u64, Option<Error>)> {
         let path = self.found.path.clone();
         let cut = next.map_or(u64::MAX, |link| link.previous_end);
         let number = self.number;
         let mut offset = HEADER_BYTES as u64;
+        let mut missing = None;
         while offset < cut {
             let Some((header, payload)) = self.record(offset)? else { break };
             let step = record_bytes(header.payload_bytes);
@@ -303,22 +325,23 @@ impl<'a> SegmentReader<'a> {
                     return Err(Error::corruption(path, offset, what));
                 }
                 let payload_at = offset + RECORD_HEADER_BYTES as u64;
-                *last_sequence = visit(Record {
-                    sequence: header.sequence,
-                    payload,
-                    segment: number,
-                    path: &path,
-                    offset: payload_at,
-                })?;
+                let (sequence, segment) = (header.sequence, number);
+                match visit(Record { sequence, payload, segment, path: &path, offset: payload_at })? {
+                    Visited::Last(last) => *last_sequence = last,
+                    Visited::Missing(error) => {
+                        missing = Some(error);
+                        break;
+                    }
+                }
             }
             self.closed = closed;
             offset += step;
         }
         let vouched = next.map_or(0, |link| link.previous_synced);
         if offset < cut && !self.closed && (offset < vouched || self.synced_beyond(offset, *last_sequence)?) {
-            return Err(Error::corruption(path, offset, "a log record that was synced does not verify"));
+            return Err(missing.unwrap_or_else(|| unverified(&path, offset)));
         }
-        Ok(offset)
+        Ok((offset, missing))
     }
 
     /// Whether an intact record behind `offset` says that `offset` was on the device.

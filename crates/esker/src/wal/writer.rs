@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Records of at least this many bytes go through a system call: it copies whole pages as fast as a store does, and brings no page fault each.
 const WRITE_THROUGH_BYTES: usize = 8 << 10;
@@ -58,6 +58,17 @@ pub struct LogSync {
     mostly_stored: AtomicBool,
     /// Whether a write that was to be synced came since the start.
     synced_writes: AtomicBool,
+    /// Makes durable what records refer to: done before every sync of records.
+    before_sync: OnceLock<BeforeSync>,
+}
+
+/// See [`LogSync::sync_before`].
+struct BeforeSync(Box<dyn Fn() -> Result<()> + Send + Sync>);
+
+impl std::fmt::Debug for BeforeSync {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BeforeSync")
+    }
 }
 
 /// The part of the log under the writer lock.
@@ -145,6 +156,7 @@ impl LogWriter {
             appended: AtomicU64::new(0),
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
+            before_sync: OnceLock::new(),
         };
         let offset = HEADER_BYTES as u64;
         let mut writer = LogWriter { shared: Arc::new(shared), segment, offset, stored: 0 };
@@ -273,6 +285,13 @@ impl LogSync {
         )
     }
 
+    /// Has `make_durable` called before every sync of records, in the thread that syncs. If it fails, so does the sync. To be said once, before the first
+    /// record.
+    pub fn sync_before(&self, make_durable: Box<dyn Fn() -> Result<()> + Send + Sync>) {
+        // A second one would be a defect of the caller; the first one stays.
+        let _ = self.before_sync.set(BeforeSync(make_durable));
+    }
+
     /// Syncs everything appended so far.
     pub fn sync_all(&self) -> Result<()> {
         let active = Arc::clone(&self.state.lock().active);
@@ -312,9 +331,12 @@ impl LogSync {
             self.turn.wait(&mut state);
         }
         state.syncing = true;
-        let chosen = choose(&state);
+        // The goals are taken before what records refer to is made durable: a record that comes in between is left to the next sync.
+        let goal = |segment: Arc<Segment>| (segment.written.load(Ordering::Acquire), segment);
+        let chosen: Vec<(u64, Arc<Segment>)> = choose(&state).into_iter().map(goal).collect();
         drop(state);
-        let result = sync_segments(&chosen, in_order);
+        let before = self.before_sync.get().filter(|_| in_order);
+        let result = before.map_or(Ok(()), |before| before.0()).and_then(|()| sync_segments(&chosen, in_order));
         let mut state = self.state.lock();
         state.syncing = false;
         match &result {
@@ -443,12 +465,12 @@ impl LogSync {
     }
 }
 
-/// Syncs what was written to each segment, in order. The end of the last one, if there was any to sync. `note`: remember it as synced, which
+/// Syncs each segment up to its goal, in order. The end of the last one, if there was any to sync. `note`: remember it as synced, which
 /// promises the same of all segments before.
-fn sync_segments(segments: &[Arc<Segment>], note: bool) -> Result<Option<Position>> {
+fn sync_segments(segments: &[(u64, Arc<Segment>)], note: bool) -> Result<Option<Position>> {
     let mut end = None;
-    for segment in segments {
-        let goal = segment.written.load(Ordering::Acquire);
+    for (goal, segment) in segments {
+        let goal = *goal;
         if segment.synced.load(Ordering::Relaxed) < goal {
             segment.file.sync()?;
             if note {

@@ -8,6 +8,7 @@ mod compaction_support;
 mod examples;
 mod fifo;
 mod filters;
+mod large_values;
 mod memory;
 mod merge_chains;
 mod merge_failures;

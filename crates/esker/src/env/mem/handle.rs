@@ -1,7 +1,7 @@
 //! The open files and locks of the environment in memory. They keep working on a file that has lost its name.
 
 use super::state::{Change, Inode, Shared, disk_full};
-use crate::env::{Lock, LogFile, ReadFile, WriteFile};
+use crate::env::{GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,12 @@ pub(super) struct MemLogFile {
     pub(super) len: usize,
 }
 
+pub(super) struct MemGrowingFile {
+    pub(super) shared: Arc<Shared>,
+    pub(super) inode: Arc<Inode>,
+    pub(super) path: PathBuf,
+}
+
 pub(super) struct MemLock {
     pub(super) shared: Arc<Shared>,
     pub(super) key: PathBuf,
@@ -42,7 +48,7 @@ macro_rules! debug_by_path {
         }
     )*};
 }
-debug_by_path!(MemReadFile: path, MemWriteFile: path, MemLogFile: path, MemLock: key);
+debug_by_path!(MemReadFile: path, MemWriteFile: path, MemLogFile: path, MemGrowingFile: path, MemLock: key);
 
 fn read(shared: &Shared, inode: &Inode, path: &Path, offset: u64, buffer: &mut [u8]) -> Result<()> {
     shared.check_alive("read", path)?;
@@ -87,6 +93,31 @@ impl WriteFile for MemWriteFile {
 
     fn len(&self) -> u64 {
         self.len as u64
+    }
+}
+
+impl GrowingFile for MemGrowingFile {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let state = self.shared.begin("write to", &self.path)?;
+        let Some((offset, end)) = usize::try_from(offset).ok().and_then(|at| Some((at, at.checked_add(bytes.len())?)))
+        else {
+            return Err(disk_full("write to", &self.path));
+        };
+        // The room is counted before this file's own lock is taken: counting takes the locks of all files.
+        let len = self.inode.data.lock().visible.len();
+        if end.saturating_sub(len) as u64 > state.room() {
+            return Err(disk_full("write to", &self.path));
+        }
+        self.inode.data.lock().change(Change::Write { offset, bytes: bytes.into(), append: true });
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        read(&self.shared, &self.inode, &self.path, offset, buffer)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.shared.sync(&self.inode, &self.path)
     }
 }
 

@@ -27,10 +27,10 @@
 //! # }
 //! ```
 
-use super::{Env, Lock, LogFile, ReadFile, WriteFile};
+use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use content::Content;
-use handle::{MemLock, MemLogFile, MemReadFile, MemWriteFile};
+use handle::{MemGrowingFile, MemLock, MemLogFile, MemReadFile, MemWriteFile};
 use state::{Change, Entry, FileData, Inode, NameChange, Shared, State};
 use std::collections::HashMap;
 use std::fmt;
@@ -218,6 +218,27 @@ impl MemEnv {
     }
 }
 
+impl MemEnv {
+    /// A file without bytes; an existing one is truncated. `flushed` as in [`FileData`].
+    fn create_empty(&self, path: &Path, flushed: Option<usize>) -> Result<Arc<Inode>> {
+        let mut state = self.shared.begin("create", path)?;
+        if let Some(inode) = state.find("create", path)? {
+            let mut data = inode.data.lock();
+            data.change(Change::Resize(0));
+            data.flushed = flushed;
+            drop(data);
+            return Ok(inode);
+        }
+        if state.room() == 0 {
+            return Err(state::disk_full("create", path));
+        }
+        let inode = state.new_inode(FileData { flushed, ..FileData::default() });
+        let (directory, name) = state.parent("create", path)?;
+        directory.change(NameChange::Set(name, Entry::File(inode.clone())));
+        Ok(inode)
+    }
+}
+
 impl Env for MemEnv {
     fn create_dir_all(&self, directory: &Path) -> Result<()> {
         self.shared.begin("create the directory", directory)?.create_directory(directory)
@@ -248,26 +269,13 @@ impl Env for MemEnv {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
-        let mut state = self.shared.begin("create", path)?;
-        let inode = match state.find("create", path)? {
-            Some(inode) => {
-                let mut data = inode.data.lock();
-                data.change(Change::Resize(0));
-                data.flushed = Some(0);
-                drop(data);
-                inode
-            }
-            None => {
-                if state.room() == 0 {
-                    return Err(state::disk_full("create", path));
-                }
-                let inode = state.new_inode(FileData { flushed: Some(0), ..FileData::default() });
-                let (directory, name) = state.parent("create", path)?;
-                directory.change(NameChange::Set(name, Entry::File(inode.clone())));
-                inode
-            }
-        };
+        let inode = self.create_empty(path, Some(0))?;
         Ok(Box::new(MemWriteFile { shared: self.shared.clone(), inode, path: path.to_path_buf(), len: 0 }))
+    }
+
+    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
+        let inode = self.create_empty(path, None)?;
+        Ok(Arc::new(MemGrowingFile { shared: self.shared.clone(), inode, path: path.to_path_buf() }))
     }
 
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, _mapped: bool) -> Result<Arc<dyn LogFile>> {

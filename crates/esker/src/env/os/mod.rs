@@ -7,7 +7,7 @@
 //! engine never shortens a file that it has open, and log segments are only mapped where every block is really
 //! allocated (see [`OsEnv`]).
 
-use super::{Env, Lock, LogFile, ReadFile, WriteFile};
+use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -100,6 +100,12 @@ impl Env for OsEnv {
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
         let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
         Ok(Box::new(OsWriteFile { path: path.to_path_buf(), file, buffer: Vec::new(), len: 0, failed: false }))
+    }
+
+    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+        let file = system::Positioned::new(opened.map_err(|e| Error::io("create", path, e))?);
+        Ok(Arc::new(OsGrowingFile { path: path.to_path_buf(), file, failed: AtomicBool::new(false) }))
     }
 
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
@@ -379,5 +385,34 @@ impl LogFile for OsLogFile {
         if let Some(map) = &self.map {
             map.release_memory();
         }
+    }
+}
+
+#[derive(Debug)]
+struct OsGrowingFile {
+    path: PathBuf,
+    file: system::Positioned,
+    /// A sync failed.
+    failed: AtomicBool,
+}
+
+impl GrowingFile for OsGrowingFile {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|e| Error::io("write to", &self.path, e))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        read_full(&self.file, &self.path, offset, buffer)
+    }
+
+    fn sync(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) {
+            return Err(refuse_after_failure("sync", &self.path));
+        }
+        // Syncing the data alone includes the length, without which the data could not be read.
+        self.file.sync_data().map_err(|e| {
+            self.failed.store(true, Ordering::Release);
+            Error::io("sync", &self.path, e)
+        })
     }
 }

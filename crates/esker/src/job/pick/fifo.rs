@@ -1,4 +1,4 @@
-//! First in, first out: nothing is merged; when there is too much, the oldest tables go.
+//! First in, first out: nothing is merged; when there is too much, large values included, the oldest tables go.
 
 use super::shape::{Plan, Shape};
 
@@ -26,7 +26,7 @@ pub fn pick(shape: &Shape<'_>, max_bytes: u64) -> Option<Plan> {
                 .all(|older| dropped.contains(&older.number))
         })?;
         let (_, table) = left.remove(at);
-        total -= table.bytes;
+        total -= table.all_bytes().min(total);
         dropped.push(table.number);
     }
     (!dropped.is_empty()).then_some(Plan::Drop { tables: dropped })

@@ -9,6 +9,8 @@ use std::ops::{Bound, Range};
 pub struct TableShape<'a> {
     pub number: u64,
     pub bytes: u64,
+    /// Those of the large values that it refers to, in other files.
+    pub blob_bytes: u64,
     pub entries: u64,
     pub deletes: u64,
     pub expiring_entries: u64,
@@ -28,6 +30,7 @@ impl<'a> TableShape<'a> {
         TableShape {
             number: summary.file_number,
             bytes: summary.file_bytes,
+            blob_bytes: summary.blobs.values().fold(0, |sum, bytes| sum.saturating_add(*bytes)),
             entries: summary.entries,
             deletes: summary.deletes,
             expiring_entries: summary.expiring_entries,
@@ -43,6 +46,11 @@ impl<'a> TableShape<'a> {
             },
             settled,
         }
+    }
+
+    /// With the large values that it refers to.
+    pub fn all_bytes(&self) -> u64 {
+        self.bytes.saturating_add(self.blob_bytes)
     }
 }
 
@@ -103,8 +111,10 @@ pub struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
+    /// Bytes of all tables and of the large values that they refer to.
     pub fn bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.bytes).sum()
+        let tables = self.runs.iter().flat_map(|run| &run.tables);
+        tables.fold(0, |sum, table| sum.saturating_add(table.all_bytes()))
     }
 
     /// Whether rewriting a table of the last run would drop or combine nothing: at the bottom, an entry that nothing needs to tell from others has no

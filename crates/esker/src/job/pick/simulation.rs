@@ -13,6 +13,7 @@ type Run = Vec<(u64, Vec<[u8; 8]>)>;
 
 fn table((number, keys): &(u64, Vec<[u8; 8]>)) -> TableShape<'_> {
     TableShape {
+        blob_bytes: 0,
         number: *number,
         bytes: keys.len() as u64,
         entries: keys.len() as u64,

@@ -6,6 +6,7 @@ const STYLES: [CompactionStyle; 3] = [CompactionStyle::LazyLeveling, CompactionS
 
 fn table(number: u64, bytes: u64, smallest: &'static str, largest: &'static str) -> TableShape<'static> {
     TableShape {
+        blob_bytes: 0,
         number,
         bytes,
         entries: bytes,

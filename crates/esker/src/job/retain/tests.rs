@@ -33,6 +33,11 @@ impl Cursor for Entries {
     }
 }
 
+/// The value behind a reference is the reference, twice; that of an empty one cannot be read.
+fn load_large(reference: &[u8]) -> Result<Vec<u8>> {
+    if reference.is_empty() { Err(crate::Error::invalid("unreadable")) } else { Ok(reference.repeat(2)) }
+}
+
 fn run(entries: &[Owned], snapshots: &[Sequence], bottom: bool, operator: &dyn MergeOperator) -> Vec<Owned> {
     run_with(entries, &RangeTombstones::default(), snapshots, bottom, operator)
 }
@@ -50,6 +55,7 @@ fn run_with(
         &mut Entries(entries.to_vec(), 0),
         tombstones,
         rules,
+        &load_large,
         &mut |e| {
             kept.push((e.key.to_vec(), e.sequence, e.kind, e.value.to_vec()));
             Ok(())

@@ -1,0 +1,134 @@
+//! One blob file: its handle, and reads and writes of single values.
+
+use super::format::{HEADER_BYTES, check_header, encode_header, encode_record_header, file_name, reference_to, verify};
+use crate::base::blob_reference::{BlobReference, stored_bytes};
+use crate::env::{Env, GrowingFile, ReadFile};
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A file found at the start is only read; nothing is ever appended to it.
+#[derive(Debug)]
+enum Content {
+    Growing(Arc<dyn GrowingFile>),
+    Fixed(Arc<dyn ReadFile>),
+}
+
+/// A blob file, usable from any thread.
+#[derive(Debug)]
+pub struct BlobFile {
+    number: u64,
+    path: PathBuf,
+    content: Content,
+    /// Where the next record goes: everything before it was given out.
+    end: AtomicU64,
+    /// A write that the store is to sync was done since the last sync.
+    pub(super) unsynced: AtomicBool,
+    /// The name is durable.
+    pub(super) named: AtomicBool,
+}
+
+impl BlobFile {
+    /// A new file with nothing but its header; nothing of it is durable yet. Leaves no file behind if it fails.
+    pub(super) fn create(env: &dyn Env, directory: &Path, number: u64) -> Result<BlobFile> {
+        let path = directory.join(file_name(number));
+        let file = env.create_growing(&path)?;
+        if let Err(error) = file.write(0, &encode_header(number)) {
+            // Nobody would know the file, and every attempt would leave one.
+            let _ = env.remove(&path);
+            return Err(error);
+        }
+        Ok(BlobFile {
+            number,
+            path,
+            content: Content::Growing(file),
+            end: AtomicU64::new(HEADER_BYTES),
+            unsynced: AtomicBool::new(false),
+            named: AtomicBool::new(false),
+        })
+    }
+
+    /// An existing file, for reading.
+    pub(super) fn open(env: &dyn Env, directory: &Path, number: u64) -> Result<BlobFile> {
+        let path = directory.join(file_name(number));
+        if !env.exists(&path)? {
+            return Err(Error::corruption(path, 0, "the blob file is missing"));
+        }
+        let file = env.open(&path)?;
+        let mut header = [0; HEADER_BYTES as usize];
+        file.read_at(0, &mut header)?;
+        check_header(&path, number, &header)?;
+        let end = AtomicU64::new(file.len());
+        let (unsynced, named) = (AtomicBool::new(false), AtomicBool::new(true));
+        Ok(BlobFile { number, path, content: Content::Fixed(file), end, unsynced, named })
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// The place for a value of `length` bytes, or `None` if the file would get longer than `limit` by it. An empty file takes any value. One caller at a
+    /// time.
+    pub(super) fn reserve(&self, length: usize, limit: u64) -> Option<u64> {
+        let start = self.bytes();
+        let end = start + stored_bytes(length as u64);
+        if end > limit && start > HEADER_BYTES {
+            return None;
+        }
+        self.end.store(end, Ordering::Relaxed);
+        Some(start)
+    }
+
+    /// Writes `value` at the reserved place. The bytes are the system's when this returns.
+    pub(super) fn write(&self, place: u64, value: &[u8]) -> Result<BlobReference> {
+        let Content::Growing(file) = &self.content else {
+            return Err(Error::invalid(format!("{} is not written any more", self.path.display())));
+        };
+        let reference = reference_to(self.number, place, value);
+        file.write(place, &encode_record_header(&reference))?;
+        file.write(reference.offset, value)?;
+        Ok(reference)
+    }
+
+    /// Makes everything written before the call durable; not the name.
+    pub(super) fn sync(&self) -> Result<()> {
+        match &self.content {
+            Content::Growing(file) => file.sync(),
+            Content::Fixed(_) => Ok(()),
+        }
+    }
+
+    /// The value that `reference`, which is one to this file, stands for.
+    ///
+    /// # Errors
+    /// `Corruption` names the file and the offset if the bytes there are not those that were written.
+    pub fn read(&self, reference: &BlobReference) -> Result<Vec<u8>> {
+        let damaged = |what: &str| Err(Error::corruption(&self.path, reference.offset, what));
+        let end = reference.offset.checked_add(u64::from(reference.length));
+        // Before anything is allocated: a reference may be damaged too.
+        if end.is_none_or(|end| end > self.bytes()) {
+            return damaged("a large value lies behind the end of its file");
+        }
+        let mut value = vec![0; reference.length as usize];
+        match &self.content {
+            Content::Growing(file) => file.read_at(reference.offset, &mut value)?,
+            Content::Fixed(file) => file.read_at(reference.offset, &mut value)?,
+        }
+        if !verify(reference, &value) {
+            return damaged("a large value's checksum does not match");
+        }
+        Ok(value)
+    }
+}

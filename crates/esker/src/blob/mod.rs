@@ -1,0 +1,15 @@
+//! Blob files: the large values of a database, each written once. Tables, memtables and the log hold references to them.
+//!
+//! `format.rs` draws the bytes, `file.rs` is one file, `store.rs` all files of a database and the appends of its writers, `writer.rs` the appends
+//! of a background job.
+
+mod file;
+pub mod format;
+mod store;
+mod writer;
+
+pub use store::{Appended, BlobStore};
+pub use writer::BlobWriter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! All blob files of a database, and the appends of its writers.
+//!
+//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken with none of them held. All are leaves for callers, who may
+//! hold any lock of the database; a file operation is done under `current` only where a new file begins.
+//!
+//! A file goes when nobody refers to it: no table, no memtable, and no holder of its handle (a write on its way from the blob file to the memtable, or
+//! a background job). Who asks does so in this order: first [`BlobStore::unheld`], then what tables and memtables refer to.
+
+use super::file::BlobFile;
+use super::format::file_name;
+use crate::base::blob_reference::BlobReference;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// See the module's comment.
+#[derive(Debug)]
+pub struct BlobStore {
+    env: Arc<dyn Env>,
+    directory: PathBuf,
+    /// A file that would get longer by the next value is followed by another.
+    file_bytes: u64,
+    files: RwLock<BTreeMap<u64, Arc<BlobFile>>>,
+    /// The file that writers append to.
+    current: Mutex<Option<Arc<BlobFile>>>,
+    /// Appends done, and how many of them are known to be durable.
+    appended: AtomicU64,
+    durable: AtomicU64,
+    /// Held by the one thread that syncs: of two syncs beside each other, one might not be told of a failure. Whether one failed.
+    syncing: Mutex<bool>,
+    /// Files with a value that could not be copied.
+    damaged: Mutex<BTreeSet<u64>>,
+}
+
+/// A value just appended. As long as this lives, its file stays.
+#[derive(Clone, Debug)]
+pub struct Appended {
+    pub reference: BlobReference,
+    _file: Arc<BlobFile>,
+}
+
+impl BlobStore {
+    /// A store that knows no file yet.
+    pub fn new(env: Arc<dyn Env>, directory: PathBuf, file_bytes: u64) -> BlobStore {
+        BlobStore {
+            env,
+            directory,
+            file_bytes,
+            files: RwLock::default(),
+            current: Mutex::default(),
+            appended: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            syncing: Mutex::new(false),
+            damaged: Mutex::default(),
+        }
+    }
+
+    /// Makes an existing file known. If it is known already and was shorter than `at_least` then, it is opened again: another process may be appending to it.
+    ///
+    /// # Errors
+    /// `Corruption` if it is missing or is no blob file of that number; `Unsupported`; `Io`.
+    pub fn open_file(&self, number: u64, at_least: u64) -> Result<Arc<BlobFile>> {
+        if let Some(found) = self.find(number).filter(|file| file.bytes() >= at_least) {
+            return Ok(found);
+        }
+        let file = Arc::new(BlobFile::open(&*self.env, &self.directory, number)?);
+        self.files.write().insert(number, Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn find(&self, number: u64) -> Option<Arc<BlobFile>> {
+        self.files.read().get(&number).cloned()
+    }
+
+    /// A new file, known from here on. Its name is not durable yet.
+    pub(super) fn create_file(&self, number: u64) -> Result<Arc<BlobFile>> {
+        let file = Arc::new(BlobFile::create(&*self.env, &self.directory, number)?);
+        self.files.write().insert(number, Arc::clone(&file));
+        Ok(file)
+    }
+
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    pub(super) fn sync_names(&self) -> Result<()> {
+        self.env.sync_dir(&self.directory)
+    }
+
+    /// Appends a value for a write. Its bytes survive the process when this returns, and the machine once [`BlobStore::sync`] did. `next_number` gives out file
+    /// numbers.
+    ///
+    /// # Errors
+    /// `Io`: nothing refers to what may have been written, and the store goes on.
+    pub fn append(&self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<Appended> {
+        let (file, place) = self.reserve(value.len(), next_number)?;
+        let reference = file.write(place, value)?;
+        // The mark before the count: who sees the count sees the mark.
+        file.unsynced.store(true, Ordering::Release);
+        self.appended.fetch_add(1, Ordering::Release);
+        Ok(Appended { reference, _file: file })
+    }
+
+    fn reserve(&self, length: usize, next_number: &dyn Fn() -> u64) -> Result<(Arc<BlobFile>, u64)> {
+        let mut current = self.current.lock();
+        if let Some(file) = &*current
+            && let Some(place) = file.reserve(length, self.file_bytes)
+        {
+            return Ok((Arc::clone(file), place));
+        }
+        let file = self.create_file(next_number())?;
+        *current = Some(Arc::clone(&file));
+        let place =
+            file.reserve(length, u64::MAX).ok_or_else(|| Error::invalid("an empty blob file takes any value"))?;
+        Ok((file, place))
+    }
+
+    /// The next append begins another file.
+    pub fn roll(&self) {
+        *self.current.lock() = None;
+    }
+
+    /// Makes every value appended before the call durable, with the names of their files. Costs two loads if there is none. After a failure every later call fails:
+    /// the state of the device is unknown then, and asking again would not tell.
+    ///
+    /// # Errors
+    /// `Io`, and `ReadOnly` after an earlier failure.
+    pub fn sync(&self) -> Result<()> {
+        if self.appended.load(Ordering::Acquire) == self.durable.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut failed = self.syncing.lock();
+        if *failed {
+            return Err(Error::ReadOnly { why: "an earlier sync of a blob file failed".into() });
+        }
+        let goal = self.appended.load(Ordering::Acquire);
+        if goal == self.durable.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let result = self.sync_files();
+        match result {
+            Ok(()) => self.durable.store(goal, Ordering::Release),
+            Err(_) => *failed = true,
+        }
+        result
+    }
+
+    fn sync_files(&self) -> Result<()> {
+        let unsynced = |file: &&Arc<BlobFile>| file.unsynced.load(Ordering::Acquire);
+        let files: Vec<Arc<BlobFile>> = self.files.read().values().filter(unsynced).cloned().collect();
+        for file in &files {
+            // Before the sync: a write that sets the mark again may have come too late for it.
+            file.unsynced.swap(false, Ordering::AcqRel);
+            file.sync()?;
+        }
+        if files.iter().any(|file| !file.named.load(Ordering::Relaxed)) {
+            self.sync_names()?;
+            files.iter().for_each(|file| file.named.store(true, Ordering::Relaxed));
+        }
+        Ok(())
+    }
+
+    /// The value that `reference` stands for.
+    ///
+    /// # Errors
+    /// `Corruption` names the blob file and the offset; `Io`.
+    pub fn read(&self, reference: &BlobReference) -> Result<Vec<u8>> {
+        match self.find(reference.file) {
+            Some(file) => file.read(reference),
+            None => {
+                let path = self.directory.join(file_name(reference.file));
+                Err(Error::corruption(path, reference.offset, "the blob file is missing"))
+            }
+        }
+    }
+
+    /// Whether there is no file.
+    pub fn is_empty(&self) -> bool {
+        self.files.read().is_empty()
+    }
+
+    /// The lengths of all files, by number.
+    pub fn lengths(&self) -> BTreeMap<u64, u64> {
+        self.files.read().iter().map(|(&number, file)| (number, file.bytes())).collect()
+    }
+
+    /// The number of the file that writers append to.
+    pub fn current(&self) -> Option<u64> {
+        self.current.lock().as_ref().map(|file| file.number())
+    }
+
+    /// The files whose handle nobody has: no write to come refers to them, only what tables and memtables refer to already.
+    pub fn unheld(&self) -> Vec<u64> {
+        // For writing: nobody takes a handle meanwhile.
+        let files = self.files.write();
+        files.iter().filter(|(_, file)| Arc::strong_count(file) == 1).map(|(&number, _)| number).collect()
+    }
+
+    /// Forgets a file; the caller removes it. Reads under way go on.
+    pub fn forget(&self, number: u64) -> Option<PathBuf> {
+        self.files.write().remove(&number).map(|file| file.path().to_path_buf())
+    }
+
+    /// Notes that a value of the file could not be copied, so that nobody tries again and again to empty it.
+    pub fn note_damaged(&self, number: u64) {
+        self.damaged.lock().insert(number);
+    }
+
+    /// Files noted as damaged.
+    pub fn damaged(&self) -> BTreeSet<u64> {
+        self.damaged.lock().clone()
+    }
+}

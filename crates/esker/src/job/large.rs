@@ -1,0 +1,65 @@
+//! What a job does with large values: values that became large go to a blob file of the job, references stay as they are, unless their file is to be
+//! emptied.
+
+use crate::base::blob_reference::BlobReference;
+use crate::base::key::{Entry, Kind};
+use crate::blob::{BlobStore, BlobWriter};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// Which values are copied into a blob file of the job.
+#[derive(Clone, Copy)]
+pub struct LargeValues<'a> {
+    pub store: &'a BlobStore,
+    /// Values of at least this many bytes do not stay in tables.
+    pub threshold: usize,
+    pub copy: Copy<'a>,
+}
+
+/// Which references are replaced by a copy of the value.
+#[derive(Clone, Copy)]
+pub enum Copy<'a> {
+    /// Those to a file for which this is true, if the value can be read.
+    From(&'a (dyn Fn(u64) -> bool + Sync)),
+    /// All of them: nothing is known about the files they refer to.
+    All,
+}
+
+impl LargeValues<'_> {
+    /// The value behind an encoded reference.
+    pub fn load(&self, reference: &[u8]) -> Result<Vec<u8>> {
+        match BlobReference::decode(reference) {
+            Some(reference) => self.store.read(&reference),
+            None => Err(Error::corruption(Path::new(""), 0, "a reference to a large value is malformed")),
+        }
+    }
+
+    /// The reference that takes the place of the value of a put, if one does.
+    pub(super) fn settle(
+        &self,
+        entry: Entry<'_>,
+        blobs: &mut BlobWriter<'_>,
+        next_number: &dyn Fn() -> u64,
+    ) -> Result<Option<BlobReference>> {
+        if entry.kind == Kind::Put {
+            return blobs.append(entry.value, next_number).map(Some);
+        }
+        let Some(reference) = BlobReference::decode(entry.value) else { return Ok(None) };
+        let wanted = match self.copy {
+            Copy::All => true,
+            Copy::From(choose) => choose(reference.file),
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        match self.store.read(&reference) {
+            Ok(value) => blobs.append(&value, next_number).map(Some),
+            // The damage stays where it is: it concerns this value, not the job, and reads of it say so.
+            Err(Error::Corruption { .. }) if matches!(self.copy, Copy::From(_)) => {
+                self.store.note_damaged(reference.file);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
