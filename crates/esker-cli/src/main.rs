@@ -20,6 +20,7 @@ mod output;
 mod progress;
 mod put;
 mod record;
+mod repair;
 mod scan;
 mod stats;
 mod text;
@@ -63,6 +64,7 @@ enum Command {
     Stats(stats::StatsCommand),
     Compact(compact::Compact),
     Verify(verify::Verify),
+    Repair(repair::Repair),
     Checkpoint(checkpoint::Checkpoint),
     Keyspaces(keyspaces::Keyspaces),
     Explain(explain::Explain),
@@ -109,6 +111,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Stats(command) => command.run(),
         Command::Compact(command) => command.run(),
         Command::Verify(command) => command.run(),
+        Command::Repair(command) => command.run(),
         Command::Checkpoint(command) => command.run(),
         Command::Keyspaces(command) => command.run(),
         Command::Explain(command) => command.run(),

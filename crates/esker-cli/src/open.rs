@@ -30,7 +30,8 @@ pub fn keyspace_or_create(db: &Db, name: &str, operator: Option<&str>) -> Result
     Ok(db.keyspace(name, keyspace_options(operator)?)?)
 }
 
-fn require_directory(directory: &Path) -> Result<(), Failure> {
+/// Says what is wrong with a path that is no directory.
+pub fn require_directory(directory: &Path) -> Result<(), Failure> {
     match std::fs::metadata(directory) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(Failure::Operation(format!(

@@ -25,7 +25,7 @@ pub fn report(error: &Error, arguments: &[OsString]) -> ExitCode {
 
 /// The first argument if it looks like the name of a command.
 fn command_name(arguments: &[OsString]) -> Option<&str> {
-    const COMMANDS: [&str; 13] = [
+    const COMMANDS: [&str; 14] = [
         "put",
         "get",
         "delete",
@@ -36,6 +36,7 @@ fn command_name(arguments: &[OsString]) -> Option<&str> {
         "stats",
         "compact",
         "verify",
+        "repair",
         "checkpoint",
         "keyspaces",
         "explain",

@@ -159,7 +159,7 @@ impl fmt::Display for Error {
             }
             Error::Corruption { path, offset, what } => write!(
                 f,
-                "{} is damaged at offset {offset}: {what}; run `esker verify` and restore the file from a checkpoint",
+                "{} is damaged at offset {offset}: {what}; run `esker verify` and restore the file from a checkpoint, or try `esker repair`",
                 path.display()
             ),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),

@@ -30,7 +30,7 @@
 //! What a write promises: an acknowledged write survives the death of the process; one with [`WriteOptions::sync`] that of the machine.
 //!
 //! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
-//! `merge_operator`, `compaction_filter`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
+//! `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
 
 mod base;
 mod blob;
@@ -39,6 +39,7 @@ mod compaction_filter;
 mod db;
 pub mod env;
 mod error;
+mod event_listener;
 mod handle;
 mod iter;
 mod job;
@@ -62,13 +63,17 @@ pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
 pub use db::health::Health;
+pub use db::ingest::IngestReport;
 pub use db::memory::MemoryStats;
+pub use db::repair::{RepairReport, RepairedFile};
 pub use db::stats::{KeyspaceStats, RunStats, Stats};
 pub use db::verify::VerifyReport;
 pub use error::{Error, Result, escape_key};
+pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
 pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{
     CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,
     WalMode, WriteOptions,
 };
+pub use table::LostRange;

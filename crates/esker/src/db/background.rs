@@ -24,7 +24,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// The body of the background thread. A panic in it, which can only be a defect, ends writing and not the process.
 pub fn run(inner: &Inner) {
     if catch_unwind(AssertUnwindSafe(|| work_until_stopped(inner))).is_err() {
-        inner.condition.refuse_writes("background work panicked");
+        inner.condition.refuse_after_panic("background work panicked");
         inner.signals.lock().busy = false;
         inner.work_done.notify_all();
     }

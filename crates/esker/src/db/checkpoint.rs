@@ -1,15 +1,20 @@
 //! A consistent copy of the database in another directory: tables and blob files by hard link where that works, by copying otherwise.
+//!
+//! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is an unfinished copy.
+//! 2. Flush; link or copy the tables and blob files; make a log segment, a manifest, and last `CURRENT`.
+//! 3. Remove `CHECKPOINT`.
+//!
+//! A copy that failed is taken away again. One that was cut short stays, is refused by whoever tries to open it, and taken away by the next attempt.
 
-use super::blob_collection;
-use super::flushing;
 use super::inner::Inner;
 use super::open::create_directory;
+use super::{blob_collection, files, flushing};
 use crate::blob::format::file_name as blob_name;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::WalMode;
 use crate::version::edit::ManifestState;
-use crate::version::file_name;
+use crate::version::file_name::{self, CURRENT, UNFINISHED};
 use crate::version::manifest::Manifest;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
@@ -23,11 +28,27 @@ const COPY_BYTES: u64 = 1 << 20;
 pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
     inner.condition.check()?;
     let env = &*inner.options.env;
-    if env.exists(target)? && !env.list(target)?.is_empty() {
+    create_directory(env, target)?;
+    let names = env.list(target)?;
+    let is_unfinished = || names.iter().any(|name| name == UNFINISHED) && !names.iter().any(|name| name == CURRENT);
+    if is_unfinished() {
+        files::remove_unfinished_checkpoint(env, target)?;
+    } else if !names.is_empty() {
         return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
     }
-    create_directory(env, target)?;
-    flushing::flush_exactly(inner, || write(inner, target))
+    let begun = begin(env, target);
+    let written = begun.and_then(|()| flushing::flush_exactly(inner, || write(inner, target)));
+    let result = written.and_then(|()| files::remove_checkpoint_mark(env, target));
+    // What that leaves behind, the next attempt takes away.
+    result.inspect_err(|_| drop(files::remove_unfinished_checkpoint(env, target)))
+}
+
+/// Marks what will come as unfinished, durably: a power loss must not leave the copy without the mark.
+fn begin(env: &dyn Env, target: &Path) -> Result<()> {
+    let mut file = env.create(&target.join(UNFINISHED))?;
+    file.append(b"an unfinished copy\n")?;
+    file.sync()?;
+    env.sync_dir(target)
 }
 
 /// Copies what the manifest names now. The caller holds the job lock, so that no table can go.

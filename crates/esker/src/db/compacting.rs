@@ -1,6 +1,7 @@
 //! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
 
 use super::blob_collection::{self, Collection};
+use super::events::Event;
 use super::flushing::{flush_all, flush_now, freeze_log_holders};
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
@@ -9,6 +10,7 @@ use super::snapshot::Readers;
 use super::{files, memory};
 use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::error::{Error, Result};
+use crate::event_listener::CompactionCompleted;
 use crate::job::compact::{Compacted, compact};
 use crate::job::pace::Pace;
 use crate::job::parallel::divide;
@@ -195,6 +197,14 @@ fn merge(
     inner.counters.compactions.fetch_add(1, Relaxed);
     inner.counters.compaction_bytes.fetch_add(sum(&tables), Relaxed);
     inner.counters.compaction_read_bytes.fetch_add(sum(&removed), Relaxed);
+    let compacted = || CompactionCompleted {
+        keyspace: keyspace.name.clone(),
+        input_tables: removed.len() as u64,
+        input_bytes: sum(&removed),
+        output_tables: tables.len() as u64,
+        output_bytes: sum(&tables),
+    };
+    inner.events.note(|| Event::Compaction(compacted()));
     if rewrite && weight(&tables) == weight(&removed) {
         let numbers = tables.iter().map(|table| table.summary().file_number);
         keyspace.compaction.settle(numbers, &keyspace.view.load().tree);
@@ -227,7 +237,7 @@ fn write(
         attend(inner, &mut pace, bytes)
     };
     *inner.merging.lock() = Some((keyspace.id, task.newest()));
-    let result = with_output(inner, task.into_last, emptied, |output| {
+    let result = with_output(inner, keyspace, 0, task.into_last, emptied, |output| {
         compact(&task.inputs, rules, output, &parts, ahead, &mut pause)
     });
     *inner.merging.lock() = None;

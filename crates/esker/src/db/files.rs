@@ -1,17 +1,21 @@
 //! The remover of the files of a database. A file goes when no durable manifest names it and nobody can be reading it. (What a failed call has just made itself, a
 //! log segment in `wal/segment.rs` or a link in `checkpoint.rs`, that call takes away again.)
 
+use super::events::Event;
 use super::inner::Inner;
 use crate::blob::BlobStore;
-use crate::blob::format::file_number;
+use crate::blob::format::file_number as blob_number;
 use crate::env::Env;
 use crate::error::Result;
 use crate::table::Table;
 use crate::version::edit::{Change, ManifestState};
-use crate::version::file_name::{CURRENT_TEMPORARY, manifest, manifest_number, table_number};
+use crate::version::file_name::{
+    CURRENT, CURRENT_TEMPORARY, LOST, UNFINISHED, manifest, manifest_number, table, table_number,
+};
+use crate::wal::segment::file_number;
 use crate::wal::writer::AppendError;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Log segment files kept for reuse: what two full write buffers need.
@@ -39,7 +43,9 @@ pub fn sweep(inner: &Inner) {
         pinned
     });
     for path in unread {
-        let _ = inner.options.env.remove(&path);
+        if inner.options.env.remove(&path).is_ok() {
+            inner.events.note(|| Event::Removed(path));
+        }
     }
 }
 
@@ -93,7 +99,7 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
 /// Removes the blob files in the directory that are not among those in use, and forgets them: what a crash or a failed job left behind. For the end of opening.
 pub fn remove_orphan_blobs(env: &dyn Env, directory: &Path, blobs: &BlobStore, used: &BTreeSet<u64>) -> Result<()> {
     for name in env.list(directory)? {
-        if let Some(number) = file_number(&name).filter(|number| !used.contains(number)) {
+        if let Some(number) = blob_number(&name).filter(|number| !used.contains(number)) {
             blobs.forget(number);
             env.remove(&directory.join(name))?;
         }
@@ -168,14 +174,100 @@ fn no_memtable_has_writes(inner: &Inner) -> bool {
     })
 }
 
-/// Removes tables and manifests that `state` does not name: what a crash or a failed job left behind.
-pub fn remove_orphans(env: &dyn Env, directory: &Path, current: u64, state: &ManifestState) -> Result<()> {
+/// Moves files that a repair has no use for to the directory `lost`, if they are there, and returns it if there were any. A file that is there already keeps its
+/// name; the new one gets a number behind it.
+pub fn set_aside(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<Option<PathBuf>> {
+    let lost = directory.join(LOST);
+    let mut moved = env.exists(&lost)?;
+    for name in names {
+        let from = directory.join(name);
+        if env.exists(&from)? {
+            env.create_dir_all(&lost)?;
+            env.rename(&from, &free_name(env, &lost, name)?)?;
+            moved = true;
+        }
+    }
+    if moved {
+        env.sync_dir(&lost)?;
+        env.sync_dir(directory)?;
+    }
+    Ok(moved.then_some(lost))
+}
+
+/// Gives a `CURRENT` that a repair is about to replace a second name in `lost`, where the file system has links.
+pub fn keep_current(env: &dyn Env, directory: &Path) -> Result<()> {
+    let current = directory.join(CURRENT);
+    if env.exists(&current)? {
+        let lost = directory.join(LOST);
+        env.create_dir_all(&lost)?;
+        let _ = env.hard_link(&current, &free_name(env, &lost, CURRENT)?);
+    }
+    Ok(())
+}
+
+fn free_name(env: &dyn Env, directory: &Path, name: &str) -> Result<PathBuf> {
+    let mut path = directory.join(name);
+    for number in 1u64.. {
+        if !env.exists(&path)? {
+            break;
+        }
+        path = directory.join(format!("{name}.{number}"));
+    }
+    Ok(path)
+}
+
+/// Takes away a copy that was not finished. The mark goes last and `CURRENT` first: cut short, it still is an unfinished copy.
+pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<()> {
+    let mut names = env.list(directory)?;
+    names.sort_by_key(|name| name != CURRENT);
+    for name in names {
+        let made = matches!(name.as_str(), CURRENT | CURRENT_TEMPORARY)
+            || table_number(&name).is_some()
+            || manifest_number(&name).is_some()
+            || file_number(&name).is_some();
+        if made {
+            env.remove(&directory.join(&name))?;
+        }
+        if name == CURRENT {
+            env.sync_dir(directory)?;
+        }
+    }
+    env.sync_dir(directory)?;
+    remove_checkpoint_mark(env, directory)
+}
+
+/// Takes the mark off a copy that is complete, or gone.
+pub fn remove_checkpoint_mark(env: &dyn Env, directory: &Path) -> Result<()> {
+    let mark = directory.join(UNFINISHED);
+    if env.exists(&mark)? {
+        env.remove(&mark)?;
+        env.sync_dir(directory)?;
+    }
+    Ok(())
+}
+
+/// Removes tables that were never named by a manifest.
+pub fn remove_unnamed_tables(inner: &Inner, numbers: &[u64]) {
+    for &number in numbers {
+        let _ = inner.options.env.remove(&inner.directory.join(table(number)));
+    }
+}
+
+/// Removes tables and manifests that `state` does not name and that are not `in_progress`: what a crash or a failed job left behind.
+pub fn remove_orphans(
+    env: &dyn Env,
+    directory: &Path,
+    current: u64,
+    state: &ManifestState,
+    in_progress: &BTreeSet<u64>,
+) -> Result<()> {
     let live: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
     for name in env.list(directory)? {
         let orphan = match (table_number(&name), manifest_number(&name)) {
-            (Some(number), _) => !live.contains(&number),
+            (Some(number), _) => !live.contains(&number) && !in_progress.contains(&number),
             (_, Some(number)) => number != current,
-            _ => name == CURRENT_TEMPORARY,
+            // The mark of a checkpoint that was complete when its removal was cut short.
+            _ => name == CURRENT_TEMPORARY || name == UNFINISHED,
         };
         if orphan {
             env.remove(&directory.join(name))?;

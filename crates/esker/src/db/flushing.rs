@@ -1,10 +1,12 @@
 //! Flushes: memtables become tables, oldest first.
 
+use super::events::Event;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
 use super::{files, memory};
 use crate::error::Result;
+use crate::event_listener::FlushCompleted;
 use crate::iter::Cursor;
 use crate::job::flush::{Flushed, flush};
 use crate::memtable::Memtable;
@@ -95,8 +97,9 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let operator = keyspace.operator();
     let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
     let goes_last = goes_last(inner, &tree, memtable);
+    let last = memtable.last_sequence();
     let Flushed { tables, expired } =
-        with_output(inner, goes_last, &BTreeSet::new(), |output| flush(memtable, rules, output))
+        with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| flush(memtable, rules, output))
             .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
@@ -135,6 +138,8 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     }
     inner.counters.flushes.fetch_add(1, Relaxed);
     inner.counters.flush_bytes.fetch_add(bytes, Relaxed);
+    let flushed = || FlushCompleted { keyspace: keyspace.name.clone(), tables: tables.len() as u64, bytes };
+    inner.events.note(|| Event::Flush(flushed()));
     inner.work_done.notify_all();
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Whether the database can be written, and what is wrong if not.
 
+use super::events::{Event, Events};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::io;
@@ -51,7 +52,7 @@ impl Unfinished<'_> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.0.refuse_writes("a panic interrupted a write");
+        self.0.refuse_after_panic("a panic interrupted a write");
     }
 }
 
@@ -63,9 +64,15 @@ pub struct Condition {
     why: Mutex<Option<String>>,
     delayed: Mutex<Option<Delayed>>,
     failed_merges: AtomicU64,
+    events: Events,
 }
 
 impl Condition {
+    /// In good health. Changes for the worse are told to `events`.
+    pub fn new(events: Events) -> Condition {
+        Condition { events, ..Condition::default() }
+    }
+
     /// The error for a write, if there must not be any more.
     #[inline]
     pub fn check(&self) -> Result<()> {
@@ -81,7 +88,9 @@ impl Condition {
     pub fn poison(&self, error: Error) -> Error {
         let mut why = self.why.lock();
         if why.is_none() {
-            *why = Some(format!("an earlier write failed ({error})"));
+            let reason = format!("an earlier write failed ({error})");
+            self.events.note(|| Event::ReadOnly(reason.clone()));
+            *why = Some(reason);
         }
         drop(why);
         self.poisoned.store(true, Ordering::Release);
@@ -91,6 +100,12 @@ impl Condition {
     /// Poisons when dropped, unless [`Unfinished::finish`] was called: for work that must not be left half done by a panic.
     pub fn unfinished(&self) -> Unfinished<'_> {
         Unfinished(self)
+    }
+
+    /// Refuses all writes because of a panic.
+    pub fn refuse_after_panic(&self, why: &str) {
+        self.events.note(|| Event::ReadOnly(why.to_owned()));
+        self.refuse_writes(why);
     }
 
     /// Refuses all writes for a reason that is no failure.
@@ -105,12 +120,18 @@ impl Condition {
             Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
             _ => PathBuf::new(),
         };
-        *self.delayed.lock() = Some(Delayed { text: error.to_string(), path, disk_full: error.is_disk_full() });
+        let mut delayed = self.delayed.lock();
+        if delayed.is_none() {
+            self.events.note(|| Event::BackgroundError(error.to_string()));
+        }
+        *delayed = Some(Delayed { text: error.to_string(), path, disk_full: error.is_disk_full() });
     }
 
     /// Notes that background work succeeded.
     pub fn recovered(&self) {
-        *self.delayed.lock() = None;
+        if self.delayed.lock().take().is_some() {
+            self.events.note(|| Event::Recovered);
+        }
     }
 
     /// The error for a writer that would have to wait for background work which keeps failing.

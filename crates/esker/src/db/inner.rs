@@ -13,6 +13,7 @@
 use super::account::MemoryAccount;
 use super::compaction_state::CompactionState;
 use super::counters::Counters;
+use super::events::Events;
 use super::health::Condition;
 use super::snapshot::{Readers, Registration, SnapshotList};
 use crate::base::clock::Clock;
@@ -32,7 +33,7 @@ use crate::version::tree::Tree;
 use crate::wal::writer::{LogSync, LogWriter};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -175,6 +176,7 @@ pub struct Inner {
     /// What is known of the memory of all parts.
     pub account: MemoryAccount,
     pub condition: Condition,
+    pub events: Events,
     pub counters: Counters,
     /// When the last write was seen by the background thread.
     pub last_write: Mutex<(Sequence, Instant)>,
@@ -182,6 +184,8 @@ pub struct Inner {
     pub obsolete: Mutex<Vec<Arc<Table>>>,
     /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
+    /// Tables being written outside the job lock: no manifest names them yet. A leaf among locks.
+    pub in_progress: Mutex<BTreeSet<u64>>,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
     /// Background work should end as soon as it can.

@@ -1,14 +1,17 @@
 //! What flush and compaction have in common: the right to work, where tables go, and making a result durable.
 
+use super::events::Event;
 use super::files;
 use super::inner::{Inner, KeyspaceInner};
 use super::snapshot::Readers;
+use crate::base::key::Sequence;
 use crate::error::Result;
+use crate::event_listener::TableCreated;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::retain::Rules;
 use crate::merge_operator::MergeOperator;
-use crate::table::Table;
+use crate::table::{Table, TableKeyspace};
 use crate::version::edit::Change;
 use parking_lot::MutexGuard;
 use std::collections::BTreeSet;
@@ -23,9 +26,19 @@ pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
     Ok(jobs)
 }
 
-/// What a job writes with, into the last run of a keyspace or into another. `emptied`: the blob files whose values it copies.
+/// What new tables of the keyspace say about it.
+pub fn label(inner: &Inner, id: u64) -> TableKeyspace {
+    let manifest = inner.manifest.lock();
+    let record = manifest.as_ref().and_then(|manifest| manifest.state().keyspaces.get(&id));
+    record.map(|record| record.label(id)).unwrap_or_default()
+}
+
+/// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last write of the keyspace that is in tables with the job, as far as it
+/// changes that. `emptied`: the blob files whose values it copies.
 pub fn with_output<T>(
     inner: &Inner,
+    keyspace: &KeyspaceInner,
+    flushed: Sequence,
     last_run: bool,
     emptied: &BTreeSet<u64>,
     job: impl FnOnce(&OutputOptions<'_>) -> Result<T>,
@@ -36,6 +49,8 @@ pub fn with_output<T>(
         env: &*inner.options.env,
         directory: inner.directory.clone(),
         table: table_options(&inner.options, last_run),
+        keyspace: label(inner, keyspace.id),
+        flushed,
         target_file_bytes: inner.options.target_file_bytes,
         cache: Arc::clone(&inner.cache),
         use_mapping: inner.options.use_mapping(),
@@ -83,10 +98,20 @@ pub fn commit(
     if added.iter().any(|table| !table.summary().blobs.is_empty()) {
         inner.blobs.sync().map_err(|error| inner.condition.poison(error))?;
     }
-    match &mut *inner.manifest.lock() {
-        Some(manifest) => manifest.commit(&changes).map_err(|error| inner.condition.poison(error)),
-        None => Ok(()),
+    if let Some(manifest) = &mut *inner.manifest.lock() {
+        manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
     }
+    for table in added {
+        let summary = table.summary();
+        let created = || TableCreated {
+            keyspace: keyspace.name.clone(),
+            path: table.path().to_path_buf(),
+            bytes: summary.file_bytes,
+            entries: summary.entries,
+        };
+        inner.events.note(|| Event::Created(created()));
+    }
+    Ok(())
 }
 
 /// Removes what a failed job left. If that fails too, the next open does it.
@@ -96,6 +121,8 @@ pub fn clean_up(inner: &Inner) {
         return;
     }
     if let Some(manifest) = &*inner.manifest.lock() {
-        let _ = files::remove_orphans(&*inner.options.env, &inner.directory, manifest.number(), manifest.state());
+        let in_progress = inner.in_progress.lock();
+        let (number, state) = (manifest.number(), manifest.state());
+        let _ = files::remove_orphans(&*inner.options.env, &inner.directory, number, state, &in_progress);
     }
 }

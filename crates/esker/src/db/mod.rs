@@ -19,7 +19,10 @@
 //! | `files` | the remover of files |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
-//! | `checkpoint`, `verify`, `stats`, `health` | what their names say |
+//! | `ingest` | sorted pairs straight into tables |
+//! | `repair` | making a damaged database open again |
+//! | `events` | telling a listener what happens |
+//! | `checkpoint`, `verify`, `sizes`, `stats`, `properties`, `health` | what their names say |
 //! | `inner`, `compaction_state`, `counters` | the state all of them share, and its locks |
 
 pub mod account;
@@ -30,12 +33,14 @@ pub mod compacting;
 pub mod compaction_state;
 pub mod conflict;
 pub mod counters;
+pub mod events;
 mod expiring;
 pub mod files;
 pub mod flushing;
 pub mod footprint;
 pub mod freeze;
 pub mod health;
+pub mod ingest;
 pub mod inner;
 pub mod installing;
 pub mod keyspaces;
@@ -43,12 +48,15 @@ pub mod large;
 pub mod memory;
 mod merge_expiry;
 pub mod open;
+pub mod properties;
 pub mod read;
 pub mod reclaim;
 pub mod record;
+pub mod repair;
 pub mod replayed;
 pub mod scan;
 pub mod shorten;
+pub mod sizes;
 pub mod snapshot;
 pub mod stall;
 pub mod stats;

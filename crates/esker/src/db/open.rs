@@ -13,6 +13,7 @@
 
 use super::account::MemoryAccount;
 use super::counters::Counters;
+use super::events::Events;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::snapshot::SnapshotList;
@@ -32,9 +33,11 @@ use crate::job::retain::Rules;
 use crate::memtable::{Memtable, MemtableWriter, WriteContext};
 use crate::merge_operator::UINT64_ADD;
 use crate::options::{Options, WalMode};
-use crate::table::{BlockCache, Table};
+use crate::table::{BlockCache, Table, TableKeyspace};
 use crate::version::edit::{KeyspaceRecord, ManifestState};
-use crate::version::file_name::{self, CURRENT, CURRENT_TEMPORARY, LOCK, manifest_number, table_number};
+use crate::version::file_name::{
+    self, CURRENT, CURRENT_TEMPORARY, LOCK, LOST, UNFINISHED, manifest_number, table_number,
+};
 use crate::version::manifest::{Manifest, read_current};
 use crate::version::tree::Tree;
 use crate::wal::reader::{Record, Visited, holds_history, replay};
@@ -55,13 +58,21 @@ const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 const MANY_SEGMENTS: usize = 4;
 
 /// A keyspace while the log is replayed into it.
-struct Recovering {
+pub struct Recovering {
     record: KeyspaceRecord,
-    tree: Arc<Tree>,
+    pub tree: Arc<Tree>,
     memtable: Arc<Memtable>,
     writer: MemtableWriter,
     /// Newest first.
     frozen: Vec<Arc<Memtable>>,
+}
+
+impl Recovering {
+    /// A keyspace with nothing replayed yet.
+    pub fn new(record: KeyspaceRecord, tree: Tree, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
+        let (memtable, writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
+        Recovering { record, tree: Arc::new(tree), memtable, writer, frozen: Vec::new() }
+    }
 }
 
 /// Opens for reading and writing.
@@ -73,6 +84,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
     }
     refuse_foreign_directory(&options, directory)?;
+    refuse_unfinished_checkpoint(&options, directory)?;
     create_directory(&*env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
     let found = read_current(&*env, directory)?;
@@ -109,7 +121,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     state.log_floor = log.shared().floor(oldest);
     let last_sequence = state.last_sequence;
     let manifest = Manifest::create(&*env, directory, number, state)?;
-    files::remove_orphans(&*env, directory, number, manifest.state())?;
+    files::remove_orphans(&*env, directory, number, manifest.state(), &BTreeSet::new())?;
     files::remove_orphan_blobs(&*env, directory, &blobs, &blobs_in_use(&recovering))?;
     let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
     let inner = assemble(directory, options, recovering, last_sequence, writing, (cache, memory, blobs));
@@ -160,7 +172,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
 }
 
 /// The keyspaces, the last write in them, and the number of log segments read.
-fn read_state(
+pub fn read_state(
     directory: &Path,
     options: &Options,
     state: &ManifestState,
@@ -175,7 +187,8 @@ fn read_state(
     Ok((recovering, state.last_sequence, inherited.retired.len() as u64))
 }
 
-fn blob_store(directory: &Path, options: &Options) -> Arc<BlobStore> {
+/// The blob files in the directory.
+pub fn blob_store(directory: &Path, options: &Options) -> Arc<BlobStore> {
     Arc::new(BlobStore::new(Arc::clone(&options.env), directory.to_path_buf(), options.blob_file_bytes()))
 }
 
@@ -190,7 +203,7 @@ fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
     used
 }
 
-fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
+pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
     // Room for the header, the link and a small record, whatever was asked for.
     let largest_bytes = options.wal_segment_bytes.max(256);
     SegmentMaker {
@@ -204,8 +217,9 @@ fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
     }
 }
 
-fn is_ours(name: &str) -> bool {
-    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK)
+/// Whether the engine makes files of that name.
+pub fn is_ours(name: &str) -> bool {
+    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK | LOST | UNFINISHED)
         || file_number(name).is_some()
         || table_number(name).is_some()
         || blob_number(name).is_some()
@@ -226,8 +240,17 @@ fn refuse_foreign_directory(options: &Options, directory: &Path) -> Result<()> {
     }
 }
 
+/// A copy of a database that was not finished is neither one nor an empty directory.
+pub fn refuse_unfinished_checkpoint(options: &Options, directory: &Path) -> Result<()> {
+    let exists = |name: &str| options.env.exists(&directory.join(name));
+    if !exists(UNFINISHED)? || exists(CURRENT)? {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{} is an unfinished checkpoint; make another one", directory.display())))
+}
+
 /// Without `CURRENT`, only what creating a database leaves when it is interrupted may be there.
-fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()> {
+pub fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()> {
     let missing =
         |what: String| Err(Error::corruption(directory.join(CURRENT), 0, format!("the file is missing, but {what}")));
     for name in options.env.list(directory)? {
@@ -267,14 +290,15 @@ pub fn create_directory(env: &dyn crate::env::Env, directory: &Path) -> Result<(
 }
 
 /// A number above that of every file there is, named by the manifest or not.
-fn first_free_number(env: &dyn crate::env::Env, directory: &Path, at_least: u64) -> Result<u64> {
+pub fn first_free_number(env: &dyn crate::env::Env, directory: &Path, at_least: u64) -> Result<u64> {
     let names = env.list(directory)?;
     let number_in = |name: &String| table_number(name).or_else(|| manifest_number(name)).or_else(|| blob_number(name));
     let numbers = names.iter().filter_map(number_in);
     Ok(numbers.map(|number| number + 1).chain([at_least]).max().unwrap_or(at_least))
 }
 
-fn open_trees(
+/// Opens the tables of every keyspace.
+pub fn open_trees(
     directory: &Path,
     options: &Options,
     state: &ManifestState,
@@ -307,17 +331,14 @@ fn open_trees(
             let path = directory.join(file_name::table(left));
             return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
         }
-        let (memtable, writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
-        let recovered =
-            Recovering { record: record.clone(), tree: Arc::new(tree), memtable, writer, frozen: Vec::new() };
-        recovering.insert(id, recovered);
+        recovering.insert(id, Recovering::new(record.clone(), tree, options, memory));
     }
     Ok(recovering)
 }
 
 /// Writes every memtable to tables (`replayed.rs` says why), and notes that in `state`, which is in no manifest yet. Large values are copied, unless they are known
 /// to be on the device, because the log was closed.
-fn write_replayed(
+pub fn write_replayed(
     directory: &Path,
     options: &Options,
     state: &mut ManifestState,
@@ -327,10 +348,12 @@ fn write_replayed(
 ) -> Result<()> {
     let next = AtomicU64::new(state.next_file);
     let next_file = || next.fetch_add(1, Relaxed);
-    let output = OutputOptions {
+    let mut output = OutputOptions {
         env: &*options.env,
         directory: directory.to_path_buf(),
         table: table_options(options, true),
+        keyspace: TableKeyspace::default(),
+        flushed: 0,
         target_file_bytes: options.target_file_bytes,
         cache: Arc::clone(cache),
         use_mapping: options.use_mapping(),
@@ -342,6 +365,7 @@ fn write_replayed(
         },
     };
     for (&id, recovered) in recovering.iter_mut() {
+        output.keyspace = recovered.record.label(id);
         let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.frozen.drain(..).rev().chain(newest).collect();
         let operator = keyspaces::stored_operator(&recovered.record);
@@ -350,7 +374,7 @@ fn write_replayed(
         let expired_until_ms = if expires { options.clock.now_ms() } else { 0 };
         let rules =
             Rules { snapshots: &[], expired_until_ms, expires, operator: operator.as_deref(), ..Rules::default() };
-        let (tree, changes) = replayed::write(id, &memtables, &recovered.tree, rules, &output)?;
+        let (tree, changes) = replayed::write(&memtables, &recovered.tree, rules, &mut output)?;
         for change in &changes {
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
         }
@@ -425,7 +449,7 @@ fn missing_value(
 }
 
 /// Applies what is not in tables yet; returns the record's last sequence number.
-fn apply_record(
+pub fn apply_record(
     options: &Options,
     recovering: &mut BTreeMap<u64, Recovering>,
     record: &Record<'_>,
@@ -511,6 +535,7 @@ fn assemble(
 ) -> Inner {
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
+    let events = Events::new(options.event_listener.clone());
     let inner = Inner {
         directory: directory.to_path_buf(),
         account: MemoryAccount::new(&options),
@@ -531,11 +556,13 @@ fn assemble(
         blobs,
         flushed: Mutex::new(Vec::new()),
         memory,
-        condition: super::health::Condition::default(),
+        condition: super::health::Condition::new(events.clone()),
+        events,
         counters: Counters::default(),
         last_write: Mutex::new((last_sequence, Instant::now())),
         obsolete: Mutex::new(Vec::new()),
         merging: Mutex::new(None),
+        in_progress: Mutex::default(),
         replayed_segments: 0,
         stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),

@@ -13,18 +13,19 @@ use crate::version::edit::Change;
 use crate::version::tree::Tree;
 use std::sync::Arc;
 
-/// Writes the memtables of one keyspace, oldest first, and returns its new tree and what the manifest must say.
+/// Writes the memtables of the keyspace that `output` names, oldest first, and returns its new tree and what the manifest must say.
 pub fn write(
-    keyspace: u64,
     memtables: &[Arc<Memtable>],
     tree: &Tree,
     rules: Rules<'_>,
-    output: &OutputOptions<'_>,
+    output: &mut OutputOptions<'_>,
 ) -> Result<(Tree, Vec<Change>)> {
     let mut tree = tree.clone();
     let mut changes = Vec::new();
+    let keyspace = output.keyspace.id;
     for memtable in memtables {
         let rules = Rules { bottom: tree.runs.is_empty(), ..rules };
+        output.flushed = memtable.last_sequence();
         let tables = flush(memtable, rules, output)?.tables;
         let run = tree.deepest_free_run(&tables, None).unwrap_or_else(output.next_file);
         for table in &tables {
@@ -32,6 +33,7 @@ pub fn write(
             let (number, bytes) = (summary.file_number, summary.file_bytes);
             changes.push(Change::AddTable { keyspace, run, number, bytes });
         }
+        output.keyspace.flushed = memtable.last_sequence();
         changes.push(Change::Flushed { keyspace, sequence: memtable.last_sequence() });
         tree = tree.edited(&[], tables.into_iter().map(|table| (run, table)));
     }

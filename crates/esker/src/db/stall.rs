@@ -4,6 +4,7 @@
 //! is told the reason, and the time is counted. With a memory budget it also waits while memtables take their share of it (`memory.rs`). If the background work it waits for keeps failing, it gets that error instead.
 
 use super::background;
+use super::events::Event;
 use super::inner::{Inner, Writer};
 use super::memory;
 use crate::error::Result;
@@ -36,6 +37,11 @@ fn reason(keyspace: &super::inner::KeyspaceInner) -> Option<&'static str> {
     (merges && view.tree.runs.len() >= MAX_RUNS).then_some("too many runs wait for their compaction")
 }
 
+/// Waits while too much work waits in the keyspace, if that is done by another thread.
+pub fn wait_if_behind(inner: &Inner, keyspace: &super::inner::KeyspaceInner) -> Result<()> {
+    if inner.inline_jobs() || reason(keyspace).is_none() { Ok(()) } else { wait_for_room(inner, keyspace.id) }
+}
+
 /// Why a write may have to wait at the moment, if it may.
 pub fn current_reason(inner: &Inner) -> Option<String> {
     let keyspaces = inner.all_keyspaces();
@@ -58,7 +64,8 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
 pub fn wait_for_room(inner: &Inner, keyspace: u64) -> Result<()> {
     let keyspaces = inner.all_keyspaces();
     let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
-    wait_while(inner, || target.is_some_and(|target| reason(target).is_some()))
+    let Some(target) = target else { return Ok(()) };
+    wait_while(inner, &target.name, || reason(target))
 }
 
 /// Waits until memtables may take `needed` bytes more of the memory budget.
@@ -68,15 +75,18 @@ pub fn wait_for_memory(inner: &Inner, needed: usize) -> Result<()> {
         return work_was_added(inner);
     }
     let keyspaces = inner.all_keyspaces();
-    wait_while(inner, || memory::reason_to_wait(inner, &keyspaces, needed).is_some())
+    wait_while(inner, "", || memory::reason_to_wait(inner, &keyspaces, needed))
 }
 
-fn wait_while(inner: &Inner, has_to_wait: impl Fn() -> bool) -> Result<()> {
+/// Waits while there is a reason to. `keyspace`: the name of the one that is written to; empty if that does not matter.
+fn wait_while(inner: &Inner, keyspace: &str, reason: impl Fn() -> Option<&'static str>) -> Result<()> {
     let started = Instant::now();
     inner.counters.stalls.fetch_add(1, Relaxed);
+    let why = || reason().unwrap_or("background work was behind").to_owned();
+    inner.events.note(|| Event::StallBegan { keyspace: keyspace.to_owned(), reason: why() });
     let mut result = Ok(());
     let mut signals = inner.signals.lock();
-    while has_to_wait() && !signals.shutting_down {
+    while reason().is_some() && !signals.shutting_down {
         result = inner.condition.check().and_then(|()| inner.condition.check_background());
         if result.is_err() {
             break;
@@ -86,6 +96,7 @@ fn wait_while(inner: &Inner, has_to_wait: impl Fn() -> bool) -> Result<()> {
         inner.work_done.wait_for(&mut signals, LOOK_AGAIN);
     }
     drop(signals);
+    inner.events.note(|| Event::StallEnded { keyspace: keyspace.to_owned(), waited: started.elapsed() });
     inner.counters.stall_micros.fetch_add(started.elapsed().as_micros() as u64, Relaxed);
     result
 }

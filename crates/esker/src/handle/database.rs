@@ -6,9 +6,10 @@ use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use crate::db::health::Health;
+use crate::db::repair::RepairReport;
 use crate::db::stats::{Stats, collect};
 use crate::db::verify::VerifyReport;
-use crate::db::{background, checkpoint, compacting, flushing, keyspaces, open, stall, verify};
+use crate::db::{background, checkpoint, compacting, flushing, keyspaces, open, properties, repair, stall, verify};
 use crate::error::{Error, Result};
 use crate::options::{Explanation, KeyspaceOptions, Options};
 use std::path::Path;
@@ -65,6 +66,14 @@ impl Db {
                 .map_err(|source| Error::io("start the background thread of", path.as_ref(), source))?;
             *shared.thread.lock() = Some(thread);
         }
+        if inner.events.wanted() {
+            let events = inner.events.clone();
+            let thread = std::thread::Builder::new()
+                .name("esker-events".into())
+                .spawn(move || events.deliver())
+                .map_err(|source| Error::io("start the event thread of", path.as_ref(), source))?;
+            *shared.teller.lock() = Some(thread);
+        }
         inner.wake();
         Ok(Db { shared })
     }
@@ -89,6 +98,21 @@ impl Db {
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let inner = Arc::new(open::open_read_only(path.as_ref(), options)?);
         Ok(Db { shared: Arc::new(Shared::new(inner)) })
+    }
+
+    /// Makes a damaged database open again, with everything of it that can be read, and tells what could not be. No handle may have it open. A database that
+    /// opens and verifies is left as it is. Reads everything; what it cannot use it moves to the sub-directory `lost`, and deletes nothing.
+    ///
+    /// Damaged tables are replaced by copies of their intact blocks. The log is replayed as far as it can be read. Without a manifest, tables
+    /// say themselves whose they are. A repair that was interrupted can be run again.
+    ///
+    /// What was lost may have been newer than what was kept: an older value, or a deleted key, can show again. A checkpoint is better.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no database; `Locked`; `Unsupported` for files of a newer version; `Io`: a device that cannot be read is to be copied to another
+    /// first. Nothing is changed then.
+    pub fn repair(path: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
+        repair::repair(path.as_ref(), &options)
     }
 
     /// The keyspace of that name, created with these options if it is missing.
@@ -367,6 +391,30 @@ impl Db {
     pub fn health(&self) -> Health {
         let inner = &self.shared.inner;
         inner.condition.report(stall::current_reason(inner))
+    }
+
+    /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text: `esker.memtable.bytes`, and for each keyspace
+    /// `esker.keyspace.NAME.runs` and others. Counts are in decimal, sizes in bytes, times in microseconds. Costs what the two cost.
+    pub fn properties(&self) -> Vec<(String, String)> {
+        properties::properties(&self.stats(), &self.health())
+    }
+
+    /// The property of that name, one of those that [`Db::properties`] lists; `None` if there is none. Costs as much as all of them.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-property-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// db.keyspace("names", Default::default())?.put("ada", "")?;
+    /// assert_eq!(db.property("esker.keyspace.names.memtable_entries").as_deref(), Some("1"));
+    /// assert_eq!(db.property("esker.no.such.figure"), None);
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.properties().into_iter().find_map(|(found, value)| (found == name).then_some(value))
     }
 
     /// Flushes what was written without log, makes everything durable, marks the log as complete, stops background work and releases the lock.

@@ -6,12 +6,13 @@ use crate::base::batch::{Operation, encode};
 use crate::base::expiry::{Expiry, Life, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER};
 use crate::base::slice::Slice;
+use crate::db::ingest::IngestReport;
 use crate::db::inner::{Inner, KeyspaceInner};
 use crate::db::record::{need_of, start_record};
 use crate::db::scan::Source;
 use crate::db::snapshot::Registration;
 use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
-use crate::db::{compacting, large, read};
+use crate::db::{compacting, ingest, large, read, sizes};
 use crate::error::{Error, Result, escape_key};
 use crate::merge_operator::contained;
 use crate::options::WriteOptions;
@@ -425,6 +426,50 @@ impl Keyspace {
     /// ```
     pub fn cursor(&self) -> Result<Cursor> {
         Ok(Cursor::new(self.source()))
+    }
+
+    /// Loads pairs with strictly ascending keys straight into tables, without log and memtable: the fastest way for a lot of data. All of them become visible
+    /// and durable at once when this returns, or none. They replace what the keys had; snapshots and iterators made before do not see them.
+    ///
+    /// Other writes go on while `pairs` are taken, and count as older than all of them. Costs one write of the data, a flush if memory holds keys in the same
+    /// range, and a sync during which other writes wait. Values are stored in the tables, whatever their size.
+    ///
+    /// ```
+    /// # fn main() -> esker::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("esker-doc-ingest-{}", std::process::id()));
+    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// let squares = db.keyspace("squares", Default::default())?;
+    /// let report = squares.ingest((0..1000u32).map(|n| (n.to_be_bytes(), (n * n).to_le_bytes())))?;
+    /// assert_eq!(report.entries, 1000);
+    /// assert_eq!(squares.get(30u32.to_be_bytes())?.as_deref(), Some(&900u32.to_le_bytes()[..]));
+    /// assert!(squares.ingest([("b", ""), ("a", "")]).is_err());
+    /// # drop((squares, db));
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` names the first key that does not come after the one before it, or is too long; `ReadOnly`; `Io`. Nothing is loaded then, and no file
+    /// is left.
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<IngestReport> {
+        ingest::ingest(&self.shared.inner, &self.inner, pairs.into_iter())
+    }
+
+    /// About how many bytes the keys in `range` take, with everything that is kept of them: on disk, as compressed, and in memory. Reads no file and
+    /// sorts nothing; costs a search in the index of each table and a look at some thousand keys of each memtable.
+    ///
+    /// What is on disk is counted in whole blocks: up to two for each run too many. What is in memory is estimated from a sample of its keys: a range with
+    /// less than a thousandth of them may count as nothing there. Overwritten and deleted versions count until compaction drops them.
+    ///
+    /// # Errors
+    /// None at present; reserved.
+    pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let (lower, upper) = (range.start_bound().map(K::as_ref), range.end_bound().map(K::as_ref));
+        Ok(sizes::approximate(&self.inner, lower, upper))
     }
 
     /// Flushes, then merges this keyspace into one sorted run. With [`crate::CompactionStyle::Fifo`] nothing is merged.

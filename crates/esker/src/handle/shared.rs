@@ -12,11 +12,13 @@ pub(crate) struct Shared {
     pub(crate) inner: Arc<Inner>,
     /// The background thread, if there is one.
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread that calls the event listener, if there is one.
+    pub(super) teller: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Shared {
     pub(super) fn new(inner: Arc<Inner>) -> Shared {
-        Shared { inner, thread: Mutex::new(None) }
+        Shared { inner, thread: Mutex::new(None), teller: Mutex::new(None) }
     }
 
     /// Stops the background thread and releases the lock on the directory.
@@ -30,6 +32,13 @@ impl Shared {
         }
         // Only now: until here the thread may have been writing.
         self.inner.lock.lock().take();
+        self.inner.events.end();
+        if let Some(thread) = self.teller.lock().take()
+            // A listener may have had the last handle.
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -3,7 +3,7 @@ use crate::base::key::{Entry, Kind, NEVER};
 use crate::env::mem::MemEnv;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions};
-use crate::table::{BlockCache, Table, TableOptions};
+use crate::table::{BlockCache, Table, TableKeyspace, TableOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,8 @@ impl Maker {
             env: &self.env,
             directory: PathBuf::from("/t"),
             table: TableOptions::default(),
+            keyspace: TableKeyspace::default(),
+            flushed: 0,
             target_file_bytes: 1,
             cache: Arc::new(BlockCache::new(1 << 20)),
             use_mapping: false,

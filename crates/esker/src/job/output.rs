@@ -2,13 +2,13 @@
 //! relies on them.
 
 use super::large::LargeValues;
-use crate::base::key::{Entry, Kind};
+use crate::base::key::{Entry, Kind, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::blob::BlobWriter;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::table::{BlockCache, Table, TableBuilder, TableOptions, TableSummary};
+use crate::table::{BlockCache, Table, TableBuilder, TableKeyspace, TableOptions, TableSummary};
 use crate::version::file_name;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +18,10 @@ pub struct OutputOptions<'a> {
     pub env: &'a dyn Env,
     pub directory: PathBuf,
     pub table: TableOptions,
+    /// Whose tables they are. The last one tells how far the keyspace is in tables with this job, those before it how far it was without.
+    pub keyspace: TableKeyspace,
+    /// The last write that is in tables with this job.
+    pub flushed: Sequence,
     pub target_file_bytes: u64,
     pub cache: Arc<BlockCache>,
     pub use_mapping: bool,
@@ -79,7 +83,7 @@ impl<'a> Output<'a> {
             && builder.estimated_file_bytes() >= self.options.target_file_bytes
             && self.last_key != entry.key
         {
-            self.finish_table(entry.key)?;
+            self.finish_table(entry.key, self.options.keyspace.flushed)?;
         }
         if self.current.is_none() {
             self.start_table()?;
@@ -101,13 +105,14 @@ impl<'a> Output<'a> {
     }
 
     /// Finishes the table at hand. `end`: the first key of the next one; empty if there is none.
-    fn finish_table(&mut self, end: &[u8]) -> Result<()> {
+    fn finish_table(&mut self, end: &[u8], flushed: Sequence) -> Result<()> {
         if let Some((_, mut builder)) = self.current.take() {
             if !self.tombstones.is_empty() {
                 builder.set_range_tombstones(self.tombstones.clip(&[], end));
                 let rest = if end.is_empty() { RangeTombstones::default() } else { self.tombstones.clip(end, &[]) };
                 self.tombstones = rest;
             }
+            builder.set_keyspace(TableKeyspace { flushed, ..self.options.keyspace.clone() });
             self.finished.push(builder.finish()?);
         }
         Ok(())
@@ -118,7 +123,7 @@ impl<'a> Output<'a> {
         if self.current.is_none() && !self.tombstones.is_empty() {
             self.start_table()?;
         }
-        self.finish_table(&[])?;
+        self.finish_table(&[], self.options.flushed.max(self.options.keyspace.flushed))?;
         if self.finished.is_empty() {
             return Ok(Vec::new());
         }

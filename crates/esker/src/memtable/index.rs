@@ -145,6 +145,19 @@ impl Index {
         None
     }
 
+    /// Shows the newest entries of about `wanted` slots' keys, of all keys if there are no more slots, until `visit` returns
+    /// false. Which ones, the hashes decide.
+    pub fn sample(&self, wanted: usize, mut visit: impl FnMut(usize) -> bool) {
+        let slots = self.current().slots();
+        let step = slots.len().div_ceil(wanted.max(1));
+        for slot in slots.iter().step_by(step) {
+            let value = slot.load(Ordering::Acquire);
+            if value != 0 && !visit(offset_of(value)) {
+                return;
+            }
+        }
+    }
+
     /// As `get`, for the one writer, who also learns the slot to set.
     #[inline]
     pub fn find(&self, hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Found<'_> {

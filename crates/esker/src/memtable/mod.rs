@@ -13,6 +13,7 @@ mod chain;
 mod cursor;
 mod index;
 mod order;
+mod size;
 mod store;
 mod tombstones;
 mod writer;

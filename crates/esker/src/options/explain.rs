@@ -87,6 +87,7 @@ impl Options {
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";
             env: self.given("env", "the operating system") => "a simulation can fail calls and lose power, for tests";
+            event_listener: self.given("event_listener", "nobody") => "a listener is told what happens, by a thread of its own";
             clock: self.given("clock", "the system's clock") => "one set by hand makes tests of expiry repeatable";
         }
     }

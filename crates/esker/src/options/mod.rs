@@ -18,6 +18,7 @@ use crate::compaction_filter::CompactionFilter;
 use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
+use crate::event_listener::EventListener;
 use crate::merge_operator::MergeOperator;
 use origin::Origins;
 use std::fmt;
@@ -105,6 +106,7 @@ pub struct Options {
     pub(crate) memory_budget_bytes: usize,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) event_listener: Option<Arc<dyn EventListener>>,
     /// Where the values come from, for [`Options::explain`].
     origins: Origins,
 }
@@ -151,6 +153,7 @@ impl Default for Options {
             memory_budget_bytes: 0,
             env: Arc::new(OsEnv),
             clock: Arc::new(SystemClock),
+            event_listener: None,
             origins: Origins::default(),
         }
     }
@@ -370,6 +373,15 @@ impl Options {
     /// Notes that the program has set the option of this name.
     fn note(&mut self, name: &'static str) {
         self.origins.set(name, Origin::Set);
+    }
+
+    /// Who is told of flushes, compactions, stalls and failures.
+    ///
+    /// Default: nobody, at no cost. Trade-off: a thread of its own that calls the listener.
+    pub fn event_listener(mut self, listener: Arc<dyn EventListener>) -> Options {
+        self.event_listener = Some(listener);
+        self.note("event_listener");
+        self
     }
 
     /// The least bytes of a large value.

@@ -5,6 +5,7 @@ use super::compress::{Compressor, LZ4, STORED};
 use super::filter;
 use super::format::{FOOTER_BYTES, Footer, Handle, seal};
 use super::index::IndexBuilder;
+use super::keyspace::TableKeyspace;
 use super::summary::TableSummary;
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
@@ -157,6 +158,11 @@ impl TableBuilder {
             + filter::estimated_bytes(self.hashes.len(), self.options.filter_bits_per_key)
             + self.index.estimated_bytes()
             + FOOTER_BYTES as u64
+    }
+
+    /// Says whose table it is.
+    pub fn set_keyspace(&mut self, keyspace: TableKeyspace) {
+        self.summary.keyspace = Some(keyspace);
     }
 
     /// Writes what is missing, makes the file durable (not its name) and returns the facts about it.

@@ -147,6 +147,11 @@ impl Index {
             && self.sequences[number] == sequence
     }
 
+    /// The key of the last entry of block `number`, which exists.
+    pub(super) fn last_key(&self, number: usize) -> Vec<u8> {
+        [self.common.as_slice(), self.rest(number)].concat()
+    }
+
     fn rest(&self, number: usize) -> &[u8] {
         let start = if number == 0 { 0 } else { self.rest_ends[number - 1] };
         &self.rests[start..self.rest_ends[number]]

@@ -12,12 +12,14 @@
 //! 7 range deletes  { start:bytes end:bytes tombstones:varint newest:varint { to the next older:varint }* }*
 //!                  only in a table that has any; an empty end is behind every key
 //! 8 blobs          (blob file number:varint bytes:varint)*    ascending; left out if no entry refers to one
+//! 128 keyspace     `keyspace.rs`; may be missing
 //! ```
 //! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the range tombstones.
 //! A reader that does not know a section must refuse the table if its id is below 128, and may skip it
 //! otherwise.
 
 use super::format::FORMAT_VERSION;
+use super::keyspace::TableKeyspace;
 use crate::base::blob_reference::BlobReference;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER, Sequence};
@@ -63,6 +65,8 @@ pub struct TableSummary {
     pub range_tombstones: RangeTombstones,
     /// The blob files that entries refer to, and the bytes of these values in them.
     pub blobs: BTreeMap<u64, u64>,
+    /// Whose table it is, if it says so.
+    pub keyspace: Option<TableKeyspace>,
 }
 
 const COUNTS: u64 = 1;
@@ -75,6 +79,7 @@ const RANGE_TOMBSTONES: u64 = 7;
 const BLOBS: u64 = 8;
 /// Sections from this id on may be skipped by a reader that does not know them.
 const FIRST_OPTIONAL: u64 = 128;
+const KEYSPACE: u64 = 128;
 
 impl TableSummary {
     /// Adds the columns of one block.
@@ -156,6 +161,9 @@ impl TableSummary {
             let numbers: Vec<u64> = self.blobs.iter().flat_map(|(&number, &bytes)| [number, bytes]).collect();
             put_numbers(&mut out, BLOBS, &numbers);
         }
+        if let Some(keyspace) = &self.keyspace {
+            put_section(&mut out, KEYSPACE, &keyspace.encode());
+        }
         out
     }
 
@@ -180,6 +188,9 @@ impl TableSummary {
                 summary.take_blobs(payload).map_err(|error| error.at(path, start))?;
             } else if id == RANGE_TOMBSTONES {
                 tombstones = RangeTombstones::decode(payload).map_err(|error| error.at(path, start))?;
+            } else if id == KEYSPACE {
+                let keyspace = TableKeyspace::decode(payload).map_err(|error| error.at(path, start))?;
+                summary.keyspace = Some(keyspace);
             } else if id < FIRST_OPTIONAL {
                 // Only a later version writes such a section, and it changes what the entries mean.
                 let version = FORMAT_VERSION + 1;

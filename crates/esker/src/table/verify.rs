@@ -42,6 +42,7 @@ impl Table {
         found.largest_key = last.map(|(key, _)| key).unwrap_or_default();
         let stored = TableSummary::decode(&properties, &self.path, self.footer.properties.offset)?;
         found.add_range_tombstones(stored.range_tombstones);
+        found.keyspace = stored.keyspace;
         (found.file_number, found.file_bytes) = (self.file_number, file.len());
         if found != self.summary {
             let what = "the entries do not add up to what the properties say";

@@ -18,6 +18,7 @@
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::Sequence;
 use crate::options::CompactionStyle;
+use crate::table::TableKeyspace;
 use std::collections::BTreeMap;
 
 /// The only comparator so far: unsigned bytes.
@@ -83,6 +84,14 @@ pub struct KeyspaceRecord {
     pub style: CompactionStyle,
     pub flushed: Sequence,
     pub tables: BTreeMap<u64, TableRecord>,
+}
+
+impl KeyspaceRecord {
+    /// What tables of this keyspace, with number `id`, say about it.
+    pub fn label(&self, id: u64) -> TableKeyspace {
+        let KeyspaceRecord { name, operator, ttl, flushed, .. } = self.clone();
+        TableKeyspace { id, name, operator, ttl, flushed }
+    }
 }
 
 /// Everything a manifest says.

@@ -4,6 +4,10 @@
 pub const CURRENT: &str = "CURRENT";
 /// What becomes [`CURRENT`] by renaming.
 pub const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
+/// The file that marks a checkpoint that is not complete.
+pub const UNFINISHED: &str = "CHECKPOINT";
+/// The directory to which a repair moves what it could not use.
+pub const LOST: &str = "lost";
 /// The file that carries the lock.
 pub const LOCK: &str = "LOCK";
 

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// The newest version of the manifest that this build reads, and the one it writes. It stands for the database as a whole.
 pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
-const HEADER_BYTES: usize = 24;
-const RECORD_HEADER_BYTES: usize = 8;
+pub(super) const HEADER_BYTES: usize = 24;
+pub(super) const RECORD_HEADER_BYTES: usize = 8;
 
 /// The manifest of an open database.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ fn point_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()> {
     env.sync_dir(directory)
 }
 
-fn read_file(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read_file(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
     let file = env.open(path)?;
     let length = usize::try_from(file.len()).map_err(|_| Error::corruption(path, 0, "the file is too long"))?;
     let mut bytes = vec![0; length];
@@ -119,17 +119,21 @@ pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<(u64, Mani
     if !env.exists(&current)? {
         return Ok(None);
     }
-    let bytes = read_file(env, &current)?;
-    let line = String::from_utf8(bytes).unwrap_or_default();
-    let name = line.split(' ').next().unwrap_or_default();
-    let number = manifest_number(name)
-        .filter(|_| line == current_line(name))
+    let number = current_number(env, directory)?
         .ok_or_else(|| Error::corruption(&current, 0, "expected the name of a manifest and its checksum"))?;
-    let path = directory.join(name);
+    let name = manifest(number);
+    let path = directory.join(&name);
     if !env.exists(&path)? {
         return Err(Error::corruption(&current, 0, format!("{name} is missing")));
     }
     Ok(Some((number, decode_manifest(&path, number, &read_file(env, &path)?)?)))
+}
+
+/// The number of the manifest that `CURRENT` names; `None` if it is damaged. It exists.
+pub fn current_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
+    let line = String::from_utf8(read_file(env, &directory.join(CURRENT))?).unwrap_or_default();
+    let name = line.split(' ').next().unwrap_or_default();
+    Ok(manifest_number(name).filter(|_| line == current_line(name)))
 }
 
 fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<ManifestState> {
@@ -153,7 +157,7 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<ManifestSta
     Ok(state)
 }
 
-fn check_header(path: &Path, number: u64, bytes: &[u8]) -> Result<()> {
+pub(super) fn check_header(path: &Path, number: u64, bytes: &[u8]) -> Result<()> {
     let header = bytes.get(..HEADER_BYTES).ok_or_else(|| Error::corruption(path, 0, "the file is too short"))?;
     let (body, sum) = header.split_at(20);
     if body[..8] != MAGIC || checksum(0, 0, body).to_le_bytes() != sum {
@@ -171,7 +175,7 @@ fn check_header(path: &Path, number: u64, bytes: &[u8]) -> Result<()> {
 }
 
 /// The payload of the intact record at `offset`.
-fn record_at(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
+pub(super) fn record_at(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
     let mut cursor = Cursor::new(bytes.get(offset..)?);
     let sum = cursor.u32("").ok()?;
     let length = cursor.u32("").ok()? as usize;

@@ -4,6 +4,7 @@ pub mod cursor;
 pub mod edit;
 pub mod file_name;
 pub mod manifest;
+pub mod salvage;
 pub mod tree;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod format;
 pub mod reader;
+pub mod salvage;
 pub mod segment;
 pub mod writer;
 

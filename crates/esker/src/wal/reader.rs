@@ -23,9 +23,9 @@ use std::sync::Arc;
 /// Bytes read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
 
-struct SegmentFile {
-    path: PathBuf,
-    file: Arc<dyn LogFile>,
+pub(super) struct SegmentFile {
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn LogFile>,
 }
 
 /// A record as the replay hands it out.
@@ -173,7 +173,7 @@ fn refuse_damaged_header(
 }
 
 /// The link at the front of a segment, if it is intact.
-fn read_link(found: &SegmentFile, number: u64) -> Result<Option<Link>> {
+pub(super) fn read_link(found: &SegmentFile, number: u64) -> Result<Option<Link>> {
     let offset = HEADER_BYTES as u64;
     let mut record = [0u8; RECORD_HEADER_BYTES + 24];
     if found.file.len() < offset + record.len() as u64 {
@@ -261,7 +261,7 @@ fn unverified(path: &Path, offset: u64) -> Error {
     Error::corruption(path, offset, "a log record that was synced does not verify")
 }
 
-struct SegmentReader<'a> {
+pub(super) struct SegmentReader<'a> {
     number: u64,
     found: &'a SegmentFile,
     window: Vec<u8>,
@@ -271,7 +271,7 @@ struct SegmentReader<'a> {
 }
 
 impl<'a> SegmentReader<'a> {
-    fn new(number: u64, found: &'a SegmentFile) -> SegmentReader<'a> {
+    pub(super) fn new(number: u64, found: &'a SegmentFile) -> SegmentReader<'a> {
         SegmentReader { number, found, window: Vec::new(), window_at: 0, closed: false }
     }
 
@@ -290,7 +290,7 @@ impl<'a> SegmentReader<'a> {
     }
 
     /// The intact record at `offset`, if there is one.
-    fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
+    pub(super) fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
         let length = self.found.file.len();
         if offset + RECORD_HEADER_BYTES as u64 > length {
             return Ok(None);
@@ -345,7 +345,7 @@ impl<'a> SegmentReader<'a> {
     }
 
     /// Whether an intact record behind `offset` says that `offset` was on the device.
-    fn synced_beyond(&mut self, offset: u64, last_sequence: Sequence) -> Result<bool> {
+    pub(super) fn synced_beyond(&mut self, offset: u64, last_sequence: Sequence) -> Result<bool> {
         let length = self.found.file.len();
         let mut at = offset + 8;
         while at + RECORD_HEADER_BYTES as u64 <= length {

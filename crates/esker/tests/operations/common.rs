@@ -2,6 +2,8 @@
 
 use esker::env::mem::MemEnv;
 use esker::{Clock, Db, Keyspace, ManualClock, Options};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,4 +90,37 @@ pub fn pairs(keyspace: &Keyspace) -> Vec<(String, String)> {
     backward.reverse();
     assert_eq!(forward, backward, "the two directions disagree");
     forward
+}
+
+/// A small database without threads in a simulated environment.
+pub fn simulated(env: &MemEnv) -> Options {
+    Options::default()
+        .env(Arc::new(env.clone()))
+        .background_threads(0)
+        .wal_segment_bytes(1 << 14)
+        .write_buffer_bytes(1 << 18)
+        .block_bytes(256)
+        .target_file_bytes(4 << 10)
+}
+
+/// A database like that.
+pub fn open(env: &MemEnv) -> Db {
+    Db::open(DIRECTORY, simulated(env)).unwrap()
+}
+
+/// A keyspace with what is usual.
+pub fn keyspace(db: &Db, name: &str) -> Keyspace {
+    db.keyspace(name, Default::default()).unwrap()
+}
+
+/// Everything in a keyspace.
+pub fn all(keyspace: &Keyspace) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    keyspace.iter().map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+}
+
+/// The files of the database with their bytes, without those below it.
+pub fn files(env: &MemEnv) -> BTreeMap<String, Vec<u8>> {
+    let all = env.files().into_iter();
+    let own = all.filter(|path| path.parent() == Some(Path::new(DIRECTORY)));
+    own.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), env.file_bytes(&path).unwrap())).collect()
 }

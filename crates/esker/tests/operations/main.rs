@@ -1,13 +1,16 @@
 //! Operations, exactly: each test is named after what an engine could get wrong.
 #![allow(clippy::unwrap_used)]
 
+mod checkpoint;
 mod common;
 mod compact_range;
 mod compaction_power_loss;
 mod compaction_support;
+mod events;
 mod examples;
 mod fifo;
 mod filters;
+mod ingest;
 mod large_values;
 mod memory;
 mod merge_chains;
@@ -15,7 +18,10 @@ mod merge_failures;
 mod merge_names;
 mod merge_random;
 mod merge_support;
+mod properties;
 mod range_delete;
+mod repair;
+mod sizes;
 mod styles;
 mod transactions;
 mod ttl;

@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The engine's rooms. A file imports only from a smaller number, or from its own room.
-const ROOMS: [(&str, u32); 17] = [
+const ROOMS: [(&str, u32); 18] = [
     ("error", 0),
     ("base", 0),
     ("env", 1),
@@ -15,6 +15,7 @@ const ROOMS: [(&str, u32); 17] = [
     // What the options hold.
     ("merge_operator", 1),
     ("compaction_filter", 1),
+    ("event_listener", 1),
     ("options", 2),
     ("memtable", 3),
     ("wal", 3),

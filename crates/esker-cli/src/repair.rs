@@ -1,0 +1,74 @@
+//! `esker repair`: makes a damaged database open again.
+
+use crate::failure::{Failure, one_line};
+use crate::open;
+use crate::output::Output;
+use crate::progress::Progress;
+use esker::{Db, LostRange, Options, RepairReport, RepairedFile, escape_key};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  esker repair data
+  esker repair --json data
+
+Restoring a checkpoint is better: what was lost may have been newer than what is kept, so that an older value or a
+deleted key shows again. Deletes nothing: what cannot be used is moved to the sub-directory `lost`. A database without
+damage is left as it is. Exit code 0 if the database can be opened now; the report says what was lost.";
+
+/// Make a damaged database open again with everything that can be read, and say what could not be
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Repair {
+    /// The directory of the database
+    #[arg(value_name = "DIR", env = "ESKER_DB")]
+    directory: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Repair {
+    /// Runs the command.
+    pub fn run(self) -> Result<(), Failure> {
+        open::require_directory(&self.directory)?;
+        let progress = Progress::waiting("repairing");
+        let report = Db::repair(&self.directory, Options::default())?;
+        drop(progress);
+        let mut output = Output::standard();
+        if self.json {
+            output.line(&as_json(&report).to_string())?;
+        } else {
+            for line in report.to_string().lines() {
+                output.line(&one_line(line))?;
+            }
+        }
+        output.finish()
+    }
+}
+
+fn as_json(report: &RepairReport) -> Value {
+    let files: Vec<Value> = report.files.iter().map(file_json).collect();
+    json!({
+        "healthy": report.healthy,
+        "entries": report.entries,
+        "keyspaces": report.keyspaces,
+        "files": files,
+        "warnings": report.warnings,
+        "lost_directory": report.lost_directory.as_ref().map(|path| path.display().to_string()),
+    })
+}
+
+fn file_json(file: &RepairedFile) -> Value {
+    let key = |key: &Option<Vec<u8>>| key.as_deref().map(escape_key);
+    let range = |range: &LostRange| json!({ "after": key(&range.after), "through": key(&range.through) });
+    json!({
+        "path": file.path.display().to_string(),
+        "keyspace": file.keyspace,
+        "problem": file.problem,
+        "entries_kept": file.entries_kept,
+        "entries_lost": file.entries_lost,
+        "lost_ranges": file.lost_ranges.iter().map(range).collect::<Vec<Value>>(),
+    })
+}

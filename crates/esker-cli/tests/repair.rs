@@ -1,0 +1,45 @@
+//! `esker repair`: what it says, and what is there afterwards.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Sandbox, fails, files, lines, ok, ok_with_input};
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn a_damaged_table_is_repaired_and_the_loss_is_told() {
+    let sandbox = Sandbox::new("repair");
+    let db = &sandbox.text("db");
+    ok_with_input(&["load", "--db", db], lines("k", 3000).as_bytes());
+    ok(&["compact", "--db", db]);
+    assert_eq!(ok(&["repair", db]), "nothing is wrong; nothing was changed\n");
+    let healthy: serde_json::Value = serde_json::from_str(&ok(&["repair", "--json", db])).unwrap();
+    assert_eq!(healthy["healthy"], true);
+
+    let all = files(Path::new(db));
+    let (table, content) = all.iter().find(|(path, _)| path.extension().is_some_and(|end| end == "table")).unwrap();
+    let mut damaged = content.clone();
+    damaged[content.len() / 2] ^= 1;
+    fs::write(table, &damaged).unwrap();
+    assert!(fails(1, &["verify", "--db", db]).contains("esker repair"));
+
+    let report = ok(&["repair", db]);
+    let name = table.file_name().unwrap().to_str().unwrap();
+    assert!(report.contains(name) && report.contains("lost between k") && report.contains("note: "), "{report}");
+    assert!(ok(&["verify", "--db", db]).starts_with("no damage"));
+    let kept = ok(&["dump", "--db", db]);
+    assert!(kept.lines().count() > 2000 && kept.lines().all(|line| lines("k", 3000).contains(line)), "{report}");
+    assert_eq!(fs::read(Path::new(db).join("lost").join(name)).unwrap(), damaged);
+}
+
+#[test]
+fn what_is_no_database_is_refused() {
+    let sandbox = Sandbox::new("norepair");
+    assert!(fails(1, &["repair", &sandbox.text("nothing")]).contains("does not exist"));
+    fs::create_dir(sandbox.path("empty")).unwrap();
+    assert!(fails(1, &["repair", &sandbox.text("empty")]).contains("not found"));
+    assert!(fails(2, &["repair"]).contains("DIR"));
+    let help = ok(&["repair", "--help"]);
+    assert!(help.contains("Examples:") && help.lines().all(|line| line.len() <= 120), "{help}");
+}

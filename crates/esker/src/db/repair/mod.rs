@@ -1,0 +1,310 @@
+//! Making a damaged database open again, with everything that can be read.
+//!
+//! 1. Take the lock. Open and verify as a reader would; if that succeeds there is nothing to do.
+//! 2. Read the manifest as far as it can be; without one, take every table for what it says to be.
+//! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables, merge them by their sequence numbers.
+//! 4. Replay the log as far as it can be read, and write that to tables.
+//! 5. Begin a log segment, write a manifest, and point `CURRENT` at it.
+//! 6. Move what was damaged or is not used to the directory `lost`.
+//!
+//! Nothing that was there is changed before step 5 is done, which is one rename; cut short before it, a repair begins anew.
+
+mod report;
+mod survey;
+mod tables;
+
+pub use report::{RepairReport, RepairedFile};
+
+use super::{files, open};
+use crate::base::batch::{AnyOperation, Operations};
+use crate::base::memory::MemoryPool;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::table::{BlockCache, Table};
+use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACES, ManifestState, TableRecord};
+use crate::version::file_name::{CURRENT, LOCK, LOST};
+use crate::version::manifest::Manifest;
+use crate::version::tree::Tree;
+use crate::wal::salvage::{SalvagedLog, salvage};
+use crate::wal::segment::SegmentMaker;
+use crate::wal::writer::{Inherited, LogWriter};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use survey::{Survey, first_damage, survey};
+use tables::{Found, Tables};
+
+/// Repairs the database in `directory`.
+pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
+    options.validate()?;
+    let env = &*options.env;
+    let names = if env.exists(directory)? { env.list(directory)? } else { Vec::new() };
+    if !names.iter().any(|name| open::is_ours(name) && name != LOCK && name != LOST) {
+        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+    }
+    open::refuse_unfinished_checkpoint(options, directory)?;
+    let _lock = env.lock(&directory.join(LOCK))?;
+    if first_damage(directory, options)?.is_none() {
+        return Ok(RepairReport { healthy: true, ..RepairReport::default() });
+    }
+    let Survey { state, has_manifest, is_whole, damaged, tables, manifests } = survey(directory, options)?;
+    let next_file = AtomicU64::new(open::first_free_number(env, directory, state.next_file.max(1))?);
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let blobs = open::blob_store(directory, options);
+    let mut work = Work {
+        tables: Tables { directory, options, cache, next_file, blobs },
+        state,
+        report: RepairReport::default(),
+        aside: BTreeSet::new(),
+    };
+    for (name, problem) in damaged {
+        work.note_file(&name, problem);
+    }
+    if !is_whole {
+        work.aside.extend(manifests);
+    }
+    work.repair(&tables, has_manifest && is_whole)?;
+    work.report.lost_directory = files::set_aside(env, directory, &work.aside)?;
+    Ok(work.report)
+}
+
+struct Work<'a> {
+    tables: Tables<'a>,
+    /// What the new manifest will say.
+    state: ManifestState,
+    report: RepairReport,
+    /// The names of the files to move away at the end.
+    aside: BTreeSet<String>,
+}
+
+/// The tables of one keyspace that no manifest names, with what is left of them.
+type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
+
+impl Work<'_> {
+    fn repair(&mut self, on_disk: &BTreeSet<u64>, is_certain: bool) -> Result<()> {
+        let maker = SegmentMaker { read_only: true, ..open::segment_maker(self.tables.directory, self.tables.options) };
+        let mut in_log = BTreeSet::new();
+        let floor = self.state.log_floor;
+        let log = salvage(&maker, floor, &mut |record| {
+            let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();
+            let operations = operations.map_err(|error| error.at(record.path, record.offset))?;
+            in_log.extend(operations.iter().map(AnyOperation::keyspace));
+            Ok((record.sequence + operations.len() as u64).saturating_sub(1))
+        })?;
+        let named: BTreeSet<u64> =
+            self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
+        let nothing_missing = named.is_subset(on_disk);
+        let mut unnamed = Unnamed::new();
+        // With a manifest that can be trusted, what it does not name is left over from a job that was cut short.
+        if !is_certain || !nothing_missing || log.beginning_lost {
+            let numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
+            unnamed = self.assign(&numbers, &in_log)?;
+        }
+        let ids: Vec<u64> = self.state.keyspaces.keys().copied().collect();
+        for id in ids {
+            self.repair_keyspace(id, on_disk, unnamed.remove(&id).unwrap_or_default())?;
+        }
+        self.finish(&maker, floor)
+    }
+
+    /// A report about something that is not a table.
+    fn note_file(&mut self, name: &str, problem: String) {
+        let path = self.tables.directory.join(name);
+        self.report.files.push(RepairedFile {
+            path,
+            keyspace: None,
+            problem,
+            entries_kept: 0,
+            entries_lost: None,
+            lost_ranges: Vec::new(),
+        });
+    }
+
+    fn warn(&mut self, what: &str) {
+        if !self.report.warnings.iter().any(|warning| warning == what) {
+            self.report.warnings.push(what.to_owned());
+        }
+    }
+
+    /// Finds out whose the tables are that no manifest names.
+    fn assign(&mut self, numbers: &[u64], in_log: &BTreeSet<u64>) -> Result<Unnamed> {
+        let mut unnamed = Unnamed::new();
+        let mut nameless = Vec::new();
+        for &number in numbers {
+            let found = self.tables.inspect(number, None)?;
+            let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACES) else {
+                nameless.push((number, found));
+                continue;
+            };
+            let id = keyspace.id;
+            let name = self.free_name(id, &keyspace.name);
+            let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
+                name,
+                comparator: BYTEWISE.to_owned(),
+                operator: keyspace.operator.clone(),
+                ttl: keyspace.ttl,
+                ..KeyspaceRecord::default()
+            });
+            record.flushed = record.flushed.max(keyspace.flushed);
+            unnamed.entry(id).or_default().push((number, found));
+        }
+        for (number, found) in nameless {
+            self.assign_nameless(number, found, in_log, &mut unnamed)?;
+        }
+        Ok(unnamed)
+    }
+
+    /// A table that does not say whose it is gets a keyspace of its own, if anything can be read of it.
+    fn assign_nameless(
+        &mut self,
+        number: u64,
+        found: Found,
+        in_log: &BTreeSet<u64>,
+        unnamed: &mut Unnamed,
+    ) -> Result<()> {
+        if let Found::Unindexed(_, problem) = found {
+            let name = crate::version::file_name::table(number);
+            self.note_file(&name, format!("{problem}; no manifest names the table, and it does not say whose it is"));
+            self.aside.insert(name);
+            return Ok(());
+        }
+        let last = self.state.keyspaces.keys().chain(in_log).max().copied().unwrap_or(0);
+        let id = last + 1;
+        let name = self.free_name(id, &format!("recovered-{number:06}"));
+        self.warn("a table that does not say whose it is has become a keyspace named recovered- and its number");
+        let record = KeyspaceRecord { name, comparator: BYTEWISE.to_owned(), ..KeyspaceRecord::default() };
+        self.state.keyspaces.insert(id, record);
+        unnamed.insert(id, vec![(number, found)]);
+        Ok(())
+    }
+
+    /// `name`, or if another keyspace has it, one like it.
+    fn free_name(&self, id: u64, name: &str) -> String {
+        let is_taken = self.state.keyspaces.iter().any(|(other, record)| *other != id && record.name == name);
+        if is_taken || name.is_empty() { format!("{name}-recovered-{id}") } else { name.to_owned() }
+    }
+
+    /// Brings the tables of one keyspace into order.
+    fn repair_keyspace(&mut self, id: u64, on_disk: &BTreeSet<u64>, unnamed: Vec<(u64, Found)>) -> Result<()> {
+        let Some(record) = self.state.keyspaces.get(&id).cloned() else { return Ok(()) };
+        let label = record.label(id);
+        let order_is_known = unnamed.is_empty();
+        let mut tables: Vec<(u64, Arc<Table>)> = Vec::new();
+        let mut sources = Vec::new();
+        for (&number, place) in &record.tables {
+            if !on_disk.contains(&number) {
+                self.report.files.push(self.tables.missing(number, &label));
+                continue;
+            }
+            sources.push((number, place.run, self.tables.inspect(number, Some(place.bytes))?));
+        }
+        sources.extend(unnamed.into_iter().map(|(number, found)| (number, 0, found)));
+        let mut names: Vec<String> = Vec::new();
+        for (number, run, found) in sources {
+            let name = crate::version::file_name::table(number);
+            let (rescued, problem) = self.tables.rescue(number, found, &label)?;
+            if let Some(problem) = problem {
+                self.report.files.push(problem);
+                self.aside.insert(name.clone());
+            }
+            names.push(name);
+            tables.extend(rescued.into_iter().map(|table| (run, table)));
+        }
+        if self.report.files.iter().any(|file| file.entries_lost != Some(0) && file.keyspace.is_some()) {
+            self.warn("where a lost entry was the newest of its key, an older value of that key shows, or one that was deleted");
+        }
+        if !order_is_known || Tree::from_tables(tables.iter().cloned()).overlap().is_some() {
+            let merged = self.tables.merge(tables.into_iter().map(|(_, table)| table).collect(), &label)?;
+            let run = self.tables.next_number();
+            tables = merged.into_iter().map(|table| (run, table)).collect();
+            self.aside.extend(names);
+            self.warn(
+                "the manifest did not name all tables: tables that had been merged into others may be among them, so that deleted \
+                 keys show again and merge operands count twice",
+            );
+        }
+        let places = tables.iter().map(|(run, table)| {
+            let summary = table.summary();
+            (summary.file_number, TableRecord { run: *run, bytes: summary.file_bytes })
+        });
+        let newest = tables.iter().map(|(_, table)| table.summary().largest_sequence).max().unwrap_or(0);
+        self.state.last_sequence = self.state.last_sequence.max(newest).max(record.flushed);
+        self.state.keyspaces.insert(id, KeyspaceRecord { tables: places.collect(), ..record });
+        Ok(())
+    }
+
+    /// Replays the log and puts the result in force.
+    fn finish(&mut self, maker: &SegmentMaker, floor: u64) -> Result<()> {
+        let Tables { directory, options, .. } = self.tables;
+        let env = &*options.env;
+        let memory = MemoryPool::of_the_process();
+        let mut recovering =
+            open::open_trees(directory, options, &self.state, &self.tables.cache, &memory, &self.tables.blobs)?;
+        let (state, mut last_sequence) = (&mut self.state, 0);
+        let log = salvage(maker, floor, &mut |record| {
+            for operation in Operations::new(record.payload).map_while(std::result::Result::ok) {
+                let id = operation.keyspace();
+                if id < MAX_KEYSPACES && !state.keyspaces.contains_key(&id) {
+                    // It had no table yet, or all of them are lost.
+                    let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
+                    let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
+                    state.keyspaces.insert(id, unknown.clone());
+                    recovering.insert(id, open::Recovering::new(unknown, Tree::default(), options, &memory));
+                }
+            }
+            let last = open::apply_record(options, &mut recovering, &record, &memory)?;
+            last_sequence = last_sequence.max(last);
+            Ok(last)
+        })?;
+        self.state.last_sequence = self.state.last_sequence.max(last_sequence);
+        self.note_log(&log)?;
+        self.state.next_file = self.tables.next_file.load(Relaxed);
+        let caches = (&self.tables.cache, &memory);
+        open::write_replayed(
+            directory,
+            options,
+            &mut self.state,
+            &mut recovering,
+            caches,
+            (&self.tables.blobs, false),
+        )?;
+        // The link leads back to the old segments, in case the power fails before the manifest is in force.
+        let inherited =
+            Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
+        let writer = LogWriter::start(open::segment_maker(directory, options), inherited)?;
+        self.state.log_floor = writer.position().segment;
+        let number = self.state.next_file;
+        self.state.next_file += 1;
+        if self.report.files.iter().any(|file| file.path == directory.join(CURRENT)) {
+            files::keep_current(env, directory)?;
+        }
+        let manifest = Manifest::create(env, directory, number, self.state.clone())?;
+        self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
+        let tables = recovering.values().flat_map(|recovered| recovered.tree.tables());
+        self.report.entries = tables.map(|(_, table)| table.summary().entries).sum();
+        Ok(())
+    }
+
+    fn note_log(&mut self, log: &SalvagedLog) -> Result<()> {
+        for problem in &log.problems {
+            let what = format!("at offset {}: {}", problem.offset, problem.what);
+            let name = problem.path.strip_prefix(self.tables.directory).unwrap_or(&problem.path);
+            self.note_file(&name.to_string_lossy(), what);
+        }
+        if let Some(closed) = self.state.closed.filter(|closed| *closed != log.end) {
+            let (segment, offset) = closed;
+            let what =
+                format!("the log was closed at offset {offset} of segment {segment}, it can be read to another place");
+            self.note_file("", what);
+        }
+        if !log.problems.is_empty() {
+            self.warn(
+                "writes that were only in the part of the log that cannot be read are lost, and every write after them",
+            );
+            let names = self.tables.options.env.list(self.tables.directory)?;
+            self.aside.extend(names.into_iter().filter(|name| crate::wal::segment::file_number(name).is_some()));
+        }
+        Ok(())
+    }
+}

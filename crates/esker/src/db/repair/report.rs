@@ -1,0 +1,69 @@
+//! What a repair tells its caller.
+
+use crate::error::escape_key;
+use crate::table::LostRange;
+use std::fmt;
+use std::path::PathBuf;
+
+/// What a repair found, kept and lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepairReport {
+    /// Nothing was wrong, and nothing was changed.
+    pub healthy: bool,
+    /// Every file that was damaged, missing or could not be used.
+    pub files: Vec<RepairedFile>,
+    /// The keyspaces that the database has now.
+    pub keyspaces: Vec<String>,
+    /// Entries in its tables now: versions, not keys.
+    pub entries: u64,
+    /// What a reader of the database must expect.
+    pub warnings: Vec<String>,
+    /// Where the damaged files are now, if there were any.
+    pub lost_directory: Option<PathBuf>,
+}
+
+/// One file that was not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedFile {
+    /// The file as it was named before; the directory, for a file that is missing and whose name is not known.
+    pub path: PathBuf,
+    /// Whose table it was, if that is known.
+    pub keyspace: Option<String>,
+    /// What was wrong with it.
+    pub problem: String,
+    /// Entries that were read out of it.
+    pub entries_kept: u64,
+    /// Entries that were not; none if their number is not known.
+    pub entries_lost: Option<u64>,
+    /// Where in the order of keys the lost ones are; empty if that is not known.
+    pub lost_ranges: Vec<LostRange>,
+}
+
+impl fmt::Display for RepairReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.healthy {
+            return writeln!(f, "nothing is wrong; nothing was changed");
+        }
+        for file in &self.files {
+            write!(f, "{}: {}", file.path.display(), file.problem)?;
+            if let Some(keyspace) = &file.keyspace {
+                write!(f, "; a table of keyspace {keyspace:?}")?;
+            }
+            let lost = file.entries_lost.map_or("an unknown number".to_owned(), |lost| lost.to_string());
+            writeln!(f, "; {} entries kept, {lost} lost", file.entries_kept)?;
+            for range in &file.lost_ranges {
+                let from = range.after.as_deref().map_or("the first key".to_owned(), escape_key);
+                let to = range.through.as_deref().map_or("the last key".to_owned(), escape_key);
+                writeln!(f, "  lost between {from} and {to}")?;
+            }
+        }
+        for warning in &self.warnings {
+            writeln!(f, "note: {warning}")?;
+        }
+        writeln!(f, "repaired: {} keyspaces, {} entries in tables", self.keyspaces.len(), self.entries)?;
+        match &self.lost_directory {
+            Some(directory) => writeln!(f, "the damaged files are in {}", directory.display()),
+            None => Ok(()),
+        }
+    }
+}

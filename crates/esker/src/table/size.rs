@@ -1,0 +1,20 @@
+//! How much of a table a range of keys takes, by its index alone.
+
+use super::reader::Table;
+use crate::base::key::MAX_SEQUENCE;
+
+impl Table {
+    /// About the bytes of the file that keys from `start` on and before `end` take; no `end` is the end of the table. Counts whole blocks, and of filter and
+    /// index in proportion, so that it is 0 only if there is no such key.
+    pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
+        let outside =
+            self.summary.is_before(start) || end.is_some_and(|end| end <= self.summary.smallest_key.as_slice());
+        let Some(last) = self.index.len().checked_sub(1).filter(|_| !outside) else { return 0 };
+        let first = self.index.find(start, MAX_SEQUENCE);
+        let last = end.map_or(last, |end| self.index.find(end, MAX_SEQUENCE).min(last));
+        let (Some(from), Some(to)) = (self.index.handle(first), self.index.handle(last)) else { return 0 };
+        let covered = (to.offset + to.bytes).saturating_sub(from.offset);
+        let scaled = u128::from(covered) * u128::from(self.summary.file_bytes);
+        (scaled / u128::from(self.index.data_end().max(1))) as u64
+    }
+}

@@ -1,0 +1,60 @@
+//! Reading what is left of a damaged manifest, for a repair.
+
+use super::edit::{ManifestState, decode};
+use super::file_name::manifest;
+use super::manifest::{HEADER_BYTES, RECORD_HEADER_BYTES, check_header, read_file, record_at};
+use crate::env::Env;
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// What is left of a manifest.
+#[derive(Debug)]
+pub struct SalvagedManifest {
+    /// What its intact records say together.
+    pub state: ManifestState,
+    /// The first place that could not be read; none if all of it could be.
+    pub damage: Option<u64>,
+}
+
+/// Applies every intact record, also those behind damage. `None` if the file is missing or its first record, which has the whole state, is lost.
+///
+/// # Errors
+/// `Unsupported` for a newer version, which this build must not touch; `Io`.
+pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<SalvagedManifest>> {
+    let path = directory.join(manifest(number));
+    if !env.exists(&path)? {
+        return Ok(None);
+    }
+    let bytes = read_file(env, &path)?;
+    let mut damage = match check_header(&path, number, &bytes) {
+        Ok(()) => None,
+        Err(error @ Error::Unsupported { .. }) => return Err(error),
+        Err(_) => Some(0),
+    };
+    let mut state = ManifestState::default();
+    let mut offset = HEADER_BYTES;
+    if intact(number, &bytes, offset).is_none() {
+        return Ok(None);
+    }
+    while offset < bytes.len() {
+        let Some(payload) = intact(number, &bytes, offset) else {
+            damage = damage.or(Some(offset as u64));
+            let next = (offset + 1..bytes.len()).find(|&at| intact(number, &bytes, at).is_some());
+            let Some(next) = next else { break };
+            offset = next;
+            continue;
+        };
+        let changes = decode(payload).unwrap_or_default();
+        // Behind a lost edit, some make no sense: a table may go that never came.
+        let failed = changes.iter().filter(|change| state.apply(change).is_err()).count();
+        if failed > 0 || changes.is_empty() {
+            damage = damage.or(Some(offset as u64));
+        }
+        offset += RECORD_HEADER_BYTES + payload.len();
+    }
+    Ok(Some(SalvagedManifest { state, damage }))
+}
+
+fn intact(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
+    record_at(number, bytes, offset).filter(|payload| !payload.is_empty())
+}

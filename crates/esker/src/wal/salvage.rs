@@ -1,0 +1,226 @@
+//! Replaying what is left of a damaged log, for a repair: as far as it can be read, and no further, so that what is replayed has no hole but where the log had
+//! lost its beginning.
+
+use super::format::{HEADER_BYTES, Link, RecordType, decode_header, record_bytes};
+use super::reader::{Record, SegmentFile, SegmentReader, read_link};
+use super::segment::{SegmentMaker, file_number};
+use crate::base::key::Sequence;
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Something that could not be read.
+#[derive(Debug)]
+pub struct LogProblem {
+    /// The segment file, or the directory if it is missing.
+    pub path: PathBuf,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What was read of a damaged log.
+#[derive(Debug, Default)]
+pub struct SalvagedLog {
+    /// What could not be.
+    pub problems: Vec<LogProblem>,
+    /// The segments that the manifest needs are not all there.
+    pub beginning_lost: bool,
+    /// The highest segment number seen, in a header or a name.
+    pub highest_number: u64,
+    /// The newest segment with a link; 0 if there is none.
+    pub newest: u64,
+    /// Where reading ended: segment and offset.
+    pub end: (u64, u64),
+}
+
+type Segments = BTreeMap<u64, (SegmentFile, Link)>;
+
+/// Hands every batch that can be read, from segment `floor` on, to `visit`, which returns its last sequence number. A floor of 0 is one that is not known.
+///
+/// # Errors
+/// `Unsupported` for a newer version; `Io`; what `visit` returns, but for `Corruption`, which ends the replay.
+pub fn salvage(
+    maker: &SegmentMaker,
+    floor: u64,
+    visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
+) -> Result<SalvagedLog> {
+    let mut log = SalvagedLog::default();
+    let segments = open_linked(maker, floor, &mut log)?;
+    let Some((&newest, _)) = segments.last_key_value() else {
+        log.beginning_lost = floor > 0;
+        if log.beginning_lost {
+            log.problem(
+                maker.directory.clone(),
+                0,
+                format!("log segment {floor} is missing, and there is no later one"),
+            );
+        }
+        return Ok(log);
+    };
+    log.newest = newest;
+    let (chain, given_up) = chain(&segments, floor, newest, maker, &mut log);
+    let mut last_sequence = 0;
+    let mut whole = true;
+    for (at, number) in chain.iter().enumerate() {
+        let Some((found, _)) = segments.get(number) else { continue };
+        if !whole {
+            log.problem(found.path.clone(), 0, "not replayed: the log before it has a hole".into());
+            continue;
+        }
+        let next = chain.get(at + 1).and_then(|next| segments.get(next)).map(|(_, link)| *link);
+        whole = read_segment(*number, found, next, &mut last_sequence, visit, &mut log)?;
+    }
+    for number in given_up {
+        if let Some((found, _)) = segments.get(&number) {
+            log.problem(found.path.clone(), 0, "not replayed: the log before it has a hole".into());
+        }
+    }
+    Ok(log)
+}
+
+impl SalvagedLog {
+    fn problem(&mut self, path: PathBuf, offset: u64, what: String) {
+        self.problems.push(LogProblem { path, offset, what });
+    }
+}
+
+/// Every segment whose link is intact, by number.
+fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Result<Segments> {
+    let mut segments = Segments::new();
+    let mut nameless = Vec::new();
+    for name in maker.env.list(&maker.directory)? {
+        let Some(number_of_file) = file_number(&name) else { continue };
+        log.highest_number = log.highest_number.max(number_of_file);
+        let path = maker.directory.join(&name);
+        let found = SegmentFile { file: maker.open(&path)?, path };
+        if found.file.len() < HEADER_BYTES as u64 + record_bytes(24) {
+            if !found.file.is_empty() {
+                log.problem(found.path, 0, "the file is too short for a log segment".into());
+            }
+            continue;
+        }
+        let mut header = [0u8; HEADER_BYTES];
+        found.file.read_at(0, &mut header)?;
+        let Some((number, length)) = decode_header(&found.path, &header)? else {
+            nameless.push(found);
+            continue;
+        };
+        log.highest_number = log.highest_number.max(number);
+        if length != found.file.len() {
+            let what = format!("the segment should have {length} bytes, the file has {}", found.file.len());
+            log.problem(found.path.clone(), found.file.len(), what);
+        }
+        match read_link(&found, number)? {
+            Some(link) => drop(segments.insert(number, (found, link))),
+            None if SegmentReader::new(number, &found).synced_beyond(HEADER_BYTES as u64, 0)? => {
+                log.problem(found.path, HEADER_BYTES as u64, "the segment's link does not verify".into());
+            }
+            // Prepared and never used.
+            None => {}
+        }
+    }
+    for found in nameless {
+        // A log has few segments; the bound is for hostile numbers.
+        let numbers = (floor.max(1)..=log.highest_number + 1).take(1 << 16);
+        for number in numbers.filter(|number| !segments.contains_key(number)).collect::<Vec<_>>() {
+            if let Some(link) = read_link(&found, number)? {
+                log.problem(found.path.clone(), 0, format!("the header of log segment {number} is broken"));
+                segments.insert(number, (found, link));
+                break;
+            }
+        }
+    }
+    Ok(segments)
+}
+
+/// The segments to read, oldest first, and those that only a missing one leads to.
+fn chain(
+    segments: &Segments,
+    floor: u64,
+    newest: u64,
+    maker: &SegmentMaker,
+    log: &mut SalvagedLog,
+) -> (Vec<u64>, Vec<u64>) {
+    let mut part = vec![newest];
+    let mut given_up = Vec::new();
+    let mut number = newest;
+    while let Some((_, link)) = segments.get(&number).filter(|_| number > floor) {
+        let previous = link.previous_number;
+        if previous < floor.max(1) || previous >= number {
+            break;
+        }
+        if !segments.contains_key(&previous) {
+            if floor == 0 {
+                // Whether it was still needed is not known. As a rule it was not.
+                break;
+            }
+            log.problem(maker.directory.clone(), 0, format!("log segment {previous} is missing"));
+            log.beginning_lost = true;
+            let Some((&older, _)) = segments.range(floor..previous).next_back() else { break };
+            // What comes before the hole is the part to replay.
+            log.beginning_lost = false;
+            given_up.append(&mut part);
+            number = older;
+        } else {
+            number = previous;
+        }
+        part.push(number);
+    }
+    part.reverse();
+    (part, given_up)
+}
+
+/// Reads one segment; whether the log goes on behind it.
+fn read_segment(
+    number: u64,
+    found: &SegmentFile,
+    next: Option<Link>,
+    last_sequence: &mut Sequence,
+    visit: &mut dyn FnMut(Record<'_>) -> Result<Sequence>,
+    log: &mut SalvagedLog,
+) -> Result<bool> {
+    let cut = next.map(|link| link.previous_end).filter(|&end| end > 0);
+    let mut reader = SegmentReader::new(number, found);
+    let mut offset = HEADER_BYTES as u64;
+    let mut closed = false;
+    while cut.is_none_or(|cut| offset < cut) {
+        let Some((header, payload)) = reader.record(offset)? else { break };
+        closed = header.kind == RecordType::Close;
+        if header.kind == RecordType::Batch {
+            let record = Record {
+                sequence: header.sequence,
+                payload,
+                segment: number,
+                path: &found.path,
+                offset: offset + (record_bytes(0)),
+            };
+            let ascends = header.sequence > *last_sequence;
+            let visited = if ascends {
+                visit(record)
+            } else {
+                Err(Error::corruption(&found.path, offset, "writes out of order"))
+            };
+            match visited {
+                Ok(last) => *last_sequence = last,
+                Err(Error::Corruption { what, .. }) => {
+                    log.problem(found.path.clone(), offset, what);
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        offset += record_bytes(header.payload_bytes);
+    }
+    log.end = (number, offset);
+    let missing = match cut {
+        Some(cut) => offset < cut,
+        None => next.is_none() && !closed && reader.synced_beyond(offset, *last_sequence)?,
+    };
+    if missing {
+        let what = "a log record does not verify; it and what follows is not replayed";
+        log.problem(found.path.clone(), offset, what.into());
+    }
+    Ok(!missing)
+}

@@ -1,0 +1,33 @@
+//! Figures under names that do not change.
+
+use crate::common::*;
+use esker::env::mem::MemEnv;
+
+#[test]
+fn properties_say_what_the_statistics_say() {
+    let env = MemEnv::default();
+    let db = open(&env);
+    let dotted = keyspace(&db, "a.b c");
+    dotted.put("k", "v").unwrap();
+    db.flush().unwrap();
+    dotted.put("l", "w").unwrap();
+    let stats = db.stats();
+    let number = |name: &str| db.property(name).unwrap_or_else(|| panic!("no {name}")).parse::<u64>().unwrap();
+    assert_eq!(number("esker.flush.count"), 1);
+    assert_eq!(number("esker.table.bytes"), stats.table_bytes);
+    assert_eq!(number("esker.memtable.bytes"), stats.memtable_bytes);
+    assert_eq!(number("esker.keyspace.count"), 1);
+    assert_eq!(number("esker.keyspace.a.b c.runs"), 1);
+    assert_eq!(number("esker.keyspace.a.b c.memtable_entries"), 1);
+    assert_eq!(db.property("esker.health.writable").as_deref(), Some("true"));
+    assert_eq!(db.property("esker.health.problem").as_deref(), Some(""));
+    for missing in ["", "esker", "esker.keyspace.a.runs", "flush.count"] {
+        assert_eq!(db.property(missing), None, "{missing}");
+    }
+    let all = db.properties();
+    let mut names: Vec<&String> = all.iter().map(|(name, _)| name).collect();
+    assert!(names.iter().all(|name| name.starts_with("esker.")));
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all.len());
+}

@@ -1,0 +1,46 @@
+//! Estimates count what is in memory too: 0 must not mean "not flushed yet".
+
+use crate::common::*;
+use esker::env::mem::MemEnv;
+
+#[test]
+fn sizes_follow_the_data_from_memory_to_disk() {
+    let env = MemEnv::default();
+    let db = open(&env);
+    let a = keyspace(&db, "a");
+    assert_eq!(a.approximate_size::<&[u8]>(..).unwrap(), 0);
+    for number in 0..2000u32 {
+        a.put(number.to_be_bytes(), [number as u8; 50]).unwrap();
+    }
+    let key = |number: u32| number.to_be_bytes();
+    for place in ["memory", "tables"] {
+        let whole = a.approximate_size::<[u8; 4]>(..).unwrap();
+        assert!((100_000..400_000).contains(&whole) || place == "tables" && whole > 10_000, "{whole} in {place}");
+        let half = a.approximate_size(key(500)..key(1500)).unwrap();
+        assert!(half > whole / 3 && half < whole * 2 / 3, "{half} of {whole} in {place}");
+        let (from, to) = (a.approximate_size(..key(700)).unwrap(), a.approximate_size(key(700)..).unwrap());
+        assert!(from + to >= whole * 9 / 10 && from + to <= whole * 11 / 10 + 2048, "{from} + {to} of {whole}");
+        let one = a.approximate_size(key(7)..=key(7)).unwrap();
+        assert!(one > 0 && one < 2048, "{one} in {place}");
+        assert_eq!(a.approximate_size(key(9)..key(9)).unwrap(), 0);
+        assert_eq!(a.approximate_size(key(9)..key(3)).unwrap(), 0);
+        assert_eq!(a.approximate_size(key(5000)..).unwrap(), 0);
+        db.flush().unwrap();
+    }
+    let table_bytes = db.stats().table_bytes;
+    assert_eq!(a.approximate_size::<[u8; 4]>(..).unwrap(), table_bytes);
+}
+
+/// A sample stands for the whole of a large memtable.
+#[test]
+fn a_sample_of_memory_is_close() {
+    let env = MemEnv::default();
+    let db = esker::Db::open(DIRECTORY, simulated(&env).write_buffer_bytes(16 << 20)).unwrap();
+    let a = keyspace(&db, "a");
+    for number in 0..50_000u32 {
+        a.put(number.to_be_bytes(), [0; 30]).unwrap();
+    }
+    let whole = a.approximate_size::<[u8; 4]>(..).unwrap();
+    let tenth = a.approximate_size(10_000u32.to_be_bytes()..15_000u32.to_be_bytes()).unwrap();
+    assert!(tenth > whole / 14 && tenth < whole / 7, "{tenth} of {whole}");
+}
