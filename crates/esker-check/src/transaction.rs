@@ -43,7 +43,8 @@ impl Footprint {
         };
         let keys = spans(self.own.iter().filter(|write| !is_range(write)).collect());
         let ranges = spans(self.own.iter().filter(is_range).collect());
-        if self.own.is_empty() {
+        // A range without keys is not a write: it does not even meet itself.
+        if !self.own.iter().any(|write| write.touched().meets(&write.touched())) {
             let any = touches(&self.read) || touches(&self.perhaps_read);
             return if any { Fate::Either } else { Fate::Commits };
         }

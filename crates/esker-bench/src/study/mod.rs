@@ -1,6 +1,7 @@
 //! Studies: fixed experiments over several engines, from one command each.
 
 pub mod scoreboard;
+pub mod ttl;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
 use crate::usage;
@@ -20,6 +21,9 @@ enum Study {
     /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best peer and to RocksDB
     #[command(after_help = scoreboard::EXAMPLES)]
     Scoreboard(scoreboard::Arguments),
+    /// Esker's time to live: what expires is hidden, and goes; and what that costs
+    #[command(after_help = ttl::EXAMPLES)]
+    Ttl(ttl::Arguments),
 }
 
 /// Runs `esker study` with the arguments after that word and returns the exit code of the process.
@@ -30,6 +34,7 @@ pub fn study_main(args: &[String]) -> i32 {
     };
     match command.study {
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
+        Study::Ttl(arguments) => ttl::main(&arguments),
     }
 }
 
@@ -44,9 +49,10 @@ fn explain(error: &Error, args: &[String]) -> i32 {
             let _ = error.print();
         }
         _ => {
-            let in_scoreboard = args.first().is_some_and(|name| name == "scoreboard");
-            let command = if in_scoreboard { "esker study scoreboard" } else { "esker study" };
-            eprintln!("{command}: {}", usage::summary(&error.to_string(), command));
+            let studies = ["scoreboard", "ttl"];
+            let study = args.first().filter(|name| studies.contains(&name.as_str()));
+            let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
+            eprintln!("{command}: {}", usage::summary(&error.to_string(), &command));
         }
     }
     EXIT_USAGE

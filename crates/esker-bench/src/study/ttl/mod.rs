@@ -1,0 +1,128 @@
+//! `esker study ttl`: does what expires really go? Two scenarios that a course gives its students, without the defects of the course's own test program, and what a
+//! time to live costs.
+//!
+//! Expiry is Esker's own: of the engines here none else hides an expired key at every read (RocksDB's `DBWithTTL` returns it until a compaction has
+//! run), so nothing stands beside it.
+
+mod cost;
+mod scenario;
+mod time;
+
+use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
+use crate::directory::BenchDirectory;
+use crate::flags::config::default_directory;
+use crate::host;
+use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::output::{LineFile, say};
+use crate::record::Host;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+use time::Time;
+
+/// Shown below the options.
+pub const EXAMPLES: &str = "\
+Examples:
+  esker study ttl
+  esker study ttl --simulated-clock --records ttl.jsonl
+  esker study ttl --data-mib 8 --ttl 2 --skip-cost
+
+Scenarios: `read` loads, reads keys that were written, waits for the time to live, and reads them again;
+`compaction` loads, waits, compacts, and expects nothing to be left: no key, no table, no bytes beyond
+an empty database's. `cost` then loads and reads keys with and without a time to live, taking turns.
+
+Exit codes: 0 every check held; 1 one did not, or something failed; 2 wrong command line;
+130 interrupted.";
+
+/// The arguments of the study.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// Data to load, in MiB, as values of 2048 bytes
+    #[arg(long, value_name = "MIB", default_value_t = 128)]
+    pub data_mib: u64,
+    /// Time to live in seconds; loading has to be quicker
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub ttl: u64,
+    /// Step a simulated clock instead of waiting
+    #[arg(long)]
+    pub simulated_clock: bool,
+    /// Leave out what measures time and space
+    #[arg(long)]
+    pub skip_cost: bool,
+    /// Entries of the cost measurement
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub num: u64,
+    /// Repetitions of the cost measurement
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub repeat: u32,
+    /// Directory for the databases
+    #[arg(long, value_name = "DIR")]
+    pub db: Option<PathBuf>,
+    /// File for one JSON object per check and per row
+    #[arg(long, value_name = "FILE")]
+    pub records: Option<PathBuf>,
+}
+
+/// One line of the study's record file.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Line<'a> {
+    Machine { host: &'a Host, data_mib: u64, ttl_s: u64, simulated_clock: bool },
+    Check(&'a scenario::Check),
+    Cost(&'a cost::Row),
+}
+
+/// Runs the study and returns the exit code of the process.
+pub fn main(arguments: &Arguments) -> i32 {
+    main_with(arguments, &mut std::io::stdout(), Interrupt::from_signals())
+}
+
+/// The same with everything it depends on passed in.
+pub fn main_with(arguments: &Arguments, out: &mut dyn Write, interrupt: Interrupt) -> i32 {
+    if arguments.data_mib == 0 || arguments.ttl == 0 || arguments.repeat == 0 || arguments.num < 1000 {
+        eprintln!("esker study ttl: --data-mib, --ttl and --repeat must be at least 1, and --num at least 1000");
+        return EXIT_USAGE;
+    }
+    match run(arguments, out, &interrupt) {
+        Ok(_) if interrupt.is_requested() => EXIT_INTERRUPTED,
+        Ok(true) => EXIT_OK,
+        Ok(false) => EXIT_FAILED,
+        Err(problem) => {
+            eprintln!("esker study ttl: {problem}");
+            EXIT_FAILED
+        }
+    }
+}
+
+fn run(arguments: &Arguments, out: &mut dyn Write, interrupt: &Interrupt) -> Result<bool, String> {
+    let base = arguments.db.clone().unwrap_or_else(default_directory).join("ttl");
+    let directory = BenchDirectory::claim(&base, false)?;
+    let host = host::describe(directory.path());
+    let mut file = arguments.records.as_deref().map(LineFile::create).transpose()?;
+    let mut keep = |line: &Line<'_>| -> Result<(), String> {
+        let Some(file) = &mut file else { return Ok(()) };
+        let text = serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?;
+        file.line(&text)
+    };
+    let (data_mib, ttl_s, simulated_clock) = (arguments.data_mib, arguments.ttl, arguments.simulated_clock);
+    keep(&Line::Machine { host: &host, data_mib, ttl_s, simulated_clock })?;
+    let clock = if simulated_clock { "simulated" } else { "real" };
+    say(out, &format!("{data_mib} MiB in values of 2048 bytes, time to live {ttl_s} s, {clock} clock"));
+    let time = Time::new(simulated_clock, interrupt.clone());
+    let mut all_held = true;
+    for check in scenario::run(directory.path(), arguments.data_mib, arguments.ttl, &time)? {
+        let verdict = if check.held { "held" } else { "NOT HELD" };
+        say(out, &format!("{:<11} {:<60} {verdict:<9} {}", check.scenario, check.what, check.found));
+        all_held &= check.held;
+        keep(&Line::Check(&check))?;
+    }
+    if !arguments.skip_cost && !interrupt.is_requested() {
+        let rows = cost::run(directory.path(), arguments.num, arguments.repeat, interrupt)?;
+        say(out, &cost::table(&rows));
+        for row in &rows {
+            keep(&Line::Cost(row))?;
+        }
+    }
+    std::fs::remove_dir_all(directory.path()).map_err(|error| format!("cannot remove {}: {error}", base.display()))?;
+    Ok(all_held)
+}
