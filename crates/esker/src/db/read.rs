@@ -90,6 +90,20 @@ impl Lookup {
         ControlFlow::Break(())
     }
 
+    /// Searches all sources, newest first.
+    #[inline]
+    fn search(&mut self, inner: &Inner, view: &View, key: &[u8], sequence: Sequence) -> Result<()> {
+        let hash = hash(key);
+        let mut found = self.search_active(inner, &view.active, key, hash, sequence);
+        for memtable in &view.frozen {
+            if found.is_break() {
+                return Ok(());
+            }
+            found = self.search_frozen(memtable, key, hash, sequence);
+        }
+        if found.is_break() { Ok(()) } else { search_runs(&view.tree.runs, key, hash, sequence, self) }
+    }
+
     /// After a whole source: whether a range tombstone hides all older ones.
     #[inline]
     fn end_of_source(&mut self) -> ControlFlow<()> {
@@ -181,8 +195,16 @@ pub fn get(
 ) -> Result<Option<Slice>> {
     // Held until the value is loaded: it keeps the file of a large one.
     let view = keyspace.view.load();
-    let lookup = look_up(inner, &view, key, sequence, now_ms)?;
-    value_of(inner, keyspace, key, lookup)
+    let mut lookup = Lookup::new(now_ms);
+    lookup.search(inner, &view, key, sequence)?;
+    if !lookup.operands.is_empty() {
+        return value_of(inner, keyspace, key, lookup);
+    }
+    match lookup.base {
+        Base::Value(value) => Ok(Some(value)),
+        Base::None | Base::Absent | Base::First => Ok(None),
+        Base::Large(reference) => Ok(Some(Slice::from(large::load(inner, &reference)?))),
+    }
 }
 
 /// When the value of `key` expires, if it has one.
@@ -204,23 +226,14 @@ pub fn expires_at(
 }
 
 /// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
-#[inline]
 pub fn look_up(inner: &Inner, view: &View, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
-    let hash = hash(key);
     let mut lookup = Lookup::new(now_ms);
-    let found = lookup.search_active(inner, &view.active, key, hash, sequence);
-    let found = view.frozen.iter().try_fold(found, |found, memtable| match found {
-        ControlFlow::Break(()) => Err(()),
-        ControlFlow::Continue(()) => Ok(lookup.search_frozen(memtable, key, hash, sequence)),
-    });
-    if matches!(found, Ok(ControlFlow::Continue(()))) {
-        search_runs(&view.tree.runs, key, hash, sequence, &mut lookup)?;
-    }
+    lookup.search(inner, view, key, sequence)?;
     Ok(lookup)
 }
 
 /// The value that a lookup amounts to. The caller holds the view that was searched.
-#[inline]
+#[cold]
 pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Lookup) -> Result<Option<Slice>> {
     let base = match lookup.base {
         // An operand that lost what it was combined with, when that expired: possible only if the clock stepped back.

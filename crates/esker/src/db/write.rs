@@ -106,13 +106,27 @@ pub fn commit_merges_if(
         if resolved.needs.iter().all(has_room) {
             check(resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
-            return commit_locked(inner, writer, &mut resolved.record, content, &resolved.needs, options);
+            return commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options);
         }
         // Chains have to be copied. They only get shorter while nobody else writes, and longer by what somebody does.
         needs = resolved.needs;
     }
 }
 
+/// As [`commit_locked`], where a call does not matter.
+#[inline(never)]
+fn commit_resolved(
+    inner: &Inner,
+    writer: MutexGuard<'_, Writer>,
+    record: &mut [u8],
+    content: Content<'_>,
+    needs: &[Need],
+    options: &WriteOptions,
+) -> Result<()> {
+    commit_locked(inner, writer, record, content, needs, options)
+}
+
+#[inline]
 fn check(record_bytes: usize, needs: &[Need], options: &WriteOptions) -> Result<()> {
     if options.sync && options.disable_wal {
         return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
@@ -123,8 +137,9 @@ fn check(record_bytes: usize, needs: &[Need], options: &WriteOptions) -> Result<
     Ok(())
 }
 
-/// Appends and applies, with the room made, and then waits for the device.
-#[inline]
+/// Appends and applies, with the room made, and then waits for the device. Inlined: every write goes through here, and a call with so many arguments is a few
+/// per cent of one.
+#[inline(always)]
 fn commit_locked(
     inner: &Inner,
     mut writer: MutexGuard<'_, Writer>,
@@ -289,7 +304,7 @@ fn lock_if<'a>(
 }
 
 /// The writer lock, with room for `needs` in the memtables.
-#[inline]
+#[inline(always)]
 fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a, Writer>> {
     loop {
         inner.condition.check()?;
