@@ -100,17 +100,9 @@ fn is_idle(inner: &Inner) -> bool {
 pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     while !inner.stopping.load(Relaxed) {
         let _jobs = lock_jobs(inner)?;
-        flush_all(inner)?;
-        freeze_log_holders(inner);
-        if idle {
-            expiring::freeze_due(inner);
-        }
-        reclaim_all(inner)?;
-        match next_job(inner, idle) {
-            Some(job) => carry_out(inner, job)?,
-            None if collect_blobs(inner, false)? => {}
-            None if inner.all_keyspaces().iter().all(|keyspace| keyspace.view.load().frozen.is_empty()) => break,
-            None => {}
+        // What a job that failed has written of large values would else be there again after each attempt.
+        if !run_next(inner, idle).inspect_err(|_| files::sweep_blobs(inner))? {
+            break;
         }
     }
     if idle && !inner.stopping.load(Relaxed) {
@@ -118,6 +110,22 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     }
     files::sweep(inner);
     Ok(())
+}
+
+/// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.
+fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
+    flush_all(inner)?;
+    freeze_log_holders(inner);
+    if idle {
+        expiring::freeze_due(inner);
+    }
+    reclaim_all(inner)?;
+    if let Some(job) = next_job(inner, idle) {
+        carry_out(inner, job)?;
+        return Ok(true);
+    }
+    let keyspaces = inner.all_keyspaces();
+    Ok(collect_blobs(inner, false)? || keyspaces.iter().any(|keyspace| !keyspace.view.load().frozen.is_empty()))
 }
 
 /// Waits until nothing is left to do in the background, as after a long pause.

@@ -134,6 +134,10 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
             let named = |table: &Arc<Table>| tables.contains(&table.summary().file_number);
             let removed: Vec<Arc<Table>> = tree.tables().map(|(_, table)| table).filter(named).collect();
             drop(tree);
+            if matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. }) {
+                let newest = removed.iter().map(|table| table.summary().largest_sequence).max();
+                keyspace.compaction.note_dropped(newest.unwrap_or(0));
+            }
             inner.counters.tables_dropped.fetch_add(removed.len() as u64, Relaxed);
             install(inner, &keyspace, 0, &[], &removed)?;
             files::retire_tables(inner, removed);
@@ -205,7 +209,8 @@ fn merge(
         output_bytes: sum(&tables),
     };
     inner.events.note(|| Event::Compaction(compacted()));
-    if rewrite && weight(&tables) == weight(&removed) {
+    // One that was made for the sake of large values says nothing about what is dead in the table.
+    if rewrite && emptied.is_empty() && weight(&tables) == weight(&removed) {
         let numbers = tables.iter().map(|table| table.summary().file_number);
         keyspace.compaction.settle(numbers, &keyspace.view.load().tree);
     }

@@ -16,6 +16,8 @@ pub struct CompactionState {
     filter: ArcSwapOption<Arc<dyn CompactionFilter>>,
     /// Entries that scans have passed over for nothing since the last merge of everything: deleted, expired or overwritten ones.
     pub scan_debt: AtomicU64,
+    /// The newest write in a table that was dropped with what it held alive.
+    dropped_until: AtomicU64,
     /// Tables that were rewritten for what is dead in them, without effect.
     settled: Mutex<BTreeSet<u64>>,
 }
@@ -48,6 +50,16 @@ impl CompactionState {
         let mut settled = self.settled.lock();
         settled.extend(numbers);
         settled.retain(|number| present.contains(number));
+    }
+
+    /// The newest write in a table that was dropped with what it held alive; 0 if none was.
+    pub fn dropped_until(&self) -> u64 {
+        self.dropped_until.load(Relaxed)
+    }
+
+    /// Notes that such a table goes. Call before it does.
+    pub fn note_dropped(&self, newest: u64) {
+        self.dropped_until.fetch_max(newest, Relaxed);
     }
 
     /// Scans start anew to count what they pass over for nothing.

@@ -10,6 +10,7 @@
 //! - `job/retain.rs` drops an entry only for a newer one in the same stratum. The lowest stratum ends at the oldest registered snapshot, and only
 //!   in that one do deletes go and numbers become 0. A job that took its list of snapshots before this one was registered reads only entries that are not above
 //!   it. Whatever removes entries without `retain`, say tables as a whole, has to keep to that: none whose number is above a registered snapshot.
+//!   FIFO compaction does not keep to it: what it dropped last counts as written everywhere in the keyspace.
 //! - Range deletes are looked at apart: one is a write to each key in it, whether that had a value or not.
 //! - A key that expires is not written: no conflict.
 //!
@@ -24,7 +25,7 @@ use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor;
 use crate::memtable::Memtable;
-use crate::table::Version;
+use crate::table::{TableSummary, Version};
 use crate::version::tree::Run;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -156,6 +157,10 @@ impl Question<'_> {
 
     /// Looks for entries above `snapshot` in whatever has any above `answered`, which is not below `snapshot`. Up to `answered` there are none.
     fn look(&self, snapshot: Sequence, answered: Sequence) -> Result<()> {
+        if self.keyspace().compaction.dropped_until() > snapshot {
+            // What was there, nobody knows any more.
+            return Err(self.conflict(b""));
+        }
         let memtables: Vec<&Arc<Memtable>> =
             memtables(&self.view).filter(|memtable| memtable.last_sequence() > answered).collect();
         let has_newer = |run: &&Arc<Run>| run.tables.iter().any(|table| table.summary().largest_sequence > answered);
@@ -181,10 +186,10 @@ impl Question<'_> {
         for mut cursor in memtables.iter().flat_map(|memtable| memtable.cursors()) {
             self.look_along(&mut cursor, snapshot)?;
         }
-        let newer = runs.iter().flat_map(|run| &run.tables).filter(|table| {
-            table.summary().largest_sequence > answered
-                && self.overlaps(&table.summary().smallest_key, &table.summary().largest_key)
-        });
+        let newer = runs
+            .iter()
+            .flat_map(|run| &run.tables)
+            .filter(|table| table.summary().largest_sequence > answered && self.overlaps(table.summary()));
         for table in newer {
             self.look_along(&mut table.cursor(true), snapshot)?;
         }
@@ -208,10 +213,10 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Whether an interval has a key from `smallest` to `largest`, both included.
-    fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        let at = self.intervals.partition_point(|interval| !interval.ends_behind(smallest));
-        self.intervals.get(at).is_some_and(|interval| interval.start.as_slice() <= largest)
+    /// Whether an interval has a key between the bounds of the table.
+    fn overlaps(&self, table: &TableSummary) -> bool {
+        let at = self.intervals.partition_point(|interval| !interval.ends_behind(&table.smallest_key));
+        self.intervals.get(at).is_some_and(|interval| !table.is_before(&interval.start))
     }
 
     /// Looks for an entry above `snapshot` in any interval.

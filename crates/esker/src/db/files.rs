@@ -57,7 +57,10 @@ pub fn sweep_blobs(inner: &Inner) {
     }
     sweep(inner);
     // In this order: what a write refers to after this is in a file that it holds now.
-    let candidates = inner.blobs.unheld();
+    let mut candidates = inner.blobs.unheld();
+    // Files of a load that no tree names yet. Asked for before the trees are: a load that has ended is in one.
+    let in_progress = inner.in_progress.lock().clone();
+    candidates.retain(|number| !in_progress.contains(number));
     if candidates.is_empty() {
         return;
     }
@@ -224,6 +227,7 @@ pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<(
         let made = matches!(name.as_str(), CURRENT | CURRENT_TEMPORARY)
             || table_number(&name).is_some()
             || manifest_number(&name).is_some()
+            || blob_number(&name).is_some()
             || file_number(&name).is_some();
         if made {
             env.remove(&directory.join(&name))?;

@@ -183,7 +183,7 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
             Some(_jobs) => {
                 inner.condition.check()?;
-                flush_all(inner)?;
+                flush_all(inner).inspect_err(|_| files::sweep_blobs(inner))?;
             }
             None => {
                 inner.condition.check()?;

@@ -50,6 +50,8 @@ pub struct IngestReport {
 struct Making<'a> {
     inner: &'a Inner,
     numbers: Mutex<Vec<u64>>,
+    /// Files of tables that were written again.
+    retired: Mutex<Vec<u64>>,
 }
 
 impl Making<'_> {
@@ -80,6 +82,15 @@ impl Making<'_> {
         in_progress.retain(|number| !numbers.contains(number));
     }
 
+    /// Removes the tables among these files. Large values in the others may still be referred to.
+    fn retire(&self, numbers: Vec<u64>) {
+        let _ = self.in_directory(|| {
+            files::remove_unnamed_tables(self.inner, &numbers);
+            Ok(())
+        });
+        self.retired.lock().extend(numbers);
+    }
+
     fn remove(&self, numbers: &[u64]) {
         // Once read-only, the manifest on the device may name them.
         let _ = self.in_directory(|| {
@@ -93,6 +104,7 @@ impl Making<'_> {
 impl Drop for Making<'_> {
     fn drop(&mut self) {
         self.remove(&self.take());
+        self.forget(&self.retired.lock());
     }
 }
 
@@ -106,7 +118,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     stall::wait_if_behind(inner, keyspace)?;
     let expected = pairs.size_hint().0 as u64;
     let mut distance = FIRST_DISTANCE.saturating_add(expected.saturating_mul(WRITES_PER_PAIR)).min(1 << 40);
-    let making = Making { inner, numbers: Mutex::default() };
+    let making = Making { inner, numbers: Mutex::default(), retired: Mutex::default() };
     let mut sequence = reserve(inner, distance)?;
     let mut tables = write(&making, keyspace, sequence, pairs)?;
     while !tables.is_empty() && !install(inner, keyspace, &tables, sequence)? {
@@ -114,10 +126,12 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         sequence = reserve(inner, distance)?;
         let old = making.take();
         let again = rewrite(&making, keyspace, sequence, &tables);
-        making.remove(&old);
+        // What the new tables refer to stays.
+        making.retire(old);
         tables = again?;
     }
     making.forget(&making.take());
+    making.forget(&std::mem::take(&mut *making.retired.lock()));
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
     let entries = tables.iter().map(|table| table.summary().entries).sum();
     let report = IngestReport { entries, tables: tables.len() as u64, bytes };

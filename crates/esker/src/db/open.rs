@@ -421,7 +421,7 @@ fn replay_log(
 }
 
 /// Why a large value that the record refers to, and that is in no table yet, is not there as it was written; `None` if all are.
-fn missing_value(
+pub fn missing_value(
     recovering: &BTreeMap<u64, Recovering>,
     record: &Record<'_>,
     blobs: &BlobStore,

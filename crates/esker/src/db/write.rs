@@ -101,6 +101,8 @@ pub fn commit_merges_if(
     loop {
         check(record.len(), &needs, options)?;
         let writer = lock_if(inner, &needs, precondition)?;
+        // What somebody has seen expired while this write was held up stays so.
+        let now_ms = now_ms.max(inner.options.clock.now_ms());
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         let has_room = |need: &Need| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {

@@ -26,10 +26,11 @@ impl MemtableWriter {
         let Found::Entry(at, slot) = found else { return true };
         let newest = memtable.arena.entry(at);
         let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-        let whole = Entry { key, sequence, kind, expiry_ms: NEVER, value: value.unwrap_or_default() };
+        let expiry_ms = if value.is_some() { newest.expiry_ms() } else { NEVER };
+        let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
         // A scan that sees the operand may have been made before its successor: it would pass over the one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
-        if !unseen || newest.kind() != Kind::Merge || newest.expiry_ms() != NEVER {
+        if !unseen || newest.kind() != Kind::Merge {
             return true;
         }
         if !memtable.fits(&whole, 0) {

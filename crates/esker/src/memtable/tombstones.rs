@@ -66,11 +66,11 @@ impl TombstoneSets {
     }
 }
 
-/// The newest, the newest of the finished batches, and all that snapshots may need.
+/// Those of the batch that is not finished, between which it may have written the same keys; the newest of the finished ones; and all that snapshots may need.
 fn needed(newest_first: &[Sequence], newest_snapshot: Sequence, finished: Sequence) -> Vec<Sequence> {
     let old = newest_first.partition_point(|&sequence| sequence > newest_snapshot);
     let (new, old) = newest_first.split_at(old);
-    let newest = new.first().filter(|&&sequence| sequence > finished);
+    let unfinished = new.iter().take_while(|&&sequence| sequence > finished);
     let finished = new.iter().find(|&&sequence| sequence <= finished);
-    newest.into_iter().chain(finished).chain(old).copied().collect()
+    unfinished.chain(finished).chain(old).copied().collect()
 }

@@ -11,6 +11,8 @@ mod examples;
 mod fifo;
 mod filters;
 mod ingest;
+mod interplay;
+mod large_accidents;
 mod large_values;
 mod memory;
 mod merge_chains;

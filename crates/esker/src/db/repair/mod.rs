@@ -18,6 +18,7 @@ pub use report::{RepairReport, RepairedFile};
 use super::{files, open};
 use crate::base::batch::{AnyOperation, Operations};
 use crate::base::memory::MemoryPool;
+use crate::blob::format::file_number as blob_number;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
@@ -253,6 +254,10 @@ impl Work<'_> {
                     recovering.insert(id, open::Recovering::new(unknown, Tree::default(), options, &memory));
                 }
             }
+            if let Some(error) = open::missing_value(&recovering, &record, &self.tables.blobs)? {
+                // As in any recovery, the log ends with the value that is missing.
+                return Err(error);
+            }
             let last = open::apply_record(options, &mut recovering, &record, &memory)?;
             last_sequence = last_sequence.max(last);
             Ok(last)
@@ -281,6 +286,14 @@ impl Work<'_> {
         }
         let manifest = Manifest::create(env, directory, number, self.state.clone())?;
         self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
+        let used: BTreeSet<u64> = recovering
+            .values()
+            .flat_map(|recovered| recovered.tree.tables())
+            .flat_map(|(_, table)| table.summary().blobs.keys().copied().collect::<Vec<_>>())
+            .collect();
+        // The next open would remove them, and they may be all that is left of what they hold.
+        let unused = |name: &String| blob_number(name).is_some_and(|number| !used.contains(&number));
+        self.aside.extend(env.list(directory)?.into_iter().filter(unused));
         let tables = recovering.values().flat_map(|recovered| recovered.tree.tables());
         self.report.entries = tables.map(|(_, table)| table.summary().entries).sum();
         Ok(())

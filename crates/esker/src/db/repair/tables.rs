@@ -106,7 +106,8 @@ impl Tables<'_> {
     /// Whether the entry refers to a large value whose file is not there.
     fn is_lost(&self, entry: &Entry<'_>) -> bool {
         let reference = if entry.kind == Kind::PutLarge { BlobReference::decode(entry.value) } else { None };
-        reference.is_some_and(|reference| self.blobs.open_file(reference.file, 0).is_err())
+        let opened = reference.map(|reference| self.blobs.open_file(reference.file, 0));
+        matches!(opened, Some(Err(Error::Corruption { .. })))
     }
 
     /// Tables with what can be read of a table: itself, if it is intact, with no report.
@@ -143,8 +144,10 @@ impl Tables<'_> {
             Found::Unindexed(file, problem) => {
                 // Its range tombstones are lost: there is a lost range without end.
                 let none = RangeTombstones::default();
-                let (tables, salvaged) =
-                    self.write(keyspace, none, |take| salvage_unindexed(&*file, &path, number, take))?;
+                let (tables, salvaged) = self.write(keyspace, none, |take| {
+                    let take = &mut |entry: Entry<'_>| if self.is_lost(&entry) { Ok(()) } else { take(entry) };
+                    salvage_unindexed(&*file, &path, number, take)
+                })?;
                 (tables, salvaged, problem)
             }
         };

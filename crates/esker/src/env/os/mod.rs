@@ -103,7 +103,8 @@ impl Env for OsEnv {
     }
 
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
+        // A file of that name would be somebody else's: numbers are never used again.
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = system::Positioned::new(opened.map_err(|e| Error::io("create", path, e))?);
         Ok(Arc::new(OsGrowingFile { path: path.to_path_buf(), file, failed: AtomicBool::new(false) }))
     }

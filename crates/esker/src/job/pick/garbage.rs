@@ -48,7 +48,7 @@ pub fn rewrite(shape: &Shape<'_>) -> Option<Plan> {
     };
     let much = |table: &TableShape<'_>| {
         let expired = expired(table, shape.expired_until_ms);
-        expired > 0 && expired * 2 >= table.entries && !table.settled
+        expired > 0 && expired * 2 >= table.entries
     };
     if let Some((run, table, _)) = tables().find(|(_, _, table)| much(table)) {
         return Some(Plan::Rewrite { run, table });
@@ -94,7 +94,7 @@ pub fn next_due(shape: &Shape<'_>, rewriting: bool) -> Option<u64> {
     for (at, run) in shape.runs.iter().enumerate() {
         for table in run.tables.iter().filter(|table| table.expiring_entries > 0) {
             let half = table.entries.div_ceil(2);
-            let half_expired = rewriting && !table.settled && table.expiring_entries >= half;
+            let half_expired = rewriting && table.expiring_entries >= half;
             let span = u128::from(table.largest_expiry_ms - table.smallest_expiry_ms);
             let wait = (span * u128::from(half)).div_ceil(u128::from(table.expiring_entries));
             let wait = u64::try_from(wait).unwrap_or(u64::MAX);

@@ -143,8 +143,9 @@ fn expired_tables_are_rewritten_and_then_dropped_in_time() {
         assert_eq!(pick(&at(2000), style), Some(Plan::Drop { tables: vec![7] }));
         assert_eq!(next_due(&at(2000), style), None);
         let mut tried = at(1500);
-        tried.runs[0].tables[0].settled = true;
-        assert_eq!(pick(&tried, style), None, "what did not help is not tried again");
+        // What a rewrite leaves expires later, whatever was estimated.
+        tried.runs[0].tables[0].smallest_expiry_ms = 1501;
+        assert_eq!(pick(&tried, style), None);
     }
     let fifo = CompactionStyle::Fifo { max_bytes: 1000 };
     let hiding =
