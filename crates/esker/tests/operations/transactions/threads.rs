@@ -93,7 +93,8 @@ fn transfers_keep_the_sum() {
             .collect();
         let (db, accounts, audits, done, audited) = (&db, &accounts, &audits, &done, &audited);
         scope.spawn(move || {
-            while !done.load(Ordering::Relaxed) {
+            // At least once, however quick the others are.
+            loop {
                 let mut t = db.transaction();
                 let backward = audited.load(Ordering::Relaxed) % 2 == 1;
                 let scan = t.iter(accounts);
@@ -105,6 +106,9 @@ fn transfers_keep_the_sum() {
                 t.put(audits, "last", (values.len() as u64).to_le_bytes()).unwrap();
                 conflict(t.commit());
                 audited.fetch_add(1, Ordering::Relaxed);
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
             }
         });
         let results: Vec<_> = movers.into_iter().map(|mover| mover.join()).collect();
