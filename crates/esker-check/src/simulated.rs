@@ -4,6 +4,7 @@ use esker::Options;
 use esker::env::mem::MemEnv;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The path of the database inside a simulated environment.
 pub const MEMORY_PATH: &str = "/db";
@@ -48,9 +49,11 @@ pub struct ScratchDirectory {
 }
 
 impl ScratchDirectory {
-    /// A fresh directory below `parent`; `name` must differ among those in use at the same time.
+    /// A fresh directory below `parent`. Campaigns of one process may use the same `name` at the same time.
     pub fn new(parent: &Path, name: &str) -> std::io::Result<ScratchDirectory> {
-        let path = parent.join(format!("esker-check-{}-{name}", std::process::id()));
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("esker-check-{}-{number}-{name}", std::process::id()));
         if path.exists() {
             std::fs::remove_dir_all(&path)?;
         }
