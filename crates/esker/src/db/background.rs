@@ -87,7 +87,7 @@ fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<D
 
 /// Whether no write came since the last look, which was long enough ago.
 fn is_idle(inner: &Inner) -> bool {
-    let now = inner.last_sequence.load(Relaxed);
+    let now = (inner.last_sequence.load(Relaxed), inner.unlocked.writes());
     let mut last = inner.last_write.lock();
     if last.0 != now {
         *last = (now, Instant::now());

@@ -91,6 +91,8 @@ pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Resu
 
 fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
     inner.condition.check()?;
+    // It was put aside before: from here on nobody changes it.
+    inner.unlocked.wait_for_all();
     let tree = Arc::clone(&keyspace.view.load().tree);
     // Taken before the entries are read: whoever registers later reads at or above all of them.
     let readers = inner.readers(keyspace);

@@ -16,6 +16,7 @@ use super::counters::Counters;
 use super::events::Events;
 use super::health::Condition;
 use super::snapshot::{Readers, Registration, SnapshotList};
+use super::unlocked::Unlocked;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
@@ -24,7 +25,7 @@ use crate::blob::BlobStore;
 use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::{MergeOperator, UINT64_ADD};
 use crate::merge_operator::chain::LongestChain;
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
@@ -54,6 +55,10 @@ pub struct KeyspaceInner {
     pub name: String,
     pub operator_name: Option<String>,
     pub ttl: Ttl,
+    /// Values of eight bytes may be replaced, or added to, without the writer lock (`unlocked.rs`): nothing expires, and what the writer makes of a merge it
+    /// makes by adding.
+    pub puts_in_place: bool,
+    pub adds_in_place: bool,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
     pub view: ArcSwap<View>,
     pub compaction: CompactionState,
@@ -72,9 +77,12 @@ impl KeyspaceInner {
         operator: Option<Arc<dyn MergeOperator>>,
         view: View,
     ) -> KeyspaceInner {
+        let adds_in_place = operator_name.as_deref() == Some(UINT64_ADD) && !ttl.is_enabled();
         KeyspaceInner {
             id,
             name,
+            puts_in_place: adds_in_place || (operator_name.is_none() && !ttl.is_enabled()),
+            adds_in_place,
             operator_name,
             ttl,
             operator: ArcSwapOption::new(operator.map(Arc::new)),
@@ -165,6 +173,8 @@ pub struct Inner {
     pub last_sequence: AtomicU64,
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
+    /// Threads that write without the writer lock.
+    pub unlocked: Unlocked,
     pub cache: Arc<BlockCache>,
     pub blobs: Arc<BlobStore>,
     /// The least bytes of a large value.
@@ -178,8 +188,8 @@ pub struct Inner {
     pub condition: Condition,
     pub events: Events,
     pub counters: Counters,
-    /// When the last write was seen by the background thread.
-    pub last_write: Mutex<(Sequence, Instant)>,
+    /// When the last write was seen by the background thread: the last sequence number, and how many were made without one.
+    pub last_write: Mutex<((Sequence, u64), Instant)>,
     /// Tables out of every tree, still pinned by readers.
     pub obsolete: Mutex<Vec<Arc<Table>>>,
     /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
@@ -204,7 +214,10 @@ impl Inner {
     /// A reader's registration at the last write acknowledged.
     pub fn register_snapshot(&self) -> Registration {
         let writer = self.writer.lock();
-        self.snapshots.register(writer.last_sequence, &*self.options.clock)
+        let registration = self.snapshots.register(writer.last_sequence, &*self.options.clock);
+        // From here on nobody changes what it sees.
+        self.unlocked.wait_for_all();
+        registration
     }
 
     /// The time of a read that belongs to no snapshot; not looked at where nothing expires.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `open`, `replayed` | recovery, and creating what is missing |
 //! | `record`, `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
+//! | `unlocked` | writes of eight bytes in place, without that lock |
 //! | `merge_expiry` | merges into keyspaces with TTL: what they meet is decided when they are written |
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `shorten` | chains of merge operands are kept short |
@@ -62,5 +63,6 @@ pub mod stall;
 pub mod stats;
 pub mod transaction;
 pub mod transaction_scan;
+pub mod unlocked;
 pub mod verify;
 pub mod write;

@@ -17,6 +17,7 @@ use super::events::Events;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::snapshot::SnapshotList;
+use super::unlocked::Unlocked;
 use super::{files, flushing, keyspaces, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
@@ -552,6 +553,7 @@ fn assemble(
         last_sequence: AtomicU64::new(last_sequence),
         next_file: AtomicU64::new(next_file),
         snapshots: Arc::new(SnapshotList::default()),
+        unlocked: Unlocked::default(),
         cache,
         blobs,
         flushed: Mutex::new(Vec::new()),
@@ -559,7 +561,7 @@ fn assemble(
         condition: super::health::Condition::new(events.clone()),
         events,
         counters: Counters::default(),
-        last_write: Mutex::new((last_sequence, Instant::now())),
+        last_write: Mutex::new(((last_sequence, 0), Instant::now())),
         obsolete: Mutex::new(Vec::new()),
         merging: Mutex::new(None),
         in_progress: Mutex::default(),

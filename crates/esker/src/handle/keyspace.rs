@@ -12,7 +12,7 @@ use crate::db::record::{need_of, start_record};
 use crate::db::scan::Source;
 use crate::db::snapshot::Registration;
 use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
-use crate::db::{compacting, ingest, large, read, sizes};
+use crate::db::{compacting, ingest, large, read, sizes, unlocked};
 use crate::error::{Error, Result, escape_key};
 use crate::merge_operator::contained;
 use crate::options::WriteOptions;
@@ -108,6 +108,9 @@ impl Keyspace {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
         check(&self.inner, kind, key, value)?;
+        if options.disable_wal && unlocked::write(&self.shared.inner, &self.inner, kind, key, value, options)? {
+            return Ok(());
+        }
         let operation = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
         if large::is_large(&self.shared.inner, kind, value) {
             return self.commit_large(operation, options);

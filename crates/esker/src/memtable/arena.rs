@@ -5,7 +5,7 @@
 //! 2. An entry's key, value and expiry are written before its offset is published, with a release store, in the index or in the
 //!    published length; readers learn offsets only from those, with acquire loads.
 //! 3. After publication the only bytes that change are the header words and the values of exactly eight bytes; both are read and written
-//!    as atomics only, never through a plain reference.
+//!    as atomics only, never through a plain reference. Headers are changed by the writer alone, such values by any thread.
 //!
 //! ```text
 //! entry, at an offset divisible by 8:
@@ -198,7 +198,7 @@ impl<'a> Stored<'a> {
     }
 
     #[inline]
-    fn has_expiry(&self) -> bool {
+    pub(super) fn has_expiry(&self) -> bool {
         self.arena.half(self.at + FLAGS_AT).load(Relaxed) & HAS_EXPIRY != 0
     }
 
@@ -259,11 +259,18 @@ impl<'a> Stored<'a> {
         self.arena.word(self.value_at()).load(Relaxed)
     }
 
-    /// Replaces a value of exactly eight bytes. For the one writer only.
+    /// Replaces a value of exactly eight bytes.
     #[inline]
     pub fn set_eight(&self, value: u64) {
         debug_assert_eq!(self.value_length(), 8);
         self.arena.word(self.value_at()).store(value, Relaxed);
+    }
+
+    /// Adds to a value of exactly eight bytes, wrapping around.
+    #[inline]
+    pub fn add_eight(&self, operand: u64) {
+        debug_assert_eq!(self.value_length(), 8);
+        self.arena.word(self.value_at()).fetch_add(operand, Relaxed);
     }
 
     /// The offset behind the entry.

@@ -30,7 +30,8 @@ impl MemtableWriter {
         let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
         // A scan that sees the operand may have been made before its successor: it would pass over the one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
-        if !unseen || newest.kind() != Kind::Merge {
+        // One that is alone is no chain, and other threads may be adding to it.
+        if !unseen || newest.kind() != Kind::Merge || newest.chain() <= 1 {
             return true;
         }
         if !memtable.fits(&whole, 0) {

@@ -1,7 +1,8 @@
 //! The memtable: recent writes of one keyspace in memory.
 //!
 //! An arena holds the entries in the order of writing, a hash index finds the newest one of a key, and order is made when a scan or
-//! a flush asks for it (`order.rs`). Writes go through the one [`MemtableWriter`]; reads need no lock.
+//! a flush asks for it (`order.rs`). Writes go through the one [`MemtableWriter`], but for changes of values of eight bytes (`in_place.rs`);
+//! reads need no lock.
 //!
 //! A write whose key's newest entry no snapshot can see supersedes that entry: it is marked dead and never flushed, or, where both values have eight
 //! bytes, changed in place. Otherwise the new entry points to the older one.
@@ -11,6 +12,7 @@
 mod arena;
 mod chain;
 mod cursor;
+mod in_place;
 mod index;
 mod order;
 mod size;
@@ -20,6 +22,7 @@ mod writer;
 
 pub use arena::{MAX_ARENA_BYTES, entry_bytes};
 pub use cursor::RunCursor;
+pub use in_place::Change;
 pub use store::Memtable;
 pub use writer::{MemtableWriter, WriteContext};
 

@@ -66,7 +66,7 @@ impl MemtableWriter {
 
     /// Notes that a write in no log follows.
     pub fn set_unlogged(&self) {
-        self.memtable.unlogged.store(true, Ordering::Relaxed);
+        self.memtable.note_unlogged();
     }
 
     /// Deletes the keys from `start` on and before `end`; an empty `end` is behind every key. `newest_snapshot` as in [`WriteContext`]; `finished`:
@@ -202,12 +202,12 @@ fn fold_in_place(old: Stored<'_>, entry: &Entry<'_>, adds_uint64: bool) -> bool 
         return false;
     }
     let operand = u64::from_le_bytes(eight);
-    let value = match (old.kind(), entry.kind) {
-        (Kind::Put, Kind::Put) => operand,
-        (Kind::Put | Kind::Merge | Kind::MergeFirst, Kind::Merge) if adds_uint64 => old.eight().wrapping_add(operand),
+    match (old.kind(), entry.kind) {
+        (Kind::Put, Kind::Put) => old.set_eight(operand),
+        // In one step: other threads may be adding to it (`in_place.rs`).
+        (Kind::Put | Kind::Merge | Kind::MergeFirst, Kind::Merge) if adds_uint64 => old.add_eight(operand),
         _ => return false,
-    };
-    old.set_eight(value);
+    }
     old.set_sequence(entry.sequence);
     true
 }

@@ -10,6 +10,7 @@ mod events;
 mod examples;
 mod fifo;
 mod filters;
+mod in_place;
 mod ingest;
 mod interplay;
 mod large_accidents;
