@@ -2,12 +2,13 @@
 //!
 //! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
 //! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
-//! blocks to the next one, as an allocator would. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
+//! blocks to the next one, as an allocator would. Fresh blocks are touched ahead of use, by a thread that nobody waits for. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
 
 use parking_lot::Mutex;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 /// A block of memory, zeroed when fresh, aligned to 64 bytes at least.
@@ -15,6 +16,8 @@ use std::sync::{Arc, LazyLock, Weak};
 pub struct Memory {
     start: NonNull<u8>,
     bytes: usize,
+    /// So many of the first bytes are known to be backed by the system.
+    touched: AtomicUsize,
     pool: Weak<MemoryPool>,
 }
 
@@ -27,7 +30,25 @@ impl Memory {
     /// A fresh, zeroed block of at least one byte.
     pub fn zeroed(bytes: usize) -> Memory {
         let bytes = bytes.max(64);
-        Memory { start: system::allocate(bytes), bytes, pool: Weak::new() }
+        Memory { start: system::allocate(bytes), bytes, touched: AtomicUsize::new(0), pool: Weak::new() }
+    }
+
+    /// Has the system back the first `end` bytes, if it can be asked to: whoever uses them next does not wait for it. Changes no byte. Others may use the
+    /// block meanwhile; one thread at a time should do this.
+    pub fn touch_until(&self, end: usize) {
+        let end = end.min(self.bytes);
+        let mut from = self.touched.load(Ordering::Relaxed);
+        while from < end {
+            let step = TOUCH_STEP_BYTES.min(end - from);
+            system::touch(self.start, from, step);
+            from += step;
+            self.touched.store(from, Ordering::Relaxed);
+        }
+    }
+
+    /// How many of the first bytes are known to be backed.
+    pub fn touched(&self) -> usize {
+        self.touched.load(Ordering::Relaxed)
     }
 
     /// Its first byte.
@@ -44,7 +65,8 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
-            let again = Memory { start: self.start, bytes: self.bytes, pool: Weak::new() };
+            let touched = AtomicUsize::new(self.touched());
+            let again = Memory { start: self.start, bytes: self.bytes, touched, pool: Weak::new() };
             let refused = pool.give_back(again);
             // What the pool does not want is dropped here, and has no pool any more.
             drop(refused);
@@ -64,6 +86,8 @@ pub struct MemoryPool {
     most: usize,
 }
 
+/// Memory is touched in steps of this many bytes: what a thread that wants the same pages may have to wait for.
+const TOUCH_STEP_BYTES: usize = 1 << 20;
 /// Blocks that the pool of the process keeps.
 const KEPT: usize = 2;
 /// Longer blocks than this are not kept.
@@ -120,6 +144,17 @@ impl MemoryPool {
         memory
     }
 
+    /// Makes sure that the next one to `take` so many bytes finds them touched, if the pool keeps any.
+    pub fn prepare(self: &Arc<MemoryPool>, bytes: usize) {
+        let is_kept = |kept: &Vec<Memory>| kept.iter().any(|memory| memory.bytes == bytes.max(64));
+        if self.most == 0 || bytes > LARGEST_KEPT_BYTES || is_kept(&self.kept.lock()) {
+            return;
+        }
+        let mut memory = Memory::zeroed(bytes);
+        memory.touch_until(bytes);
+        memory.pool = Arc::downgrade(self);
+    }
+
     fn give_back(&self, memory: Memory) -> Option<Memory> {
         let mut kept = self.kept.lock();
         if memory.bytes > LARGEST_KEPT_BYTES {
@@ -133,7 +168,7 @@ impl MemoryPool {
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 mod system {
-    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::alloc::{Layout, handle_alloc_error};
     use std::ptr::{NonNull, null_mut};
 
@@ -145,6 +180,13 @@ mod system {
             handle_alloc_error(Layout::from_size_align(bytes, 64).unwrap_or(Layout::new::<u8>()))
         };
         start
+    }
+
+    /// Backs a part of an allocation.
+    pub fn touch(start: NonNull<u8>, from: usize, bytes: usize) {
+        // SAFETY: the part lies in a mapping that the caller owns. The call makes its pages present and writable and changes none of their bytes. Kernels
+        // that do not know it refuse; then each page is backed when it is used.
+        let _ = unsafe { madvise(start.as_ptr().add(from).cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
     /// # Safety
@@ -170,6 +212,9 @@ mod system {
         NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(bytes)))
     }
 
+    /// There is no way to ask for it.
+    pub fn touch(_start: NonNull<u8>, _from: usize, _bytes: usize) {}
+
     /// # Safety
     /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
     pub unsafe fn free(start: NonNull<u8>, bytes: usize) {
@@ -181,6 +226,30 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_prepared_is_taken_and_touching_changes_nothing() {
+        let pool = Arc::new(MemoryPool::default());
+        pool.prepare(3 << 20);
+        pool.prepare(3 << 20);
+        assert_eq!(pool.unused_bytes(), 3 << 20);
+        let memory = pool.take(3 << 20);
+        assert_eq!((memory.touched(), pool.unused_bytes()), (3 << 20, 0));
+        let fresh = Memory::zeroed(2 << 20);
+        // SAFETY: the byte is in the block, which nobody else refers to.
+        unsafe { fresh.start().as_ptr().add(5000).write(7) };
+        fresh.touch_until(1 << 20);
+        assert_eq!(fresh.touched(), 1 << 20);
+        fresh.touch_until(usize::MAX);
+        assert_eq!(fresh.touched(), 2 << 20);
+        // SAFETY: as above.
+        assert_eq!(unsafe { fresh.start().as_ptr().add(5000).read() }, 7);
+        let none = Arc::new(MemoryPool::keeping(0));
+        none.prepare(1 << 20);
+        assert_eq!(none.unused_bytes(), 0);
+        drop(memory);
+        assert_eq!(pool.unused_bytes(), 3 << 20);
+    }
 
     #[test]
     fn blocks_come_back_and_no_more_than_two_are_kept() {

@@ -24,6 +24,7 @@ const MAX_LOG_BUFFERS: u64 = 4;
 /// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
 pub fn flush_all(inner: &Inner) -> Result<()> {
     loop {
+        memory::touch_ahead(inner);
         // On a full disk a flush may be what makes room for the segment, so the flush is tried whatever became of it.
         let prepared = match &inner.log {
             Some(log) if !inner.inline_jobs() && log.wants_preparation() => log.prepare_next(),

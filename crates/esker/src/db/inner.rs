@@ -33,7 +33,7 @@ use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
 use crate::wal::writer::{LogSync, LogWriter};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -142,6 +142,8 @@ pub struct Writer {
     /// By keyspace id: ids are small and dense.
     pub keyspaces: Vec<Option<KeyspaceWriter>>,
     pub last_sequence: Sequence,
+    /// A memtable has come near memory that nobody has touched.
+    pub wants_memory: bool,
 }
 
 /// What threads tell each other.
@@ -183,6 +185,8 @@ pub struct Inner {
     pub flushed: Mutex<Vec<Weak<Memtable>>>,
     /// The memory of memtables.
     pub memory: Arc<MemoryPool>,
+    /// The background thread should touch memory ahead of the writer.
+    pub memory_wanted: AtomicBool,
     /// What is known of the memory of all parts.
     pub account: MemoryAccount,
     pub condition: Condition,
@@ -224,6 +228,22 @@ impl Inner {
     #[inline]
     pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
+    }
+
+    /// The writer lock, for a write. It is held about as long as it takes to put a thread to sleep and to wake it, so it is worth looking a few times more
+    /// first; not much longer, because whoever has it may have been interrupted.
+    #[inline]
+    pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        const LOOKS: u32 = 40;
+        for _ in 0..LOOKS {
+            if !self.writer.is_locked()
+                && let Some(writer) = self.writer.try_lock()
+            {
+                return writer;
+            }
+            std::hint::spin_loop();
+        }
+        self.writer.lock()
     }
 
     /// What a job on the keyspace has to respect.

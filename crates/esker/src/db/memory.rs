@@ -13,6 +13,7 @@ use crate::options::{Options, memtable_reservation, working_memory};
 use crate::table::{BlockCache, Table};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The least that a writer may use up before the next sum.
 const LEAST_CREDIT_BYTES: usize = 4 << 10;
@@ -96,6 +97,28 @@ pub fn pool(options: &Options) -> Arc<MemoryPool> {
         0 => MemoryPool::of_the_process(),
         // What is not in use goes back to the system: kept, it would be missing elsewhere.
         _ => Arc::new(MemoryPool::keeping(0)),
+    }
+}
+
+/// Lets the background thread touch memory ahead of the writer. Not with a budget, which counts what is in use.
+#[cold]
+pub fn want_touched(inner: &Inner) {
+    if !inner.inline_jobs() && inner.options.memory_budget_bytes == 0 {
+        inner.memory_wanted.store(true, Ordering::Relaxed);
+        inner.wake();
+    }
+}
+
+/// Touches the memory that active memtables will come to, if a writer asked for it.
+pub fn touch_ahead(inner: &Inner) {
+    if !inner.memory_wanted.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    for keyspace in inner.all_keyspaces() {
+        let active = Arc::clone(&keyspace.view.load().active);
+        if let Some(next) = active.touch_ahead() {
+            inner.memory.prepare(next);
+        }
     }
 }
 

@@ -187,7 +187,11 @@ fn commit_locked(
     writer.last_sequence = first + count - 1;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     unfinished.finish();
+    let wants_memory = std::mem::take(&mut writer.wants_memory);
     drop(writer);
+    if wants_memory {
+        memory::want_touched(inner);
+    }
     if !long.is_empty() {
         shorten(inner, &long);
     }
@@ -244,6 +248,7 @@ fn apply(
     if memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context) {
         long.push(LongChain { keyspace: Arc::clone(keyspace), key: key.to_vec() });
     }
+    writer.wants_memory |= memtable.wants_memory();
 }
 
 /// Applies the operations of a record's payload.
@@ -310,7 +315,7 @@ fn lock_if<'a>(
 fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a, Writer>> {
     loop {
         inner.condition.check()?;
-        let mut writer = inner.writer.lock();
+        let mut writer = inner.lock_writer();
         // Again under the lock: a write that failed may just have let go of it.
         inner.condition.check()?;
         if !inner.account.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {

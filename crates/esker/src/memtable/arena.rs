@@ -69,6 +69,16 @@ impl Arena {
         self.memory.bytes()
     }
 
+    /// Has the first `end` bytes backed with memory.
+    pub fn touch_until(&self, end: usize) {
+        self.memory.touch_until(end);
+    }
+
+    /// How many of the first bytes are known to be backed.
+    pub fn touched(&self) -> usize {
+        self.memory.touched()
+    }
+
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.capacity());

@@ -20,6 +20,9 @@ pub(super) const START: usize = 8;
 /// What the system gives out memory in.
 const PAGE_BYTES: usize = 4096;
 
+/// Memory is touched ahead up to so many times what was written.
+const TOUCHED_AHEAD: usize = 8;
+
 /// Recent writes of one keyspace. `MemtableWriter` alone changes it; everything else only reads.
 pub struct Memtable {
     pub(super) arena: Arena,
@@ -135,6 +138,14 @@ impl Memtable {
         self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
+    /// Has memory backed that the writer will come to if it goes on: in proportion to what was written, so that small ones stay small. For the background.
+    /// The length of the next memtable's memory, if it should be prepared.
+    pub fn touch_ahead(&self) -> Option<usize> {
+        let end = self.end.load(Ordering::Relaxed);
+        self.arena.touch_until(end.saturating_mul(TOUCHED_AHEAD));
+        (end >= self.arena.capacity() / TOUCHED_AHEAD).then_some(self.arena.capacity())
+    }
+
     /// Bytes that the system has backed with memory for it, as far as they are known: entries, index and order. 0 while it is empty.
     pub fn resident_bytes(&self) -> usize {
         if self.is_empty() {
@@ -142,7 +153,8 @@ impl Memtable {
         }
         // An index made for many keys is touched page by page.
         let index = self.index.bytes().min(self.live().max(1).saturating_mul(PAGE_BYTES));
-        self.end.load(Ordering::Relaxed) + index + self.order_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
+        let arena = self.end.load(Ordering::Relaxed).max(self.arena.touched());
+        arena + index + self.order_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
     /// Entries that a flush would look at.

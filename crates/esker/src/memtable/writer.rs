@@ -34,7 +34,14 @@ pub struct MemtableWriter {
     pub(super) memtable: Arc<Memtable>,
     keys: usize,
     longest_chain: u32,
+    /// Once so much was written, somebody should look after the memory that comes next.
+    next_touch: usize,
 }
+
+/// Smaller memtables are not worth touching ahead.
+const FIRST_TOUCH_BYTES: usize = 256 << 10;
+/// How much more has been written at each of the next times: less than is touched ahead.
+const TOUCH_GROWTH: usize = 4;
 
 impl MemtableWriter {
     /// The memtable it writes.
@@ -56,6 +63,17 @@ impl MemtableWriter {
     #[inline]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.memtable.arena.capacity() - self.memtable.end.load(Ordering::Relaxed) >= bytes
+    }
+
+    /// Whether [`Memtable::touch_ahead`] should be called now.
+    #[inline]
+    pub fn wants_memory(&mut self) -> bool {
+        let end = self.memtable.end.load(Ordering::Relaxed);
+        if end < self.next_touch {
+            return false;
+        }
+        self.next_touch = end.saturating_mul(TOUCH_GROWTH);
+        true
     }
 
     /// Starts loading what [`MemtableWriter::apply`] needs first for a key with this hash.
@@ -86,7 +104,7 @@ impl MemtableWriter {
     /// Applies one operation. The caller has made sure that its entry has room. Whether the operands of the key, which are kept apart, became many by
     /// it: then [`MemtableWriter::replace_chain`] should follow.
     pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) -> bool {
-        let MemtableWriter { memtable, keys, longest_chain } = self;
+        let MemtableWriter { memtable, keys, longest_chain, .. } = self;
         memtable.note_sequence(entry.sequence);
         if entry.expiry_ms != NEVER {
             memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
@@ -154,7 +172,7 @@ impl Memtable {
     /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its only writer.
     pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
         let memtable = Arc::new(Memtable::new(capacity, expected_keys, pool));
-        let writer = MemtableWriter { memtable: Arc::clone(&memtable), keys: 0, longest_chain: 0 };
+        let writer = MemtableWriter { memtable: Arc::clone(&memtable), keys: 0, longest_chain: 0, next_touch: FIRST_TOUCH_BYTES };
         (memtable, writer)
     }
 
