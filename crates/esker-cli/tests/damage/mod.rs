@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -199,7 +199,7 @@ const VERSION_FIELDS: &[VersionField] = &[
 
 fn checksum(file: u64, offset: u64, bytes: &[u8]) -> u32 {
     let place = file.wrapping_mul(0x9E37_79B1_85EB_CA87) ^ offset.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
-    ((xxh3_64(bytes) ^ place).wrapping_mul(0x9E37_79B1_85EB_CA87) >> 32) as u32
+    ((XxHash3_64::oneshot(bytes) ^ place).wrapping_mul(0x9E37_79B1_85EB_CA87) >> 32) as u32
 }
 
 fn seal_table(path: &Path, content: &mut [u8]) {

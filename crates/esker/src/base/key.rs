@@ -104,7 +104,7 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 /// The hash of a user key, as the memtable index and the table filters use it. Part of the table format.
 #[inline]
 pub fn hash(key: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(key)
+    twox_hash::XxHash3_64::oneshot(key)
 }
 
 #[cfg(test)]
