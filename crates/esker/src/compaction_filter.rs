@@ -1,6 +1,16 @@
 //! Compaction filters: deciding about values while they are merged.
 
 /// What a [`CompactionFilter`] decides about a value.
+///
+/// ```
+/// use esker::Decision;
+/// // Truncates what is too long for its readers.
+/// let decide = |value: &[u8]| match value.get(..80) {
+///     Some(start) => Decision::Replace(start.to_vec()),
+///     None => Decision::Keep,
+/// };
+/// assert_eq!(decide(b"short"), Decision::Keep);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It stays.
@@ -35,8 +45,28 @@ pub enum Decision {
 /// ```
 pub trait CompactionFilter: Send + Sync + 'static {
     /// Its name, for messages.
+    ///
+    /// ```
+    /// # use esker::{CompactionFilter, Decision};
+    /// # struct DropEmpty;
+    /// # impl CompactionFilter for DropEmpty {
+    /// #     fn name(&self) -> &str { "drop-empty" }
+    /// #     fn decide(&self, _key: &[u8], value: &[u8]) -> Decision { if value.is_empty() { Decision::Remove } else { Decision::Keep } }
+    /// # }
+    /// assert_eq!(DropEmpty.name(), "drop-empty");
+    /// ```
     fn name(&self) -> &str;
 
     /// What becomes of this value.
+    ///
+    /// ```
+    /// # use esker::{CompactionFilter, Decision};
+    /// # struct DropEmpty;
+    /// # impl CompactionFilter for DropEmpty {
+    /// #     fn name(&self) -> &str { "drop-empty" }
+    /// #     fn decide(&self, _key: &[u8], value: &[u8]) -> Decision { if value.is_empty() { Decision::Remove } else { Decision::Keep } }
+    /// # }
+    /// assert_eq!(DropEmpty.decide(b"ada", b""), Decision::Remove);
+    /// ```
     fn decide(&self, key: &[u8], value: &[u8]) -> Decision;
 }

@@ -6,6 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The result of every fallible engine call.
+///
+/// ```
+/// fn year(names: &esker::Keyspace) -> esker::Result<Option<u32>> {
+///     let value = names.get("ada")?;
+///     Ok(value.and_then(|value| str::from_utf8(&value).ok()?.parse().ok()))
+/// }
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, where, and what to do.
@@ -109,16 +116,31 @@ pub enum Error {
 
 impl Error {
     /// An I/O failure of `operation` on `path`.
+    ///
+    /// ```
+    /// let error = esker::Error::io("open", "note", std::io::ErrorKind::NotFound.into());
+    /// assert!(error.to_string().starts_with("cannot open note: "));
+    /// ```
     pub fn io(operation: &'static str, path: impl AsRef<Path>, source: io::Error) -> Error {
         Error::Io { operation, path: path.as_ref().to_path_buf(), source }
     }
 
     /// Damage found at `offset` of `path`.
+    ///
+    /// ```
+    /// let error = esker::Error::corruption("7.table", 4096, "the checksum of the block is wrong");
+    /// assert!(error.to_string().contains("7.table is damaged at offset 4096"));
+    /// ```
     pub fn corruption(path: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Error {
         Error::Corruption { path: path.as_ref().to_path_buf(), offset, what: what.into() }
     }
 
     /// A refused argument.
+    ///
+    /// ```
+    /// let error = esker::Error::invalid("the key is too long");
+    /// assert_eq!(error.to_string(), "invalid argument: the key is too long");
+    /// ```
     pub fn invalid(what: impl Into<String>) -> Error {
         Error::InvalidArgument { what: what.into() }
     }
@@ -138,6 +160,11 @@ impl Error {
     }
 
     /// Whether the cause is a full disk or an exhausted quota.
+    ///
+    /// ```
+    /// let error = esker::Error::io("append to", "7.table", std::io::ErrorKind::StorageFull.into());
+    /// assert!(error.is_disk_full() && error.is_retryable());
+    /// ```
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Error::Io { source, .. }
             if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))

@@ -4,6 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A memtable was written to tables, and the manifest names them.
+///
+/// ```
+/// struct Log;
+/// impl esker::EventListener for Log {
+///     fn flush_completed(&self, event: &esker::FlushCompleted) {
+///         println!("{}: {} tables, {} bytes", event.keyspace, event.tables, event.bytes);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlushCompleted {
     /// The keyspace.
@@ -15,6 +24,15 @@ pub struct FlushCompleted {
 }
 
 /// Tables were merged, and the manifest names the result.
+///
+/// ```
+/// struct Log;
+/// impl esker::EventListener for Log {
+///     fn compaction_completed(&self, event: &esker::CompactionCompleted) {
+///         println!("{}: {} bytes became {}", event.keyspace, event.input_bytes, event.output_bytes);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionCompleted {
     /// The keyspace.
@@ -30,6 +48,15 @@ pub struct CompactionCompleted {
 }
 
 /// Sorted pairs were loaded past the log, and the manifest names their tables.
+///
+/// ```
+/// struct Log;
+/// impl esker::EventListener for Log {
+///     fn ingest_completed(&self, event: &esker::IngestCompleted) {
+///         println!("{}: {} pairs", event.keyspace, event.entries);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngestCompleted {
     /// The keyspace.
@@ -43,6 +70,15 @@ pub struct IngestCompleted {
 }
 
 /// A table became part of the database.
+///
+/// ```
+/// struct Log;
+/// impl esker::EventListener for Log {
+///     fn table_created(&self, event: &esker::TableCreated) {
+///         println!("{} with {} entries", event.path.display(), event.entries);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableCreated {
     /// The keyspace.
@@ -91,25 +127,124 @@ pub struct TableCreated {
 /// ```
 pub trait EventListener: Send + Sync {
     /// A memtable was written to tables.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn flush_completed(&self, event: &esker::FlushCompleted) {
+    ///     println!("{} bytes written", event.bytes);
+    /// }
+    /// # }
+    /// ```
     fn flush_completed(&self, _event: &FlushCompleted) {}
     /// Tables were merged.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn compaction_completed(&self, event: &esker::CompactionCompleted) {
+    ///     println!("{} bytes read", event.input_bytes);
+    /// }
+    /// # }
+    /// ```
     fn compaction_completed(&self, _event: &CompactionCompleted) {}
     /// Sorted pairs were loaded.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn ingest_completed(&self, event: &esker::IngestCompleted) {
+    ///     println!("{} pairs loaded", event.entries);
+    /// }
+    /// # }
+    /// ```
     fn ingest_completed(&self, _event: &IngestCompleted) {}
     /// A table became part of the database.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn table_created(&self, event: &esker::TableCreated) {
+    ///     println!("{} is new", event.path.display());
+    /// }
+    /// # }
+    /// ```
     fn table_created(&self, _event: &TableCreated) {}
     /// The file of a table that is not part of the database any more was removed.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn table_removed(&self, path: &std::path::Path) {
+    ///     println!("{} is gone", path.display());
+    /// }
+    /// # }
+    /// ```
     fn table_removed(&self, _path: &Path) {}
     /// A write to the keyspace waits for background work, for this reason. For the memory budget, which all keyspaces share, the name is empty.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn stall_began(&self, keyspace: &str, reason: &str) {
+    ///     println!("writes to {keyspace} wait: {reason}");
+    /// }
+    /// # }
+    /// ```
     fn stall_began(&self, _keyspace: &str, _reason: &str) {}
     /// A write to the keyspace goes on after it waited this long.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn stall_ended(&self, keyspace: &str, waited: std::time::Duration) {
+    ///     println!("writes to {keyspace} go on after {waited:?}");
+    /// }
+    /// # }
+    /// ```
     fn stall_ended(&self, _keyspace: &str, _waited: Duration) {}
     /// Background work failed, with this error; it is tried again. Told once until it succeeds.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn background_error(&self, error: &str) {
+    ///     eprintln!("{error}; tried again");
+    /// }
+    /// # }
+    /// ```
     fn background_error(&self, _error: &str) {}
     /// Background work succeeds again.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn recovered(&self) {
+    ///     println!("all is well again");
+    /// }
+    /// # }
+    /// ```
     fn recovered(&self) {}
     /// No more writes are accepted, for this reason: only opening again helps. Not told of a close.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn became_read_only(&self, reason: &str) {
+    ///     eprintln!("no more writes: {reason}");
+    /// }
+    /// # }
+    /// ```
     fn became_read_only(&self, _reason: &str) {}
     /// This many events were left out, because too many waited.
+    ///
+    /// ```
+    /// # struct Log;
+    /// # impl esker::EventListener for Log {
+    /// fn missed(&self, events: u64) {
+    ///     println!("{events} events were left out");
+    /// }
+    /// # }
+    /// ```
     fn missed(&self, _events: u64) {}
 }

@@ -5,8 +5,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A source of wall-clock time.
+///
+/// ```
+/// use esker::Clock;
+/// /// Half past nothing, for ever.
+/// #[derive(Debug)]
+/// struct Stopped;
+/// impl Clock for Stopped {
+///     fn now_ms(&self) -> u64 { 1_800_000 }
+/// }
+/// let options = esker::Options::default().clock(std::sync::Arc::new(Stopped));
+/// ```
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds since the Unix epoch.
+    ///
+    /// ```
+    /// use esker::{Clock, ManualClock};
+    /// assert_eq!(ManualClock::new(1_000).now_ms(), 1_000);
+    /// ```
     fn now_ms(&self) -> u64;
 }
 
@@ -39,11 +55,22 @@ pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
     /// A clock that shows `now_ms`.
+    ///
+    /// ```
+    /// let clock = esker::ManualClock::new(1_000); // a second after the beginning of 1970
+    /// ```
     pub fn new(now_ms: u64) -> ManualClock {
         ManualClock(AtomicU64::new(now_ms))
     }
 
     /// Sets the time shown.
+    ///
+    /// ```
+    /// use esker::Clock;
+    /// let clock = esker::ManualClock::new(1_000);
+    /// clock.set(500); // backwards, too
+    /// assert_eq!(clock.now_ms(), 500);
+    /// ```
     pub fn set(&self, now_ms: u64) {
         self.0.store(now_ms, Ordering::SeqCst);
     }

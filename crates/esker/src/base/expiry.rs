@@ -25,6 +25,15 @@ pub enum Ttl {
 }
 
 /// When the value of a key expires.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+/// use esker::Expiry;
+/// sessions.put("ada", "")?;
+/// assert_eq!(sessions.expires_at("ada")?, Some(Expiry::Never));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// Not by itself.

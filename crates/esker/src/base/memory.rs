@@ -108,6 +108,11 @@ pub fn release_unused_memory() {
 }
 
 /// Bytes that closed databases have left for the next one.
+///
+/// ```
+/// esker::release_unused_memory();
+/// println!("{} bytes", esker::unused_memory_bytes());
+/// ```
 pub fn unused_memory_bytes() -> usize {
     PROCESS.unused_bytes()
 }

@@ -40,6 +40,10 @@ enum Repr {
 
 impl Slice {
     /// A copy of `bytes`.
+    ///
+    /// ```
+    /// assert_eq!(&*esker::Slice::copy(b"ada"), b"ada");
+    /// ```
     #[inline]
     pub fn copy(bytes: &[u8]) -> Slice {
         if bytes.len() <= INLINE_BYTES { Slice::inline(bytes) } else { Slice::from(bytes.to_vec()) }
@@ -57,7 +61,7 @@ impl Slice {
     /// # Panics
     /// If the range is outside the pinned bytes.
     #[inline]
-    pub fn pinned(pin: &Arc<impl Pin + 'static>, start: usize, length: usize) -> Slice {
+    pub(crate) fn pinned(pin: &Arc<impl Pin + 'static>, start: usize, length: usize) -> Slice {
         let bytes = &pin.bytes()[start..start + length];
         if length <= INLINE_BYTES {
             return Slice::inline(bytes);

@@ -36,6 +36,14 @@ const WRITES_PER_PAIR: u64 = 16;
 const DISTANCE_GROWTH: u64 = 64;
 
 /// What was loaded.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// let report = names.ingest([("ada", "1815"), ("bob", "1923")])?;
+/// assert_eq!((report.entries, report.tables), (2, 1));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IngestReport {
     /// Pairs loaded.

@@ -60,6 +60,13 @@ pub struct MemoryStats {
 
 impl MemoryStats {
     /// All parts together, without the working memory of flush and compaction.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// let memory = db.stats().memory;
+    /// assert!(memory.total_bytes() >= memory.memtable_bytes + memory.cache_bytes);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn total_bytes(&self) -> u64 {
         let tables = self.index_bytes + self.filter_bytes;
         let memtables = self.memtable_bytes + self.frozen_memtable_bytes + self.unused_pool_bytes;

@@ -74,6 +74,15 @@ pub struct Stats {
 }
 
 /// Figures about one keyspace.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// names.put("ada", "1815")?;
+/// let figures = &db.stats().keyspaces[0];
+/// assert_eq!((figures.name.as_str(), figures.memtable_entries), ("names", 1));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyspaceStats {
     /// Its name.
@@ -93,6 +102,17 @@ pub struct KeyspaceStats {
 }
 
 /// Figures about one sorted run.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// names.put("ada", "1815")?;
+/// db.flush()?;
+/// for run in &db.stats().keyspaces[0].runs {
+///     println!("{} tables, {} bytes", run.tables, run.bytes);
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunStats {
     /// Its tables.

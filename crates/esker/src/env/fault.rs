@@ -37,6 +37,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A kind of call. Every call has one of the single classes; the last two stand for several.
+///
+/// ```
+/// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+/// # use std::{io::ErrorKind, path::Path, sync::Arc};
+/// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+/// env.sync_dir(Path::new("")).ok();
+/// assert_eq!((env.calls(Class::SyncDir), env.calls(Class::AnyMutating)), (1, 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// [`Env::list`] and [`Env::exists`].
@@ -103,6 +111,18 @@ impl Class {
 }
 
 /// What happens to a call that a rule picked.
+///
+/// ```
+/// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+/// # use std::{io::ErrorKind, path::Path, sync::Arc};
+/// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+/// env.add(Rule::new(Class::Append, 0, Action::Partial { kind: ErrorKind::StorageFull, bytes: 2 }));
+/// let mut file = env.create(Path::new("note"))?;
+/// assert!(file.append(b"four").is_err());
+/// drop(file);
+/// assert_eq!(env.open(Path::new("note"))?.len(), 2);
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It fails and has no effect. `ErrorKind::Other` stands for a device error.
@@ -122,6 +142,14 @@ pub enum Action {
 }
 
 /// Which calls fail, and how.
+///
+/// ```
+/// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+/// # use std::{io::ErrorKind, path::Path, sync::Arc};
+/// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+/// // Every sync of a table fails, from the third one on.
+/// env.add(Rule::new(Class::Sync, 2, Action::Fail(ErrorKind::Other)).on_names_with(".table").from_then_on());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rule {
     class: Class,
@@ -135,17 +163,44 @@ pub struct Rule {
 
 impl Rule {
     /// Picks one call: number `nth` of the class, counted from 0 at the moment when the rule is added.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.add(Rule::new(Class::Look, 0, Action::Fail(ErrorKind::Other)));
+    /// assert!(env.exists(Path::new("a")).is_err());
+    /// assert!(env.exists(Path::new("a")).is_ok());
+    /// ```
     pub fn new(class: Class, nth: u64, action: Action) -> Rule {
         Rule { class, name: None, nth, forever: false, action, matched: 0 }
     }
 
     /// Only calls on paths whose last name contains `part` match. For a rename or link that is either of the two names.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.add(Rule::new(Class::Look, 0, Action::Fail(ErrorKind::Other)).on_names_with("b"));
+    /// assert!(env.exists(Path::new("a")).is_ok());
+    /// assert!(env.exists(Path::new("b")).is_err());
+    /// ```
     pub fn on_names_with(mut self, part: impl Into<String>) -> Rule {
         self.name = Some(part.into());
         self
     }
 
     /// Picks every later matching call too.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.add(Rule::new(Class::Look, 1, Action::Fail(ErrorKind::Other)).from_then_on());
+    /// let fail: Vec<bool> = (0..3).map(|_| env.exists(Path::new("a")).is_err()).collect();
+    /// assert_eq!(fail, [false, true, true]);
+    /// ```
     pub fn from_then_on(mut self) -> Rule {
         self.forever = true;
         self
@@ -258,21 +313,55 @@ fn injected(class: Class, paths: &[&Path], kind: ErrorKind) -> Error {
 
 impl FaultEnv {
     /// Wraps an environment; without rules every call goes through.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// assert!(!env.exists(Path::new("a"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn new(inner: Arc<dyn Env>) -> FaultEnv {
         FaultEnv { inner, control: Arc::default() }
     }
 
     /// Adds a rule. If several pick the same call, the one added first decides.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::PermissionDenied)));
+    /// assert!(env.create(Path::new("note")).is_err());
+    /// ```
     pub fn add(&self, rule: Rule) {
         self.control.state.lock().rules.push(rule);
     }
 
     /// Removes all rules; the counts stay.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::PermissionDenied)));
+    /// env.clear();
+    /// assert!(env.create(Path::new("note")).is_ok());
+    /// ```
     pub fn clear(&self) {
         self.control.state.lock().rules.clear();
     }
 
     /// How many calls of a class were made, failed ones included.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.exists(Path::new("a"))?;
+    /// assert_eq!((env.calls(Class::Look), env.calls(Class::Any)), (1, 1));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn calls(&self, class: Class) -> u64 {
         let state = self.control.state.lock();
         SINGLE_CLASSES
@@ -283,6 +372,16 @@ impl FaultEnv {
     }
 
     /// How many calls were picked by a rule.
+    ///
+    /// ```
+    /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
+    /// # use std::{io::ErrorKind, path::Path, sync::Arc};
+    /// # let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    /// env.add(Rule::new(Class::Look, 0, Action::Fail(ErrorKind::Other)));
+    /// env.exists(Path::new("a")).ok();
+    /// env.exists(Path::new("a")).ok();
+    /// assert_eq!(env.fired(), 1);
+    /// ```
     pub fn fired(&self) -> u64 {
         self.control.state.lock().fired
     }

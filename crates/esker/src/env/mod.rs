@@ -16,61 +16,350 @@ pub mod os;
 /// What each call promises about durability is the least any supported system gives:
 /// a created, renamed, linked or removed name is durable only after [`Env::sync_dir`] of its directory; the contents of a file only after
 /// `sync` of the file; dropping a file makes nothing durable.
+///
+/// ```
+/// use esker::env::{Env, mem::MemEnv};
+/// use std::path::Path;
+/// /// Writes a file so that it is there, whole, after any power loss from the return on.
+/// fn keep(env: &dyn Env, directory: &Path, bytes: &[u8]) -> esker::Result<()> {
+///     let mut file = env.create(&directory.join("new"))?;
+///     file.append(bytes)?;
+///     file.sync()?;
+///     env.rename(&directory.join("new"), &directory.join("kept"))?;
+///     env.sync_dir(directory)
+/// }
+/// keep(&MemEnv::new(), Path::new(""), b"ada")?;
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub trait Env: Send + Sync + fmt::Debug {
     /// Creates the directory and its parents; succeeds if it is there.
+    ///
+    /// # Errors
+    /// `Io`, as when something else has one of the names.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create_dir_all(Path::new("a/b"))?;
+    /// assert!(env.exists(Path::new("a"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn create_dir_all(&self, directory: &Path) -> Result<()>;
     /// The names (not paths) of the files in a directory, in no particular order; sub-directories are left out.
+    ///
+    /// # Errors
+    /// `Io`, as when there is no such directory.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?;
+    /// assert_eq!(env.list(Path::new(""))?, ["note"]);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn list(&self, directory: &Path) -> Result<Vec<String>>;
     /// Whether a file or directory of that name exists.
+    ///
+    /// # Errors
+    /// `Io` if that cannot be told; a missing name is no error.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// assert!(!env.exists(Path::new("note"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn exists(&self, path: &Path) -> Result<bool>;
     /// Opens an existing file for random reads; its length is fixed at this moment.
+    ///
+    /// # Errors
+    /// `Io`, of the kind `NotFound` where there is no such file.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?.append(b"ada")?;
+    /// assert_eq!(env.open(Path::new("note"))?.len(), 3);
+    /// assert!(env.open(Path::new("absent")).is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
     /// Creates a file for appending; an existing one is truncated.
+    ///
+    /// # Errors
+    /// `Io`, as on a full disk.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// file.sync()?;
+    /// env.sync_dir(Path::new(""))?; // the name
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>>;
     /// Creates a file that grows by writes at given offsets; an existing one is truncated.
+    ///
+    /// # Errors
+    /// `Io`, as on a full disk.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// let file = env.create_growing(Path::new("values"))?;
+    /// file.write(100, b"ada")?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>>;
     /// Opens a log segment: an existing file of any length, or with `create_bytes` a new file of that length that reads as zeroes and whose
     /// space is really allocated (nothing of it durable yet). With `mapped`, [`LogFile::store`] goes through a memory mapping.
+    ///
+    /// # Errors
+    /// `Io`, as on a full disk: no file is left then.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.store(0, b"ada")?;
+    /// assert_eq!(log.len(), 4096);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>>;
     /// Atomically gives a file another name in the same file system, replacing what had it.
+    ///
+    /// # Errors
+    /// `Io`; either name may be in force then, never none.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("new"))?;
+    /// env.rename(Path::new("new"), Path::new("note"))?;
+    /// env.sync_dir(Path::new(""))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file.
+    ///
+    /// # Errors
+    /// `Io`, of the kind `NotFound` where there is no such file.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?;
+    /// env.remove(Path::new("note"))?;
+    /// assert!(!env.exists(Path::new("note"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn remove(&self, path: &Path) -> Result<()>;
     /// Gives a file a second name; falls back to nothing: an error where the file system has no links.
+    ///
+    /// # Errors
+    /// `Io`, also where the second name is taken.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?;
+    /// env.hard_link(Path::new("note"), Path::new("again"))?;
+    /// env.remove(Path::new("note"))?;
+    /// assert!(env.exists(Path::new("again"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// `Io`: which names are durable is unknown then.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?;
+    /// env.sync_dir(Path::new(""))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn sync_dir(&self, directory: &Path) -> Result<()>;
     /// Takes the exclusive lock on `path` until the returned guard is dropped, and leaves the process id in the file.
     /// [`crate::Error::Locked`] with the holder's process id if another handle, also of this process, has it.
+    ///
+    /// # Errors
+    /// `Locked` as said; `Io`.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// let lock = env.lock(Path::new("LOCK"))?;
+    /// assert!(env.lock(Path::new("LOCK")).is_err());
+    /// drop(lock);
+    /// assert!(env.lock(Path::new("LOCK")).is_ok());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
 }
 
 /// Holds a lock until dropped.
+///
+/// ```
+/// # use esker::env::{Env, mem::MemEnv};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// let lock: Box<dyn esker::env::Lock> = env.lock(Path::new("LOCK"))?;
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub trait Lock: Send + Sync + fmt::Debug {}
 
 /// A file open for random reads.
+///
+/// ```
+/// # use esker::env::{Env, mem::MemEnv};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// # env.create(Path::new("note"))?.append(b"ada")?;
+/// let file = env.open(Path::new("note"))?;
+/// let mut bytes = [0; 2];
+/// file.read_at(1, &mut bytes)?;
+/// assert_eq!(&bytes, b"da");
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub trait ReadFile: Send + Sync + fmt::Debug {
     /// The length when it was opened, in bytes.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// assert_eq!(env.open(Path::new("note"))?.len(), 3);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn len(&self) -> u64;
     /// Whether it was empty.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// assert!(!env.open(Path::new("note"))?.is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// Fills `buffer` from `offset`; an end of file before that is [`crate::Error::Corruption`].
+    ///
+    /// # Errors
+    /// `Corruption` as said; `Io`. What is in `buffer` then is unknown.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// let mut bytes = [0; 3];
+    /// env.open(Path::new("note"))?.read_at(0, &mut bytes)?;
+    /// assert_eq!(&bytes, b"ada");
+    /// assert!(env.open(Path::new("note"))?.read_at(1, &mut bytes).is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
     /// The whole file as memory, where the environment can map it. The first call maps; later calls are free.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// let file = env.open(Path::new("note"))?;
+    /// match file.mapping() {
+    ///     Some(bytes) => assert_eq!(bytes, b"ada"),
+    ///     None => println!("read it with `read_at`"),
+    /// }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn mapping(&self) -> Option<&[u8]>;
 }
 
 /// A file open for appending. Implementations may buffer: bytes reach the system at the latest at `sync`.
+///
+/// ```
+/// # use esker::env::{Env, mem::MemEnv};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// let mut file = env.create(Path::new("note"))?;
+/// file.append(b"ada")?;
+/// file.sync()?;
+/// assert_eq!(file.len(), 3);
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub trait WriteFile: Send + fmt::Debug {
     /// Appends all of `bytes`. After an error the file's content beyond the last successful sync is unknown.
+    ///
+    /// # Errors
+    /// `Io`, as on a full disk.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
     /// Makes everything appended so far durable, with the length. Never called again after it failed.
+    ///
+    /// # Errors
+    /// `Io`: what was appended since the last sync may be lost, even if a later sync were to succeed.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// file.sync()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn sync(&mut self) -> Result<()>;
     /// Bytes appended so far.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// assert_eq!(file.len(), 3);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn len(&self) -> u64;
     /// Whether nothing was appended yet.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let mut file = env.create(Path::new("note"))?;
+    /// assert!(file.is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,13 +368,66 @@ pub trait WriteFile: Send + fmt::Debug {
 /// A file that grows: any thread may write, read and sync it at any time. Writes at different places do not disturb each other.
 ///
 /// A write gives its bytes to the system before it returns: they survive the death of the process, and with `sync` that of the machine.
+///
+/// ```
+/// # use esker::env::{Env, mem::MemEnv};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// let file = env.create_growing(Path::new("values"))?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| file.write(0, b"ada"));
+///     scope.spawn(|| file.write(3, b"bob"));
+/// });
+/// file.sync()?;
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub trait GrowingFile: Send + Sync + fmt::Debug {
     /// Writes `bytes` at `offset`, which may lie behind the end; what is skipped reads as zeroes. After an error the content of exactly these
     /// bytes is unknown.
+    ///
+    /// # Errors
+    /// `Io`, as on a full disk.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let file = env.create_growing(Path::new("values"))?;
+    /// file.write(100, b"ada")?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// Fills `buffer` from `offset`; an end of file before that is [`crate::Error::Corruption`].
+    ///
+    /// # Errors
+    /// `Corruption` as said; `Io`.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let file = env.create_growing(Path::new("values"))?;
+    /// file.write(1, b"a")?;
+    /// let mut bytes = [7; 2];
+    /// file.read_at(0, &mut bytes)?;
+    /// assert_eq!(bytes, [0, b'a']);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
     /// Makes everything written before the call durable, with the length. Never called again after it failed.
+    ///
+    /// # Errors
+    /// `Io`: what was written since the last sync may be lost.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let file = env.create_growing(Path::new("values"))?;
+    /// file.write(0, b"ada")?;
+    /// file.sync()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn sync(&self) -> Result<()>;
 }
 
@@ -93,25 +435,126 @@ pub trait GrowingFile: Send + Sync + fmt::Debug {
 ///
 /// Both ways of writing give the bytes to the system before they return: they survive the death of the process, and with
 /// `sync` that of the machine. Both see each other's bytes.
+///
+/// ```
+/// # use esker::env::{Env, mem::MemEnv};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+/// log.store(0, b"ada")?;
+/// log.write(3, b"bob")?;
+/// log.sync()?;
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub trait LogFile: Send + Sync + fmt::Debug {
     /// The fixed length in bytes.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// assert_eq!(log.len(), 4096);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn len(&self) -> u64;
     /// Whether the segment has no room at all.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// assert!(!log.is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// Writes `bytes` at `offset` the way that is cheapest for small records: a store into the mapping, or [`LogFile::write`] where there is
     /// none. Beyond the end is [`crate::Error::InvalidArgument`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` as said; `Io` where there is no mapping.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.store(0, b"ada")?;
+    /// assert!(log.store(4094, b"ada").is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn store(&self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// Writes `bytes` at `offset` with a system call: the way for large records and for those about to be synced.
+    ///
+    /// # Errors
+    /// `InvalidArgument` beyond the end; `Io`.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.write(0, b"ada")?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// `Corruption` beyond the end; `Io`.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.store(0, b"ada")?;
+    /// let mut bytes = [0; 4];
+    /// log.read_at(0, &mut bytes)?;
+    /// assert_eq!(&bytes, b"ada\0");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
     /// Makes everything written so far durable. Never called again after it failed.
+    ///
+    /// # Errors
+    /// `Io`: what was written since the last sync may be lost.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.store(0, b"ada")?;
+    /// log.sync()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn sync(&self) -> Result<()>;
     /// A hint that stores will follow in the whole segment: makes the first one into each page cheap, where it can. The next `sync` may then write
     /// the whole segment.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.prefault();
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn prefault(&self) {}
     /// A hint that no store will follow for long: what the mapping takes of the process's memory can go. The bytes stay with the system.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// log.store(0, b"ada")?;
+    /// log.release_memory();
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn release_memory(&self) {}
 }

@@ -97,6 +97,16 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::put`]; `InvalidArgument` also for a time of zero, or in a keyspace without time to live.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// let mut batch = db.batch();
+    /// batch.put_with_ttl(&sessions, "ada", "", std::time::Duration::from_secs(60))?;
+    /// batch.commit()?;
+    /// assert!(matches!(sessions.expires_at("ada")?, Some(esker::Expiry::At(_))));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put_with_ttl(
         &mut self,
         keyspace: &Keyspace,
@@ -111,6 +121,16 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::put`]; `InvalidArgument` also in a keyspace without time to live.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// let mut batch = db.batch();
+    /// batch.put_until(&sessions, "ada", "", std::time::SystemTime::UNIX_EPOCH)?; // long ago
+    /// batch.commit()?;
+    /// assert_eq!(sessions.get("ada")?, None);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put_until(
         &mut self,
         keyspace: &Keyspace,
@@ -125,6 +145,17 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::merge`]; `InvalidArgument` also for a time of zero, or in a keyspace without time to live.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl, merge::Max};
+    /// let best = db.keyspace("best", KeyspaceOptions::default().merge_operator(Max).ttl(Ttl::Enabled { default: None }))?;
+    /// let mut batch = db.batch();
+    /// batch.merge_with_ttl(&best, "ada", "7", std::time::Duration::from_secs(60))?;
+    /// batch.commit()?;
+    /// assert!(best.get("ada")?.is_some());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn merge_with_ttl(
         &mut self,
         keyspace: &Keyspace,
@@ -234,11 +265,26 @@ impl Batch {
     }
 
     /// The number of operations added.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&names, "ada", "1815")?;
+    /// assert_eq!(batch.len(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
     /// Whether no operation was added.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// assert!(db.batch().is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

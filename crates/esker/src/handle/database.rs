@@ -111,6 +111,14 @@ impl Db {
     /// # Errors
     /// `NotFound` if there is no database; `Locked`; `Unsupported` for files of a newer version; `Io`: a device that cannot be read is to be copied to another
     /// first. Nothing is changed then.
+    ///
+    /// ```
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// # esker::Db::open("data", options.clone())?.close()?;
+    /// let report = esker::Db::repair("data", options)?;
+    /// assert!(report.healthy); // nothing was wrong, so nothing was changed
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn repair(path: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
         repair::repair(path.as_ref(), &options)
     }
@@ -200,6 +208,17 @@ impl Db {
 
     /// Begins a transaction: reads and writes that take effect together, if nobody else has written in the meantime what it read. Costs what a
     /// snapshot costs.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// if transaction.get(&names, "ada")?.is_none() {
+    ///     transaction.put(&names, "ada", "1815")?;
+    /// }
+    /// transaction.commit()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn transaction(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.shared))
     }
@@ -395,6 +414,14 @@ impl Db {
 
     /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text: `esker.memtable.bytes`, and for each keyspace
     /// `esker.keyspace.NAME.runs` and others. Counts are in decimal, sizes in bytes, times in microseconds. Costs what the two cost.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// for (name, value) in db.properties() {
+    ///     println!("{name} {value}");
+    /// }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn properties(&self) -> Vec<(String, String)> {
         properties::properties(&self.stats(), &self.health())
     }
@@ -439,6 +466,12 @@ impl Db {
     }
 
     /// The directory.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// assert_eq!(db.path(), std::path::Path::new("data"));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.shared.inner.directory
     }

@@ -272,18 +272,49 @@ impl Cursor {
     }
 
     /// Whether the cursor is at a key.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let mut cursor = names.cursor()?;
+    /// assert!(!cursor.valid()); // at none yet
+    /// cursor.seek_to_first()?;
+    /// assert!(cursor.valid());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     #[inline]
     pub fn valid(&self) -> bool {
         self.0.valid()
     }
 
     /// The key at the cursor; empty if it is at none.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek_to_first()?;
+    /// assert_eq!(cursor.key(), b"ada");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.0.key()
     }
 
     /// The value at the cursor; empty if it is at none.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let mut cursor = names.cursor()?;
+    /// cursor.seek_to_first()?;
+    /// assert_eq!(cursor.value(), b"1815");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.0.value()

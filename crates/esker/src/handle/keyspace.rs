@@ -24,6 +24,14 @@ use std::time::{Duration, SystemTime};
 /// A named, ordered map from byte strings to byte strings, part of one [`crate::Db`]. Cheap to clone, usable from any thread.
 ///
 /// Keys have 0 to 64 KiB and are ordered as unsigned bytes; values have 0 to 1 GiB.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// let names = db.keyspace("names", Default::default())?;
+/// names.put("ada", "1815")?;
+/// assert_eq!(names.get("ada")?.as_deref(), Some(&b"1815"[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
@@ -93,11 +101,26 @@ pub(super) fn multi_get<K: AsRef<[u8]>>(
 
 impl Keyspace {
     /// Its name.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// assert_eq!(names.name(), "names");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
     /// The name of its merge operator, as stored when it was created.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, merge::Max};
+    /// let best = db.keyspace("best", KeyspaceOptions::default().merge_operator(Max))?;
+    /// assert_eq!(best.merge_operator().as_deref(), Some("max"));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn merge_operator(&self) -> Option<String> {
         self.inner.operator_name.clone()
     }
@@ -344,6 +367,17 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::get`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// use std::time::{Duration, SystemTime};
+    /// let expires_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40);
+    /// sessions.put_until("ada", "", expires_at)?;
+    /// assert_eq!(sessions.expires_at("ada")?, Some(esker::Expiry::At(expires_at)));
+    /// assert_eq!(sessions.expires_at("bob")?, None);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn expires_at(&self, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let inner = &self.shared.inner;
         read::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
@@ -470,6 +504,15 @@ impl Keyspace {
     ///
     /// # Errors
     /// None at present; reserved.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// db.flush()?;
+    /// assert!(names.approximate_size("a".."b")? > 0);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
         let (lower, upper) = (range.start_bound().map(K::as_ref), range.end_bound().map(K::as_ref));
         Ok(sizes::approximate(&self.inner, lower, upper))

@@ -43,6 +43,15 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.delete_range_with("a".."b", &esker::WriteOptions::new().sync(true))?;
+    /// assert!(names.get("ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, options: &WriteOptions) -> Result<()> {
         let mut batch = Batch::new(Arc::clone(&self.shared));
         batch.delete_range(self, range)?;

@@ -74,6 +74,15 @@ impl Snapshot {
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another database; of each key as [`Keyspace::get`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let values = db.snapshot().multi_get(&names, ["ada", "bob"])?;
+    /// assert!(matches!(&values[..], [Ok(Some(_)), Ok(None)]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
@@ -87,6 +96,16 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Snapshot::get`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// sessions.put("ada", "")?;
+    /// let snapshot = db.snapshot();
+    /// sessions.delete("ada")?;
+    /// assert_eq!(snapshot.expires_at(&sessions, "ada")?, Some(esker::Expiry::Never));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         self.check(keyspace)?;
         let reader = &self.registration;

@@ -81,6 +81,16 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Keyspace::get`]; `InvalidArgument` if the keyspace belongs to another database.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let mut transaction = db.transaction();
+    /// names.put("ada", "1816")?;
+    /// assert_eq!(transaction.get(&names, "ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check(keyspace)?;
         self.state.get(&keyspace.inner, key.as_ref())
@@ -90,6 +100,17 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Batch::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "ada", "1815")?;
+    /// assert!(names.get("ada")?.is_none()); // not yet
+    /// transaction.commit()?;
+    /// assert!(names.get("ada")?.is_some());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.batch.put(keyspace, &key, &value)?;
         self.state.set(&keyspace.inner, key.as_ref(), Some(value.as_ref()));
@@ -100,6 +121,15 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Batch::put_with_ttl`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put_with_ttl(&sessions, "ada", "", std::time::Duration::from_secs(60))?;
+    /// transaction.commit()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put_with_ttl(
         &mut self,
         keyspace: &Keyspace,
@@ -116,6 +146,15 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Batch::put_until`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put_until(&sessions, "ada", "", std::time::SystemTime::UNIX_EPOCH)?; // long ago
+    /// assert!(transaction.get(&sessions, "ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn put_until(
         &mut self,
         keyspace: &Keyspace,
@@ -134,6 +173,17 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Batch::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete(&names, "ada")?;
+    /// transaction.commit()?;
+    /// assert!(names.get("ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.batch.delete(keyspace, &key)?;
         self.state.set(&keyspace.inner, key.as_ref(), None);
@@ -145,6 +195,16 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Batch::delete_range`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete_range(&names, "a".."b")?;
+    /// assert!(transaction.get(&names, "ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<()> {
         let bounds = half_open(&range);
         self.batch.delete_range(keyspace, range)?;
@@ -159,6 +219,16 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Batch::merge`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let best = db.keyspace("best", esker::KeyspaceOptions::default().merge_operator(esker::merge::Max))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.merge(&best, "ada", "7")?;
+    /// transaction.commit()?;
+    /// assert_eq!(best.get("ada")?.as_deref(), Some(&b"7"[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.batch.merge(keyspace, &key, &operand)?;
         self.state.merge(&keyspace.inner, key.as_ref(), operand.as_ref());
@@ -166,6 +236,16 @@ impl Transaction {
     }
 
     /// All keys with their values, ascending, as the transaction sees them; `.rev()` for descending.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "bob", "1923")?;
+    /// assert_eq!(transaction.iter(&names).count(), 2);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn iter(&mut self, keyspace: &Keyspace) -> TransactionIter<'_> {
         self.scan(keyspace, Bound::Unbounded, Bound::Unbounded)
     }
@@ -173,12 +253,33 @@ impl Transaction {
     /// The keys in `range` with their values, ascending, as the transaction sees them.
     ///
     /// What counts as read is what was passed: from the beginning of the range to the last key handed out, or all of it once the iterator has ended; from the other end likewise.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let mut transaction = db.transaction();
+    /// assert_eq!(transaction.range(&names, "a".."b").count(), 1);
+    /// names.put("alan", "1912")?; // would have been in that range
+    /// transaction.put(&names, "how many", "1")?;
+    /// assert!(transaction.commit().is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> TransactionIter<'_> {
         let (lower, upper) = owned_bounds(&range);
         self.scan(keyspace, lower, upper)
     }
 
     /// The keys that begin with `prefix` with their values, ascending, as the transaction sees them.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let mut transaction = db.transaction();
+    /// assert_eq!(transaction.prefix(&names, "ad").count(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
         let (lower, upper) = prefix_bounds(prefix.as_ref());
         self.scan(keyspace, lower, upper)
@@ -192,16 +293,40 @@ impl Transaction {
     }
 
     /// The sequence number of the last write of others that it sees.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// names.put("ada", "1815")?;
+    /// assert_eq!(transaction.sequence() + 1, db.transaction().sequence());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn sequence(&self) -> u64 {
         self.state.registration().sequence()
     }
 
     /// The number of writes made so far.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "ada", "1815")?;
+    /// assert_eq!(transaction.len(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.batch.len()
     }
 
     /// Whether nothing was written so far.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// assert!(db.transaction().is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
@@ -212,6 +337,17 @@ impl Transaction {
     /// # Errors
     /// `Conflict` if somebody else wrote where the transaction read or writes: run it again from its beginning. Else as [`Batch::commit`]. Nothing took effect then,
     /// except after a failed sync.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "ada", "1815")?;
+    /// names.put("ada", "1816")?; // somebody else
+    /// let error = transaction.commit().unwrap_err();
+    /// assert!(error.is_retryable());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn commit(self) -> Result<()> {
         self.commit_with(&WriteOptions::new())
     }
@@ -220,12 +356,31 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::commit`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "ada", "1815")?;
+    /// transaction.commit_with(&esker::WriteOptions::new().sync(true))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn commit_with(mut self, options: &WriteOptions) -> Result<()> {
         let mut conflicts = Conflicts::new(&self.shared.inner, &self.state);
         self.batch.commit_and_clear_if(options, &mut conflicts)
     }
 
     /// Forgets all of it, as dropping the transaction does.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put(&names, "ada", "1815")?;
+    /// transaction.rollback();
+    /// assert!(names.get("ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn rollback(self) {}
 }
 
@@ -233,6 +388,18 @@ impl Transaction {
 /// collect what is needed first to write while scanning.
 ///
 /// An item is an error where a value cannot be read. After a merge that failed the scan goes on behind that key; after any other error it ends.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// names.put("ada", "1815")?;
+/// let mut transaction = db.transaction();
+/// for pair in transaction.iter(&names).rev() {
+///     let (name, year) = pair?;
+///     println!("{name:?} {year:?}");
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
 pub struct TransactionIter<'t>(Scan<'t>);
 
 enum Scan<'t> {

@@ -7,11 +7,31 @@ pub(super) const BIT_OR: &str = "bitor";
 
 /// Flips the bits of the value that are set in the operand. The value becomes as long as the longest operand so far; an absent key counts as
 /// empty.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::BytesXor};
+/// let parity = db.keyspace("parity", KeyspaceOptions::default().merge_operator(BytesXor))?;
+/// parity.merge("disk", [0b0110])?;
+/// parity.merge("disk", [0b0011])?;
+/// assert_eq!(parity.get("disk")?.as_deref(), Some(&[0b0101][..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BytesXor;
 
 /// Sets the bits of the value that are set in the operand: sets of small numbers, flags, filters. The value becomes as long as the longest operand so
 /// far; an absent key counts as empty.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::BitOr};
+/// let flags = db.keyspace("flags", KeyspaceOptions::default().merge_operator(BitOr))?;
+/// flags.merge("ada", [0b01])?;
+/// flags.merge("ada", [0b10])?;
+/// assert_eq!(flags.get("ada")?.as_deref(), Some(&[0b11][..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BitOr;
 

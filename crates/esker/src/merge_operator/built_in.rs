@@ -35,6 +35,17 @@ pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
 
 /// Adds 8-byte little-endian unsigned integers, wrapping around at 2^64. An absent key counts as 0. Operands and values of any other
 /// size are refused.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::UInt64Add};
+/// let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+/// hits.merge("/", 1u64.to_le_bytes())?;
+/// hits.merge("/", 2u64.to_le_bytes())?;
+/// assert_eq!(hits.get("/")?.as_deref(), Some(&3u64.to_le_bytes()[..]));
+/// assert!(hits.merge("/", "3").is_err()); // not 8 bytes
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UInt64Add;
 
@@ -72,6 +83,16 @@ impl MergeOperator for UInt64Add {
 }
 
 /// Keeps the largest value, compared as unsigned byte strings.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::Max};
+/// let best = db.keyspace("best", KeyspaceOptions::default().merge_operator(Max))?;
+/// best.merge("ada", 7u32.to_be_bytes())?; // big-endian: ordered as bytes
+/// best.merge("ada", 5u32.to_be_bytes())?;
+/// assert_eq!(best.get("ada")?.as_deref(), Some(&7u32.to_be_bytes()[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Max;
 
@@ -94,6 +115,16 @@ impl MergeOperator for Max {
 }
 
 /// Keeps the smallest value, compared as unsigned byte strings.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::Min};
+/// let first = db.keyspace("first", KeyspaceOptions::default().merge_operator(Min))?;
+/// first.merge("seen", "2026-02-01")?;
+/// first.merge("seen", "2026-03-01")?;
+/// assert_eq!(first.get("seen")?.as_deref(), Some(&b"2026-02-01"[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Min;
 
@@ -116,6 +147,16 @@ impl MergeOperator for Min {
 }
 
 /// The last operand wins: a put that is spelled as a merge.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::Put};
+/// let state = db.keyspace("state", KeyspaceOptions::default().merge_operator(Put))?;
+/// state.merge("ada", "away")?;
+/// state.merge("ada", "back")?;
+/// assert_eq!(state.get("ada")?.as_deref(), Some(&b"back"[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Put;
 
@@ -140,6 +181,16 @@ impl MergeOperator for Put {
 /// Appends operands to the value, with a delimiter between them.
 ///
 /// The delimiter is part of the stored name (`stringappend:` and the delimiter in hexadecimal), so that tools append the same way.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::StringAppend};
+/// let tags = db.keyspace("tags", KeyspaceOptions::default().merge_operator(StringAppend::new(",")))?;
+/// tags.merge("ada", "poet")?;
+/// tags.merge("ada", "engine")?;
+/// assert_eq!(tags.get("ada")?.as_deref(), Some(&b"poet,engine"[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct StringAppend {
     name: String,
@@ -148,6 +199,11 @@ pub struct StringAppend {
 
 impl StringAppend {
     /// An operator that puts `delimiter` between operands.
+    ///
+    /// ```
+    /// use esker::{MergeOperator, merge::StringAppend};
+    /// assert_eq!(StringAppend::new(", ").name(), "stringappend:2c20");
+    /// ```
     pub fn new(delimiter: impl Into<Vec<u8>>) -> StringAppend {
         let delimiter = delimiter.into();
         let hex: String = delimiter.iter().map(|byte| format!("{byte:02x}")).collect();

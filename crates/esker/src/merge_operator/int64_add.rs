@@ -17,6 +17,16 @@ pub(super) const INT64_ADD: &str = "int64add";
 ///
 /// Operands are added one after the other, in the order in which they were written: increments and decrements are combined before their value is
 /// known only with their like, so that keys with many of both, far from their value, cost a little more to read than with [`super::UInt64Add`].
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::Int64Add};
+/// let level = db.keyspace("level", KeyspaceOptions::default().merge_operator(Int64Add))?;
+/// level.merge("tank", 1i64.to_le_bytes())?;
+/// level.merge("tank", (-3i64).to_le_bytes())?;
+/// assert_eq!(level.get("tank")?.as_deref(), Some(&(-2i64).to_le_bytes()[..]));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Int64Add;
 

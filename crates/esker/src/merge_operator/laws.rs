@@ -8,6 +8,23 @@ use crate::error::escape_key;
 use std::fmt;
 
 /// What an operator made of operands.
+///
+/// ```
+/// use esker::merge::Outcome;
+/// # use esker::{MergeError, MergeOperator, merge::check_laws};
+/// # /// Forgets what was before.
+/// # struct Last;
+/// # impl MergeOperator for Last {
+/// #     fn name(&self) -> &str { "last" }
+/// #     fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
+/// #         Ok(operands.last().map(|operand| operand.to_vec()))
+/// #     }
+/// #     fn partial_merge(&self, _: &[u8], older: &[u8], _: &[u8]) -> Option<Vec<u8>> { Some(older.to_vec()) }
+/// # }
+/// // Its partial merge keeps the older operand.
+/// let violation = check_laws(&Last, &[b"a", b"b"], &[]).unwrap_err();
+/// assert!(matches!(violation.one_by_one, Some(Outcome::Value(_))));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// This value.
@@ -35,6 +52,23 @@ impl fmt::Display for Outcome {
 }
 
 /// Operands with which an operator does not do what the engine relies on. Its text says all of it.
+///
+/// ```
+/// # use esker::{MergeError, MergeOperator, merge::check_laws};
+/// # /// Forgets what was before.
+/// # struct Last;
+/// # impl MergeOperator for Last {
+/// #     fn name(&self) -> &str { "last" }
+/// #     fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
+/// #         Ok(operands.last().map(|operand| operand.to_vec()))
+/// #     }
+/// #     fn partial_merge(&self, _: &[u8], older: &[u8], _: &[u8]) -> Option<Vec<u8>> { Some(older.to_vec()) }
+/// # }
+/// // Its partial merge keeps the older operand.
+/// let violation = check_laws(&Last, &[b"a", b"b"], &[]).unwrap_err();
+/// println!("{violation}");
+/// assert_ne!(violation.one_by_one, violation.otherwise);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LawViolation {

@@ -16,6 +16,15 @@ pub use int64_add::Int64Add;
 pub use laws::{LawViolation, Outcome, check_laws};
 
 /// Why an operator could not combine what it was given.
+///
+/// ```
+/// use esker::MergeError;
+/// let refuse = |operand: &[u8]| match operand.len() {
+///     8 => Ok(()),
+///     other => Err(MergeError(format!("{other} bytes, not 8"))),
+/// };
+/// assert_eq!(refuse(b"ada").unwrap_err().to_string(), "3 bytes, not 8");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeError(pub String);
 
@@ -48,6 +57,11 @@ impl fmt::Display for MergeError {
 pub trait MergeOperator: Send + Sync + 'static {
     /// The name stored with the keyspace: 1 to 1024 bytes without control characters, always the same. Change it when the meaning of stored operands
     /// changes.
+    ///
+    /// ```
+    /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
+    /// assert_eq!(UInt64Add.name(), "uint64add");
+    /// ```
     fn name(&self) -> &str;
 
     /// The value of `key` after all `operands`, oldest first, on top of `existing`. `None` deletes the key.
@@ -55,6 +69,13 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// # Errors
     /// When an operand or the existing value is nothing this operator can take; reads of the key then fail with
     /// [`crate::Error::MergeFailed`].
+    ///
+    /// ```
+    /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
+    /// let merged = Max.full_merge(b"key", Some(b"5"), &[b"4", b"7"])?;
+    /// assert_eq!(merged.as_deref(), Some(&b"7"[..]));
+    /// # Ok::<(), esker::MergeError>(())
+    /// ```
     fn full_merge(
         &self,
         key: &[u8],
@@ -64,10 +85,20 @@ pub trait MergeOperator: Send + Sync + 'static {
 
     /// One operand that does what `older` followed by `newer` does on every value there could be, or `None` to keep both. Where it declines, operands
     /// that are far from their value are kept one by one, which costs memory and time at reads.
+    ///
+    /// ```
+    /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
+    /// assert_eq!(Max.partial_merge(b"key", b"4", b"7").as_deref(), Some(&b"7"[..]));
+    /// ```
     fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>>;
 
     /// Whether `full_merge` may ever answer `None`. `true`, the default, is always right; `false` spares merges into keyspaces with a
     /// time to live a look at what the key holds.
+    ///
+    /// ```
+    /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
+    /// assert!(!Max.may_delete()); // there is always a largest
+    /// ```
     fn may_delete(&self) -> bool {
         true
     }
@@ -76,6 +107,11 @@ pub trait MergeOperator: Send + Sync + 'static {
     ///
     /// # Errors
     /// When `full_merge` could never take this operand.
+    ///
+    /// ```
+    /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
+    /// assert!(UInt64Add.check_operand(b"three").is_err());
+    /// ```
     fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
         let _ = operand;
         Ok(())

@@ -5,6 +5,12 @@ use super::origin::Origin;
 use std::fmt;
 
 /// One option in force.
+///
+/// ```
+/// let explanation = esker::Options::default().block_bytes(4 << 10).explain();
+/// let block = explanation.options.iter().find(|option| option.name == "block_bytes");
+/// assert!(block.is_some_and(|block| block.value == "4 KiB" && block.origin == esker::Origin::Set));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedOption {
     /// The name of its setter.
@@ -18,6 +24,10 @@ pub struct ExplainedOption {
 }
 
 /// All options in force; its `Display` is one line for each.
+///
+/// ```
+/// print!("{}", esker::Options::default().explain());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The options, in the order in which they are documented.

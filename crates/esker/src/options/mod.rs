@@ -30,6 +30,10 @@ const LEAST_BUDGET_BYTES: usize = 1 << 20;
 
 /// How log records reach the operating system. Both ways survive the death of the process; neither, without
 /// [`WriteOptions::sync`], that of the machine.
+///
+/// ```
+/// let options = esker::Options::default().wal_mode(esker::WalMode::Plain);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMode {
     /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call per write.
@@ -39,6 +43,10 @@ pub enum WalMode {
 }
 
 /// How tables are read.
+///
+/// ```
+/// let options = esker::Options::default().read_mode(esker::ReadMode::Pread);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
     /// Mapped where the environment can map; compressed blocks go through the block cache either way.
@@ -50,6 +58,10 @@ pub enum ReadMode {
 }
 
 /// How data blocks are compressed.
+///
+/// ```
+/// let options = esker::Options::default().compression(esker::Compression::Lz4);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Compression {
     /// Not at all: read in place where the file is mapped.
@@ -60,6 +72,11 @@ pub enum Compression {
 }
 
 /// How the tables of a keyspace are merged: what a write costs later against what a read and the space cost.
+///
+/// ```
+/// use esker::{CompactionStyle, KeyspaceOptions};
+/// let options = KeyspaceOptions::default().compaction_style(CompactionStyle::Leveled);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionStyle {
     /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm of times; a point read asks up to about eight runs, and
@@ -163,6 +180,12 @@ impl Options {
     /// Whether a directory without a database becomes one. With `false` a missing one is [`Error::NotFound`].
     ///
     /// Default: true. Trade-off: true turns a mistyped path into an empty database; false needs a step that creates.
+    ///
+    /// ```
+    /// use esker::{Db, Error, Options, env::mem::MemEnv};
+    /// let options = Options::default().env(std::sync::Arc::new(MemEnv::new())).create_if_missing(false);
+    /// assert!(matches!(Db::open("data", options), Err(Error::NotFound { .. })));
+    /// ```
     pub fn create_if_missing(mut self, yes: bool) -> Options {
         self.create_if_missing = yes;
         self.note("create_if_missing");
@@ -174,6 +197,10 @@ impl Options {
     /// Default: 64 MiB; with a memory budget at most a quarter of it. Trade-off: larger means fewer flushes, less compaction, and more writes to
     /// the same keys combined in memory; smaller means less memory and faster recovery. Up to three are in memory at once while one is flushed, and
     /// without a budget two stay with the process for reuse when the database is closed: see [`crate::release_unused_memory`].
+    ///
+    /// ```
+    /// let options = esker::Options::default().write_buffer_bytes(32 << 20);
+    /// ```
     pub fn write_buffer_bytes(mut self, bytes: usize) -> Options {
         self.write_buffer_bytes = bytes;
         self.note("write_buffer_bytes");
@@ -184,6 +211,10 @@ impl Options {
     ///
     /// Default: 64 MiB; with a memory budget what the other parts leave of it, and never more than is set here. Trade-off: larger means fewer
     /// reads and decompressions; smaller means less memory.
+    ///
+    /// ```
+    /// let options = esker::Options::default().block_cache_bytes(512 << 20);
+    /// ```
     pub fn block_cache_bytes(mut self, bytes: usize) -> Options {
         self.block_cache_bytes = bytes;
         self.note("block_cache_bytes");
@@ -193,6 +224,10 @@ impl Options {
     /// Bytes of a table block before compression.
     ///
     /// Default: 8 KiB. Trade-off: larger means better compression, faster scans and a smaller index; smaller means cheaper point reads that miss the cache.
+    ///
+    /// ```
+    /// let options = esker::Options::default().block_bytes(16 << 10);
+    /// ```
     pub fn block_bytes(mut self, bytes: usize) -> Options {
         self.block_bytes = bytes;
         self.note("block_bytes");
@@ -203,6 +238,10 @@ impl Options {
     ///
     /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a decompression at each miss of the block cache; without it, blocks
     /// are read in place where the file is mapped.
+    ///
+    /// ```
+    /// let options = esker::Options::default().compression(esker::Compression::None);
+    /// ```
     pub fn compression(mut self, compression: Compression) -> Options {
         self.compression = compression;
         self.note("compression");
@@ -213,6 +252,10 @@ impl Options {
     ///
     /// Default: 10, which lets about one absent key in a hundred through. Trade-off: more means fewer useless block reads; fewer means less memory, which
     /// filters take for as long as the table is open.
+    ///
+    /// ```
+    /// let options = esker::Options::default().filter_bits_per_key(14);
+    /// ```
     pub fn filter_bits_per_key(mut self, bits: u32) -> Options {
         self.filter_bits_per_key = bits;
         self.note("filter_bits_per_key");
@@ -223,6 +266,10 @@ impl Options {
     ///
     /// Default: 64 MiB; with a memory budget at most an eighth of it. Trade-off: larger means fewer files; smaller means that compaction holds less memory
     /// and gives space back in smaller steps.
+    ///
+    /// ```
+    /// let options = esker::Options::default().target_file_bytes(256 << 20);
+    /// ```
     pub fn target_file_bytes(mut self, bytes: u64) -> Options {
         self.target_file_bytes = bytes;
         self.note("target_file_bytes");
@@ -234,6 +281,10 @@ impl Options {
     ///
     /// Default: 32 KiB. Trade-off: smaller means that less is rewritten by flushes and compactions; larger means fewer reads of another file by reads and scans, fewer
     /// system calls by writes, and that more values are compressed.
+    ///
+    /// ```
+    /// let options = esker::Options::default().large_value_bytes(4 << 10);
+    /// ```
     pub fn large_value_bytes(mut self, bytes: usize) -> Options {
         self.large_value_bytes = bytes;
         self.note("large_value_bytes");
@@ -245,6 +296,10 @@ impl Options {
     ///
     /// Default: 16 MiB; with a memory budget at most a sixteenth of it, and then only two are in mapped memory at a time. Trade-off: larger means fewer files to prepare; smaller means less disk space, and less
     /// mapped memory.
+    ///
+    /// ```
+    /// let options = esker::Options::default().wal_segment_bytes(64 << 20);
+    /// ```
     pub fn wal_segment_bytes(mut self, bytes: u64) -> Options {
         self.wal_segment_bytes = bytes;
         self.note("wal_segment_bytes");
@@ -254,6 +309,10 @@ impl Options {
     /// How log records reach the operating system.
     ///
     /// Default: [`WalMode::Mapped`]. Trade-off: mapped is cheaper for each write; plain works on network and copy-on-write file systems.
+    ///
+    /// ```
+    /// let options = esker::Options::default().wal_mode(esker::WalMode::Plain);
+    /// ```
     pub fn wal_mode(mut self, mode: WalMode) -> Options {
         self.wal_mode = mode;
         self.note("wal_mode");
@@ -264,6 +323,10 @@ impl Options {
     ///
     /// Default: [`ReadMode::Auto`]. Trade-off: mapped reads copy nothing, and the pages are counted to the process by the system; reads by system call keep to
     /// the memory set here.
+    ///
+    /// ```
+    /// let options = esker::Options::default().read_mode(esker::ReadMode::Mmap);
+    /// ```
     pub fn read_mode(mut self, mode: ReadMode) -> Options {
         self.read_mode = mode;
         self.note("read_mode");
@@ -274,6 +337,10 @@ impl Options {
     /// tables' worth is divided by key among up to so many threads, which exist only while it lasts; one more goes on flushing. At most 64.
     ///
     /// Default: 1. Trade-off: none means that writers do the work; one leaves the other processors to the caller; more end merges sooner.
+    ///
+    /// ```
+    /// let options = esker::Options::default().background_threads(4);
+    /// ```
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;
         self.note("background_threads");
@@ -299,6 +366,10 @@ impl Options {
     /// calls wait for it.
     ///
     /// Default: 0, no limit. Trade-off: a limit keeps the device free for others; one below what is written leads to stalls.
+    ///
+    /// ```
+    /// let options = esker::Options::default().compaction_bytes_per_second(20 << 20);
+    /// ```
     pub fn compaction_bytes_per_second(mut self, bytes: u64) -> Options {
         self.compaction_bytes_per_second = bytes;
         self.note("compaction_bytes_per_second");
@@ -308,6 +379,10 @@ impl Options {
     /// The files and locks of the operating system, or a simulation of them.
     ///
     /// Default: [`OsEnv`]. Trade-off: a simulation can lose power and fail calls, for tests; nothing in it is durable.
+    ///
+    /// ```
+    /// let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// ```
     pub fn env(mut self, env: Arc<dyn Env>) -> Options {
         self.env = env;
         self.note("env");
@@ -317,6 +392,10 @@ impl Options {
     /// Where the time comes from.
     ///
     /// Default: the system's clock. Trade-off: a clock set by hand makes tests of expiry repeatable; it is no good for anything else.
+    ///
+    /// ```
+    /// let options = esker::Options::default().clock(std::sync::Arc::new(esker::ManualClock::new(0)));
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Options {
         self.clock = clock;
         self.note("clock");
@@ -378,6 +457,12 @@ impl Options {
     /// Who is told of flushes, compactions, stalls and failures.
     ///
     /// Default: nobody, at no cost. Trade-off: a thread of its own that calls the listener.
+    ///
+    /// ```
+    /// struct Silent;
+    /// impl esker::EventListener for Silent {}
+    /// let options = esker::Options::default().event_listener(std::sync::Arc::new(Silent));
+    /// ```
     pub fn event_listener(mut self, listener: Arc<dyn EventListener>) -> Options {
         self.event_listener = Some(listener);
         self.note("event_listener");
@@ -454,11 +539,20 @@ impl fmt::Debug for KeyspaceOptions {
 
 impl KeyspaceOptions {
     /// The merge operator of the keyspace. Default: none, so that merges are refused.
+    ///
+    /// ```
+    /// let options = esker::KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add);
+    /// ```
     pub fn merge_operator(self, operator: impl MergeOperator) -> KeyspaceOptions {
         self.shared_merge_operator(Arc::new(operator))
     }
 
     /// As [`KeyspaceOptions::merge_operator`], with an operator that is shared already.
+    ///
+    /// ```
+    /// let operator = esker::merge::built_in("max").expect("a built-in operator");
+    /// let options = esker::KeyspaceOptions::default().shared_merge_operator(operator);
+    /// ```
     pub fn shared_merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> KeyspaceOptions {
         self.merge_operator = Some(operator);
         self
@@ -466,6 +560,12 @@ impl KeyspaceOptions {
 
     /// Whether entries can expire, and after what time by default. Default: they cannot, and nothing is paid for it; an existing keyspace keeps
     /// what it was created with. Costs nine bytes for each entry that expires, and a look at the clock for each read.
+    ///
+    /// ```
+    /// use esker::{KeyspaceOptions, Ttl};
+    /// let half_an_hour = std::time::Duration::from_secs(1800);
+    /// let options = KeyspaceOptions::default().ttl(Ttl::Enabled { default: Some(half_an_hour) });
+    /// ```
     pub fn ttl(mut self, ttl: Ttl) -> KeyspaceOptions {
         self.ttl = Some(ttl);
         self
@@ -485,6 +585,16 @@ impl KeyspaceOptions {
 
     /// Asked about values while they are merged: see [`CompactionFilter`]. Default: none. Not stored: give it at every open. Given again while the keyspace
     /// is open, it replaces the one before.
+    ///
+    /// ```
+    /// # use esker::{CompactionFilter, Decision};
+    /// # struct DropEmpty;
+    /// # impl CompactionFilter for DropEmpty {
+    /// #     fn name(&self) -> &str { "drop-empty" }
+    /// #     fn decide(&self, _key: &[u8], value: &[u8]) -> Decision { if value.is_empty() { Decision::Remove } else { Decision::Keep } }
+    /// # }
+    /// let options = esker::KeyspaceOptions::default().compaction_filter(DropEmpty);
+    /// ```
     pub fn compaction_filter(mut self, filter: impl CompactionFilter) -> KeyspaceOptions {
         self.compaction_filter = Some(Arc::new(filter));
         self
@@ -509,12 +619,23 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// The defaults: logged, not synced. An acknowledged write then survives the death of the process, not of the machine.
+    ///
+    /// ```
+    /// assert_eq!(esker::WriteOptions::new(), esker::WriteOptions::default());
+    /// ```
     pub fn new() -> WriteOptions {
         WriteOptions::default()
     }
 
     /// Return only when the write, and everything acknowledged before it, is on the device: it survives power loss. Default:
     /// false. Costs one device flush, shared by all threads that wait at the same time.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put_with("ada", "1815", &esker::WriteOptions::new().sync(true))?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn sync(mut self, yes: bool) -> WriteOptions {
         self.sync = yes;
         self
@@ -522,6 +643,14 @@ impl WriteOptions {
 
     /// Leave the write-ahead log out: everything since the last flush is lost if the process dies. Default: false.
     /// Together with `sync` it is refused.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put_with("ada", "1815", &esker::WriteOptions::new().disable_wal(true))?;
+    /// db.flush()?; // until then, in memory only
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn disable_wal(mut self, yes: bool) -> WriteOptions {
         self.disable_wal = yes;
         self
@@ -530,6 +659,14 @@ impl WriteOptions {
     /// How long the value lives, from this write on, in a keyspace created with [`KeyspaceOptions::ttl`]; anywhere else, and with a delete, it
     /// is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what the key has. Rounded up to whole
     /// milliseconds.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let sessions = db.keyspace("sessions", esker::KeyspaceOptions::default().ttl(esker::Ttl::Enabled { default: None }))?;
+    /// let minute = esker::WriteOptions::new().ttl(std::time::Duration::from_secs(60));
+    /// sessions.put_with("ada", "", &minute)?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> WriteOptions {
         self.ttl = Some(ttl);
         self

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Where the value of an option comes from.
+///
+/// ```
+/// use esker::{Options, Origin};
+/// let explanation = Options::default().explain();
+/// assert!(explanation.options.iter().all(|option| option.origin == Origin::Default));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody set it.

@@ -67,9 +67,19 @@ const BALANCED: Values = Values {
 
 impl Profile {
     /// All of them.
+    ///
+    /// ```
+    /// let names = esker::Profile::ALL.map(esker::Profile::name);
+    /// println!("--profile {}", names.join(" | "));
+    /// ```
     pub const ALL: [Profile; 4] = [Profile::Counters, Profile::Balanced, Profile::ReadHeavy, Profile::LargeValues];
 
     /// Its name on command lines and in explanations.
+    ///
+    /// ```
+    /// assert_eq!(esker::Profile::ReadHeavy.name(), "read-heavy");
+    /// assert_eq!("read-heavy".parse(), Ok(esker::Profile::ReadHeavy));
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Profile::Counters => "counters",

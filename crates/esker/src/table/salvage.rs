@@ -20,6 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Keys between two that are known, of which versions are lost.
+///
+/// ```
+/// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+/// # esker::Db::open("data", options.clone())?.close()?;
+/// for range in esker::Db::repair("data", options)?.files.into_iter().flat_map(|file| file.lost_ranges) {
+///     println!("lost between {:?} and {:?}", range.after, range.through);
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRange {
     /// All of them are at or after this key; none if that is not known.

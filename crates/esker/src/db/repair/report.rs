@@ -6,6 +6,16 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// What a repair found, kept and lost.
+///
+/// ```
+/// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+/// # esker::Db::open("data", options.clone())?.close()?;
+/// let report = esker::Db::repair("data", options)?;
+/// if !report.healthy {
+///     println!("{report}"); // every damaged file, what was kept of it, and where it is now
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepairReport {
     /// Nothing was wrong, and nothing was changed.
@@ -23,6 +33,15 @@ pub struct RepairReport {
 }
 
 /// One file that was not as it should be.
+///
+/// ```
+/// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+/// # esker::Db::open("data", options.clone())?.close()?;
+/// for file in esker::Db::repair("data", options)?.files {
+///     println!("{}: {}, {} entries kept", file.path.display(), file.problem, file.entries_kept);
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedFile {
     /// The file as it was named before; the directory, for a file that is missing and whose name is not known.

@@ -15,6 +15,16 @@ use std::sync::Arc;
 const SECTOR: usize = 512;
 
 /// Which of the changes that were not durable a power loss leaves.
+///
+/// ```
+/// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// env.create(Path::new("note"))?; // neither synced nor its name
+/// assert!(!env.crash(&CrashMode::LoseAll, 0).exists(Path::new("note"))?);
+/// assert!(env.crash(&CrashMode::KeepAll, 0).exists(Path::new("note"))?);
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CrashMode {
     /// None: exactly what was synced.
@@ -31,6 +41,16 @@ pub enum CrashMode {
 
 impl CrashMode {
     /// The modes that do not depend on the seed.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// for mode in CrashMode::FIXED {
+    ///     let after = env.crash(&mode, 0);
+    ///     assert!(after.files().is_empty());
+    /// }
+    /// ```
     pub const FIXED: [CrashMode; 4] =
         [CrashMode::LoseAll, CrashMode::KeepAll, CrashMode::OnlyMetadata, CrashMode::OnlyData];
 }

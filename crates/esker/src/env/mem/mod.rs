@@ -81,56 +81,151 @@ impl fmt::Debug for MemEnv {
 
 impl MemEnv {
     /// An empty environment: only the directories `/` and the empty path, which stands for the current one.
+    ///
+    /// ```
+    /// use esker::env::{Env, mem::MemEnv};
+    /// assert!(MemEnv::new().list(std::path::Path::new(""))?.is_empty());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn new() -> MemEnv {
         MemEnv::default()
     }
 
     /// How many mutating calls were made.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?.sync()?;
+    /// assert_eq!(env.mutations(), 2);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn mutations(&self) -> u64 {
         self.shared.state.lock().mutations
     }
 
     /// Lets the first `count` mutating calls pass, counted from the beginning. The next one and everything after it, reads
     /// included, fails with an I/O error and has no effect.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.crash_after(1);
+    /// let mut file = env.create(Path::new("note"))?;
+    /// assert!(file.append(b"ada").is_err() && env.is_dead());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn crash_after(&self, count: u64) {
         self.shared.state.lock().power_loss_at = Some(count);
     }
 
     /// Whether the power is gone.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.crash_after(0);
+    /// assert!(!env.is_dead());
+    /// env.create(Path::new("note")).ok();
+    /// assert!(env.is_dead());
+    /// ```
     pub fn is_dead(&self) -> bool {
         self.shared.dead.load(Ordering::Acquire)
     }
 
     /// A fresh environment with one possible disk after a power loss now. Equal calls after equal histories give equal
     /// images; only [`CrashMode::Random`] looks at the seed. This environment is left as it is.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?;
+    /// env.sync_dir(Path::new(""))?;
+    /// assert!(env.crash(&CrashMode::Random, 7).exists(Path::new("note"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn crash(&self, mode: &CrashMode, seed: u64) -> MemEnv {
         MemEnv::from_state(crash::image(&self.shared.state.lock(), *mode, seed))
     }
 
     /// A fresh environment as the next process finds it when this one was killed but the machine ran on: everything is
     /// still visible, what was pending is still pending, locks are free.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// let lock = env.lock(Path::new("LOCK"))?;
+    /// assert!(env.lock(Path::new("LOCK")).is_err());
+    /// assert!(env.kill().lock(Path::new("LOCK")).is_ok());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn kill(&self) -> MemEnv {
         self.deep_copy(false)
     }
 
     /// Like [`MemEnv::kill`], but appended bytes that were not yet synced are lost, as if the [`WriteFile`] had buffered
     /// them, which the contract allows.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// let after = env.kill_losing_buffers();
+    /// assert_eq!(after.file_bytes(Path::new("note")).as_deref(), Some(&b""[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn kill_losing_buffers(&self) -> MemEnv {
         self.deep_copy(true)
     }
 
     /// Lets the sync of a file after the next `successes` ones fail, once.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.fail_sync(0, SyncFailure::DropPending);
+    /// let mut file = env.create(Path::new("note"))?;
+    /// assert!(file.sync().is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn fail_sync(&self, successes: u64, failure: SyncFailure) {
         self.shared.state.lock().failing_sync = Some((successes, failure));
     }
 
     /// Limits the sum of the lengths of all files, or lifts the limit. Beyond it an append writes what fits and fails,
     /// a log is not created, and no new file can be created once nothing is left.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.set_capacity(Some(2));
+    /// let mut file = env.create(Path::new("note"))?;
+    /// assert!(file.append(b"ada").is_err_and(|error| error.is_disk_full()));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.shared.state.lock().capacity = bytes;
     }
 
     /// The visible bytes of a file. Works on a dead environment too, and counts as no call.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.set_file_bytes(Path::new("note"), b"ada".to_vec());
+    /// assert_eq!(env.file_bytes(Path::new("note")).as_deref(), Some(&b"ada"[..]));
+    /// assert_eq!(env.file_bytes(Path::new("absent")), None);
+    /// ```
     pub fn file_bytes(&self, path: &Path) -> Option<Vec<u8>> {
         let inode = self.shared.state.lock().find("read", path).ok()??;
         let data = inode.data.lock();
@@ -139,6 +234,15 @@ impl MemEnv {
 
     /// Gives a file these bytes, durably, name and all; creates it and its directories if need be. Open handles see them.
     /// Nothing happens if the path cannot name a file.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.set_file_bytes(Path::new("note"), b"ada".to_vec());
+    /// assert_eq!(env.open(Path::new("note"))?.len(), 3);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     pub fn set_file_bytes(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.shared.state.lock();
         let path = state::normal(path);
@@ -161,6 +265,14 @@ impl MemEnv {
     }
 
     /// The paths of all files, sorted.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.set_file_bytes(Path::new("note"), b"ada".to_vec());
+    /// assert_eq!(env.files(), [Path::new("note")]);
+    /// ```
     pub fn files(&self) -> Vec<PathBuf> {
         let state = self.shared.state.lock();
         let mut paths = Vec::new();

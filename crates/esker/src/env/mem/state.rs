@@ -152,6 +152,19 @@ impl Directory {
 }
 
 /// How a sync of a file fails.
+///
+/// ```
+/// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+/// # use std::path::Path;
+/// # let env = MemEnv::new();
+/// env.fail_sync(0, SyncFailure::KeepPending);
+/// let mut file = env.create(Path::new("note"))?;
+/// file.append(b"ada")?;
+/// assert!(file.sync().is_err()); // reported, and durable all the same
+/// env.sync_dir(Path::new(""))?;
+/// assert_eq!(env.crash(&CrashMode::LoseAll, 0).file_bytes(Path::new("note")), Some(b"ada".to_vec()));
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncFailure {
     /// The pending changes are dropped but stay visible until the next crash, and the next sync succeeds without them:

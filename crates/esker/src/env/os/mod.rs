@@ -54,11 +54,21 @@ const ZERO_CHUNK: usize = 1 << 20;
 ///   writes the whole segment once.
 /// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it with the process.
 ///   Elsewhere it excludes only other handles of the same process.
+///
+/// ```
+/// use esker::env::{Env, os::OsEnv};
+/// assert!(OsEnv.exists(&std::env::temp_dir())?);
+/// # Ok::<(), esker::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsEnv;
 
 impl OsEnv {
     /// The operating system's environment.
+    ///
+    /// ```
+    /// let options = esker::Options::default().env(std::sync::Arc::new(esker::env::os::OsEnv::new())); // the default
+    /// ```
     pub fn new() -> OsEnv {
         OsEnv
     }
