@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  esker repair data
-  esker repair --json data
+  esker repair --db data
+  esker repair --db data --json
 
 Restoring a checkpoint is better: what was lost may have been newer than what is kept, so that an older value or a
 deleted key shows again. Deletes nothing: what cannot be used is moved to the sub-directory `lost`. A database without
@@ -22,19 +22,36 @@ damage is left as it is. Exit code 0 if the database can be opened now; the repo
 #[command(after_help = EXAMPLES)]
 pub struct Repair {
     /// The directory of the database
-    #[arg(value_name = "DIR", env = "ESKER_DB")]
-    directory: PathBuf,
+    #[arg(long, env = "ESKER_DB", value_name = "DIR", required_unless_present = "directory")]
+    db: Option<PathBuf>,
+    /// The same, as it was given at first
+    #[arg(value_name = "DIR", hide = true)]
+    directory: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
 impl Repair {
+    /// The one directory that was named. A name on the command line goes before that in the environment.
+    fn directory(&self) -> Result<PathBuf, Failure> {
+        let is_from_environment =
+            |db: &PathBuf| std::env::var_os("ESKER_DB").is_some_and(|value| value == db.as_os_str());
+        match (&self.directory, &self.db) {
+            (Some(directory), Some(db)) if directory != db && !is_from_environment(db) => {
+                Err(Failure::Usage("two directories are named; name one with --db".into()))
+            }
+            (Some(directory), _) | (None, Some(directory)) => Ok(directory.clone()),
+            (None, None) => Err(Failure::Usage("no directory is named; name one with --db".into())),
+        }
+    }
+
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        open::require_directory(&self.directory)?;
+        let directory = self.directory()?;
+        open::require_directory(&directory)?;
         let progress = Progress::waiting("repairing");
-        let report = Db::repair(&self.directory, Options::default())?;
+        let report = Db::repair(&directory, Options::default())?;
         drop(progress);
         let mut output = Output::standard();
         if self.json {

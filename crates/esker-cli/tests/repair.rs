@@ -13,8 +13,8 @@ fn a_damaged_table_is_repaired_and_the_loss_is_told() {
     let db = &sandbox.text("db");
     ok_with_input(&["load", "--db", db], lines("k", 3000).as_bytes());
     ok(&["compact", "--db", db]);
-    assert_eq!(ok(&["repair", db]), "nothing is wrong; nothing was changed\n");
-    let healthy: serde_json::Value = serde_json::from_str(&ok(&["repair", "--json", db])).unwrap();
+    assert_eq!(ok(&["repair", "--db", db]), "nothing is wrong; nothing was changed\n");
+    let healthy: serde_json::Value = serde_json::from_str(&ok(&["repair", "--db", db, "--json"])).unwrap();
     assert_eq!(healthy["healthy"], true);
 
     let all = files(Path::new(db));
@@ -24,6 +24,7 @@ fn a_damaged_table_is_repaired_and_the_loss_is_told() {
     fs::write(table, &damaged).unwrap();
     assert!(fails(1, &["verify", "--db", db]).contains("esker repair"));
 
+    // As it was given at first.
     let report = ok(&["repair", db]);
     let name = table.file_name().unwrap().to_str().unwrap();
     assert!(report.contains(name) && report.contains("lost between k") && report.contains("note: "), "{report}");
@@ -42,4 +43,12 @@ fn what_is_no_database_is_refused() {
     assert!(fails(2, &["repair"]).contains("DIR"));
     let help = ok(&["repair", "--help"]);
     assert!(help.contains("Examples:") && help.lines().all(|line| line.len() <= 120), "{help}");
+}
+
+#[test]
+fn two_directories_are_one_too_many() {
+    let sandbox = Sandbox::new("tworepairs");
+    let (one, other) = (&sandbox.text("one"), &sandbox.text("other"));
+    assert!(fails(2, &["repair", "--db", one, other]).contains("name one with --db"));
+    assert!(fails(2, &["repair"]).contains("--db"));
 }

@@ -1,16 +1,17 @@
 //! A consistent copy of the database in another directory: tables and blob files by hard link where that works, by copying otherwise.
 //!
 //! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is an unfinished copy.
-//! 2. Flush; link or copy the tables and blob files; make a log segment, a manifest, and last `CURRENT`.
-//! 3. Remove `CHECKPOINT`.
+//! 2. Flush; link the tables and blob files, or where that does not work open them. Only for this step others have to wait.
+//! 3. Copy what was opened; make a log segment, a manifest, and last `CURRENT`.
+//! 4. Remove `CHECKPOINT`.
 //!
 //! A copy that failed is taken away again. One that was cut short stays, is refused by whoever tries to open it, and taken away by the next attempt.
 
 use super::inner::Inner;
 use super::open::create_directory;
-use super::{blob_collection, files, flushing};
+use super::{blob_collection, copying, files, flushing};
 use crate::blob::format::file_name as blob_name;
-use crate::env::Env;
+use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::options::WalMode;
 use crate::version::edit::ManifestState;
@@ -18,11 +19,8 @@ use crate::version::file_name::{self, CURRENT, UNFINISHED};
 use crate::version::manifest::Manifest;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Copies in pieces of this size.
-const COPY_BYTES: u64 = 1 << 20;
 
 /// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and opens as a database.
 pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
@@ -37,7 +35,8 @@ pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
         return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
     }
     let begun = begin(env, target);
-    let written = begun.and_then(|()| flushing::flush_exactly(inner, || write(inner, target)));
+    let linked = begun.and_then(|()| flushing::flush_exactly(inner, || link(inner, target)));
+    let written = linked.and_then(|contents| complete(inner, target, contents));
     let result = written.and_then(|()| files::remove_checkpoint_mark(env, target));
     // What that leaves behind, the next attempt takes away.
     result.inspect_err(|_| drop(files::remove_unfinished_checkpoint(env, target)))
@@ -51,21 +50,41 @@ fn begin(env: &dyn Env, target: &Path) -> Result<()> {
     env.sync_dir(target)
 }
 
-/// Copies what the manifest names now. The caller holds the job lock, so that no table can go.
-fn write(inner: &Inner, target: &Path) -> Result<()> {
+/// What the copy is made of.
+struct Contents {
+    state: ManifestState,
+    /// Files that could not be linked, and their names in the copy. Open, so that jobs may go on and remove them.
+    to_copy: Vec<(Arc<dyn ReadFile>, PathBuf)>,
+}
+
+/// Links what the manifest names now, or opens it. The caller holds the job lock, so that no table can go.
+fn link(inner: &Inner, target: &Path) -> Result<Contents> {
     let env = &*inner.options.env;
-    let manifest = inner.manifest.lock();
-    let Some(manifest) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
-    let mut state: ManifestState = manifest.state().clone();
-    for number in state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys()) {
-        let name = file_name::table(*number);
-        link_or_copy(env, &inner.directory.join(&name), &target.join(&name))?;
-    }
+    let state = match &*inner.manifest.lock() {
+        Some(manifest) => manifest.state().clone(),
+        None => return Err(Error::ReadOnly { why: "it was opened read-only".into() }),
+    };
+    let tables = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys());
+    let tables: Vec<String> = tables.map(|number| file_name::table(*number)).collect();
     // What was appended so far is durable since the flush; nothing more is to be appended through the links.
     inner.blobs.roll();
-    for number in blob_collection::live_bytes(inner).keys() {
-        let name = blob_name(*number);
-        link_or_copy(env, &inner.directory.join(&name), &target.join(&name))?;
+    let live = blob_collection::live_bytes(inner);
+    let mut to_copy = Vec::new();
+    for name in tables.into_iter().chain(live.keys().map(|number| blob_name(*number))) {
+        let path = target.join(&name);
+        if let Some(file) = copying::link_or_open(env, &inner.directory.join(&name), &path)? {
+            to_copy.push((file, path));
+        }
+    }
+    Ok(Contents { state, to_copy })
+}
+
+/// Copies what was not linked, and writes what is not copied. Holds no lock: this may take long.
+fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
+    let env = &*inner.options.env;
+    let Contents { mut state, to_copy } = contents;
+    for (file, path) in to_copy {
+        copying::copy(env, &*file, &path)?;
     }
     let maker = SegmentMaker {
         env: Arc::clone(&inner.options.env),
@@ -81,25 +100,4 @@ fn write(inner: &Inner, target: &Path) -> Result<()> {
     state.next_file += 1;
     Manifest::create(env, target, state.next_file - 1, state)?;
     Ok(())
-}
-
-fn link_or_copy(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
-    if env.hard_link(from, to).is_ok() {
-        return Ok(());
-    }
-    // A link that was made but not reported would be written through, into the original.
-    if env.exists(to)? {
-        env.remove(to)?;
-    }
-    let source = env.open(from)?;
-    let mut copy = env.create(to)?;
-    let mut buffer = Vec::new();
-    let mut offset = 0;
-    while offset < source.len() {
-        buffer.resize(COPY_BYTES.min(source.len() - offset) as usize, 0);
-        source.read_at(offset, &mut buffer)?;
-        copy.append(&buffer)?;
-        offset += buffer.len() as u64;
-    }
-    copy.sync()
 }

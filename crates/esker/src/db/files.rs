@@ -1,6 +1,7 @@
 //! The remover of the files of a database. A file goes when no durable manifest names it and nobody can be reading it. (What a failed call has just made itself, a
 //! log segment in `wal/segment.rs` or a link in `checkpoint.rs`, that call takes away again.)
 
+use super::copying;
 use super::events::Event;
 use super::inner::Inner;
 use crate::blob::BlobStore;
@@ -12,6 +13,7 @@ use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
     CURRENT, CURRENT_TEMPORARY, LOST, UNFINISHED, manifest, manifest_number, table, table_number,
 };
+use crate::version::manifest::current_number;
 use crate::wal::segment::file_number;
 use crate::wal::writer::AppendError;
 use std::collections::BTreeSet;
@@ -177,46 +179,80 @@ fn no_memtable_has_writes(inner: &Inner) -> bool {
     })
 }
 
-/// Moves files that a repair has no use for to the directory `lost`, if they are there, and returns it if there were any. A file that is there already keeps its
-/// name; the new one gets a number behind it.
-pub fn set_aside(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<Option<PathBuf>> {
+/// Gives files that a repair replaces or has no use for, as far as they are there, a second name in the directory `lost`, durably: what has only its old name when the
+/// new manifest is in force, the next open removes. A file that is there already keeps its name; the new one gets a number behind it.
+pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
     let lost = directory.join(LOST);
-    let mut moved = env.exists(&lost)?;
+    let mut found = false;
     for name in names {
         let from = directory.join(name);
-        if env.exists(&from)? {
-            env.create_dir_all(&lost)?;
-            env.rename(&from, &free_name(env, &lost, name)?)?;
-            moved = true;
+        if !env.exists(&from)? {
+            continue;
+        }
+        found = true;
+        env.create_dir_all(&lost)?;
+        let Some(to) = free_name(env, &lost, name, &from)? else { continue };
+        // A log segment may be written to again, under another name; everything else stays as it is.
+        let is_reused = file_number(name).is_some();
+        let source = if is_reused { Some(env.open(&from)?) } else { copying::link_or_open(env, &from, &to)? };
+        if let Some(source) = source {
+            // Whatever has its name in `lost` is whole.
+            let unfinished = lost.join(format!("{name}.unfinished"));
+            copying::copy(env, &*source, &unfinished)?;
+            env.rename(&unfinished, &to)?;
         }
     }
-    if moved {
+    if found {
         env.sync_dir(&lost)?;
         env.sync_dir(directory)?;
-    }
-    Ok(moved.then_some(lost))
-}
-
-/// Gives a `CURRENT` that a repair is about to replace a second name in `lost`, where the file system has links.
-pub fn keep_current(env: &dyn Env, directory: &Path) -> Result<()> {
-    let current = directory.join(CURRENT);
-    if env.exists(&current)? {
-        let lost = directory.join(LOST);
-        env.create_dir_all(&lost)?;
-        let _ = env.hard_link(&current, &free_name(env, &lost, CURRENT)?);
     }
     Ok(())
 }
 
-fn free_name(env: &dyn Env, directory: &Path, name: &str) -> Result<PathBuf> {
+/// Removes the files that have a second name in `lost`, now that a manifest without them is in force. Returns that directory, if it exists.
+pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<Option<PathBuf>> {
+    for name in names {
+        let path = directory.join(name);
+        if env.exists(&path)? {
+            env.remove(&path)?;
+        }
+    }
+    env.sync_dir(directory)?;
+    let lost = directory.join(LOST);
+    Ok(env.exists(&lost)?.then_some(lost))
+}
+
+/// A name that no file in `directory` has; none if one like `file` is there under its name already, from an attempt that was cut short.
+fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<Option<PathBuf>> {
     let mut path = directory.join(name);
     for number in 1u64.. {
         if !env.exists(&path)? {
             break;
         }
+        if copying::is_same(env, &path, file)? {
+            return Ok(None);
+        }
         path = directory.join(format!("{name}.{number}"));
     }
-    Ok(path)
+    Ok(Some(path))
+}
+
+/// Removes what an open that failed has made: tables, blob files and manifests from number `first` on. Nothing is removed unless `CURRENT` still names manifest `before`
+/// (0: there was none). A failure harms nothing: the next open that succeeds removes them.
+pub fn remove_made_by_failed_open(env: &dyn Env, directory: &Path, before: u64, first: u64) {
+    let current = directory.join(CURRENT);
+    let is_as_before = match env.exists(&current) {
+        Ok(true) => before != 0 && matches!(current_number(env, directory), Ok(Some(number)) if number == before),
+        Ok(false) => before == 0,
+        Err(_) => false,
+    };
+    let Ok(names) = env.list(directory) else { return };
+    for name in names.into_iter().filter(|_| is_as_before) {
+        let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+        if number.is_some_and(|number| number >= first) {
+            let _ = env.remove(&directory.join(name));
+        }
+    }
 }
 
 /// Takes away a copy that was not finished. The mark goes last and `CURRENT` first: cut short, it still is an unfinished copy.

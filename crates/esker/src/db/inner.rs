@@ -6,7 +6,16 @@
 //!    a log segment only if the background thread did not get to it in time.
 //! 3. `manifest`: held while an edit is made durable.
 //! 4. a keyspace's `view_change`: held while a view is replaced, never over I/O.
-//! 5. `signals`, and the locks inside the log, the snapshot list and the caches: leaves.
+//! 5. `keyspaces`: held while a keyspace is looked up or added.
+//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that closing cannot let go of the directory meanwhile.
+//! 7. What is held over calls of the environment by whoever makes or removes files, and over nothing of the above: in the blob store `current`, while a file is made,
+//!    and `syncing`; `in_progress`, while what a failed job left is removed (under `manifest`).
+//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`, with the blob files of one memtable after the other under it; the log's
+//!    state; the snapshot list; of a keyspace its style and what is settled; of a memtable its index's tables, its order and its blob files; the blob store's `files` and
+//!    `damaged`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
+//!
+//! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
+//! threads are taken with none of these held.
 //!
 //! Readers take none of them: they load a keyspace's view and search it.
 
@@ -198,7 +207,7 @@ pub struct Inner {
     pub obsolete: Mutex<Vec<Arc<Table>>>,
     /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
-    /// Tables being written outside the job lock: no manifest names them yet. A leaf among locks.
+    /// Tables being written outside the job lock: no manifest names them yet.
     pub in_progress: Mutex<BTreeSet<u64>>,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,

@@ -10,14 +10,14 @@
 //! | `shorten` | chains of merge operands are kept short |
 //! | `snapshot` | which sequence numbers and times somebody still reads at |
 //! | `expiring` | memtables of an idle database in which everything has expired |
-//! | `transaction`, `footprint`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
+//! | `transaction`, `footprint`, `deleted`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
 //! | `conflict` | whether a transaction may be committed |
 //! | `background` | what is next, and when |
 //! | `flushing`, `compacting`, `installing` | flush, compaction, and what both need to make a result durable |
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
 //! | `stall` | when writers wait, and why |
-//! | `files` | the remover of files |
+//! | `files`, `copying` | the remover of files; copies of files |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `ingest` | sorted pairs straight into tables |
@@ -33,7 +33,9 @@ pub mod checkpoint;
 pub mod compacting;
 pub mod compaction_state;
 pub mod conflict;
+mod copying;
 pub mod counters;
+pub mod deleted;
 pub mod events;
 mod expiring;
 pub mod files;

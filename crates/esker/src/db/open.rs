@@ -9,7 +9,8 @@
 //! 7. Write a new manifest and point `CURRENT` at it.
 //! 8. Remove what no manifest names.
 //!
-//! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times.
+//! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times. One that fails takes away the tables it has written:
+//! on a full disk they would pile up with each attempt.
 
 use super::account::MemoryAccount;
 use super::counters::Counters;
@@ -107,21 +108,13 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
     };
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
-    if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
-        let is_closed = inherited.closed.is_some();
-        write_replayed(directory, &options, &mut state, &mut recovering, (&cache, &memory), (&blobs, is_closed))?;
-    }
-    let log = LogWriter::start(maker, inherited)?;
-    let referred = Arc::clone(&blobs);
-    log.shared().sync_before(Box::new(move || referred.sync()));
-    let number = state.next_file;
-    state.next_file += 1;
-    // What the log must still hold: everything replayed into memtables.
-    let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
-    let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
-    state.log_floor = log.shared().floor(oldest);
-    let last_sequence = state.last_sequence;
-    let manifest = Manifest::create(&*env, directory, number, state)?;
+    let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
+    let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited));
+    let (log, manifest) = begun.inspect_err(|_| {
+        recovering.clear();
+        files::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
+    })?;
+    let (number, last_sequence) = (manifest.number(), manifest.state().last_sequence);
     files::remove_orphans(&*env, directory, number, manifest.state(), &BTreeSet::new())?;
     files::remove_orphan_blobs(&*env, directory, &blobs, &blobs_in_use(&recovering))?;
     let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
@@ -129,6 +122,32 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
+}
+
+/// Steps 5 to 7.
+fn begin(
+    directory: &Path,
+    options: &Options,
+    mut state: ManifestState,
+    recovering: &mut BTreeMap<u64, Recovering>,
+    (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
+    (maker, inherited): (SegmentMaker, Inherited),
+) -> Result<(LogWriter, Manifest)> {
+    if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
+        let is_closed = inherited.closed.is_some();
+        write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed))?;
+    }
+    let log = LogWriter::start(maker, inherited)?;
+    let referred = Arc::clone(blobs);
+    log.shared().sync_before(Box::new(move || referred.sync()));
+    let number = state.next_file;
+    state.next_file += 1;
+    // What the log must still hold: everything replayed into memtables.
+    let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
+    let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
+    state.log_floor = log.shared().floor(oldest);
+    let manifest = Manifest::create(&*options.env, directory, number, state)?;
+    Ok((log, manifest))
 }
 
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.

@@ -3,6 +3,7 @@
 //! A read sees the snapshot with the transaction's own writes on top. What it looked at is noted (`footprint.rs`), and the commit goes ahead only if nobody has
 //! written there since the snapshot (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of them here serves reads.
 
+use super::deleted::Deleted;
 use super::footprint::{Passage, Reads};
 use super::inner::{Inner, KeyspaceInner};
 use super::read;
@@ -51,17 +52,6 @@ impl Pending {
 
 /// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged.
 pub type Writes = BTreeMap<Vec<u8>, Pending>;
-
-/// Ranges of keys, each with its first key and the first key behind it, which is empty if there is none.
-#[derive(Debug, Default)]
-pub struct Deleted(Vec<(Vec<u8>, Vec<u8>)>);
-
-impl Deleted {
-    /// Whether the transaction has deleted whatever the snapshot has at `key`.
-    pub fn covers(&self, key: &[u8]) -> bool {
-        self.0.iter().any(|(start, end)| start.as_slice() <= key && is_before_end(key, end))
-    }
-}
 
 /// What a transaction has to do with one keyspace.
 #[derive(Debug)]
@@ -167,7 +157,7 @@ impl Transaction {
         writes.retain(|key, _| key.as_slice() < start || !is_before_end(key, end));
         let upper = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.to_vec()) };
         reads.begin_scan(Bound::Included(start.to_vec()), upper).complete();
-        deleted.0.push((start.to_vec(), end.to_vec()));
+        deleted.add(start, end);
     }
 
     /// Begins a scan of the keys between the bounds.

@@ -3,9 +3,10 @@
 //! Each end has a cursor over the snapshot, at the next key that it has not handed out, or knows that there is none. The own writes need no position: what comes next is looked up
 //! between the keys that the two ends have passed, which is also what the transaction remembers as read.
 
+use super::deleted::Deleted;
 use super::footprint::{Bounds, Passage};
 use super::scan::{ScanCursor, Source};
-use super::transaction::{Deleted, Pending, ScanParts, Writes};
+use super::transaction::{Pending, ScanParts, Writes};
 use crate::base::slice::Slice;
 use crate::error::{Error, Result};
 use std::cmp::Ordering;

@@ -128,7 +128,7 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.store(0, b"ada")?;
     /// assert_eq!(log.len(), 4096);
     /// # Ok::<(), esker::Error>(())
@@ -440,7 +440,7 @@ pub trait GrowingFile: Send + Sync + fmt::Debug {
 /// # use esker::env::{Env, mem::MemEnv};
 /// # use std::path::Path;
 /// # let env = MemEnv::new();
-/// let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+/// let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
 /// log.store(0, b"ada")?;
 /// log.write(3, b"bob")?;
 /// log.sync()?;
@@ -453,7 +453,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// assert_eq!(log.len(), 4096);
     /// # Ok::<(), esker::Error>(())
     /// ```
@@ -464,7 +464,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// assert!(!log.is_empty());
     /// # Ok::<(), esker::Error>(())
     /// ```
@@ -481,7 +481,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.store(0, b"ada")?;
     /// assert!(log.store(4094, b"ada").is_err());
     /// # Ok::<(), esker::Error>(())
@@ -496,7 +496,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.write(0, b"ada")?;
     /// # Ok::<(), esker::Error>(())
     /// ```
@@ -510,7 +510,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.store(0, b"ada")?;
     /// let mut bytes = [0; 4];
     /// log.read_at(0, &mut bytes)?;
@@ -527,7 +527,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.store(0, b"ada")?;
     /// log.sync()?;
     /// # Ok::<(), esker::Error>(())
@@ -540,7 +540,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.prefault();
     /// # Ok::<(), esker::Error>(())
     /// ```
@@ -551,7 +551,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
-    /// # let log = env.open_log(Path::new("1.log"), Some(4096), true)?;
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.store(0, b"ada")?;
     /// log.release_memory();
     /// # Ok::<(), esker::Error>(())

@@ -65,8 +65,20 @@ struct Ending<'a>(&'a Progress);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop.store(true, Relaxed);
+        }
         *self.0.ended.lock() += 1;
         self.0.one_ended.notify_all();
+    }
+}
+
+/// Stops the threads when the coordinator leaves, however it leaves: at a limit they wait for it, and the scope waits for them.
+struct Coordinating<'a>(&'a Progress);
+
+impl Drop for Coordinating<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Relaxed);
     }
 }
 
@@ -114,6 +126,7 @@ pub fn in_parallel<T: Send>(
     progress.allowed.store(ahead, Relaxed);
     std::thread::scope(|scope| {
         let progress = &progress;
+        let coordinating = Coordinating(progress);
         let mut threads = Vec::new();
         let mut failure = None;
         for part in parts {
@@ -137,7 +150,8 @@ pub fn in_parallel<T: Send>(
         if failure.is_none() {
             failure = progress.coordinate(threads.len(), ahead, pause).err();
         }
-        progress.stop.fetch_or(failure.is_some(), Relaxed);
+        // Without a failure all threads have ended, and none is stopped.
+        drop(coordinating);
         let mut results = Vec::new();
         let mut errors = Vec::new();
         for thread in threads {
@@ -156,4 +170,47 @@ pub fn in_parallel<T: Send>(
             None => Err(errors.swap_remove(first)),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::channel;
+
+    /// Merges two parts of many entries, at a limit that lets a thread read one ahead, in a thread of its own: whether it panicked, or none if it hangs.
+    fn panics(
+        work: impl Fn(Pause<'_>) -> Result<()> + Send + Sync + 'static,
+        pause: fn(u64) -> Result<()>,
+    ) -> Option<bool> {
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            let parts = [Part::default(), Part::default()];
+            let merge = || in_parallel(&parts, &|_, pause| work(pause), 1, &mut |entries| pause(entries));
+            let _ = tell.send(catch_unwind(AssertUnwindSafe(merge)).is_err());
+        });
+        told.recv_timeout(Duration::from_secs(60)).ok()
+    }
+
+    fn many_entries(pause: Pause<'_>) -> Result<()> {
+        (0..1_000_000).try_for_each(|_| pause(1))
+    }
+
+    #[test]
+    fn a_coordinator_that_panics_leaves_no_thread_waiting_for_it() {
+        let pause = |entries| if entries == 0 { Ok(()) } else { panic!("injected") };
+        assert_eq!(panics(many_entries, pause), Some(true));
+    }
+
+    #[test]
+    fn a_part_that_panics_stops_the_others() {
+        let calls = AtomicU64::new(0);
+        let work = move |pause: Pause<'_>| match calls.fetch_add(1, Relaxed) {
+            0 => panic!("injected"),
+            _ => loop {
+                pause(0)?;
+            },
+        };
+        assert_eq!(panics(work, |_| Ok(())), Some(true));
+    }
 }

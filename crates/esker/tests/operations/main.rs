@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod checkpoint;
+mod checkpoint_beside_work;
 mod common;
 mod compact_range;
 mod compaction_power_loss;
 mod compaction_support;
 mod events;
 mod examples;
+mod failed_open;
 mod fifo;
 mod filters;
 mod in_place;
@@ -24,6 +26,7 @@ mod merge_support;
 mod properties;
 mod range_delete;
 mod repair;
+mod repair_cut_short;
 mod sizes;
 mod styles;
 mod transactions;

@@ -8,6 +8,7 @@ mod graph;
 mod imports;
 mod lexer;
 mod planted;
+mod public;
 mod report;
 mod size;
 mod source;
@@ -96,6 +97,13 @@ fn every_file_is_compiled() {
 #[test]
 fn the_first_example_is_the_tested_one() {
     none(documents::example(workspace()));
+}
+
+#[test]
+fn every_public_item_has_an_example_and_says_how_it_fails() {
+    let exports = public::count(workspace());
+    assert!(exports > 60, "only {exports} names are exported");
+    none(public::undocumented(workspace()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
-use crate::{code, documents, graph, lexer, size, text};
+use crate::{code, documents, graph, lexer, public, size, text};
 
 /// A workspace of one engine crate with these files below `crates/esker/src`.
 fn engine(files: &[(&str, &str)]) -> Workspace {
@@ -198,4 +198,34 @@ fn a_dependency_without_a_reason() {
     let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
     let found = documents::dependencies(&workspace);
     assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [8], "{found:?}");
+}
+
+#[test]
+fn a_public_item_without_an_example() {
+    let library = "mod base;\npub mod env;\nmod handle;\npub use base::{key::Key, open};\npub use handle::Db;\n";
+    let environment = "/// ```\n/// ```\npub trait Env {\n    /// A.\n    fn list(&self) -> crate::Result<()>;\n}\n";
+    let key = "/// ```\n/// ```\n#[derive(Debug)]\npub struct Key;\nimpl Key {\n    /// A.\n    pub fn len(&self) -> usize { 0 }\n    \
+               pub(crate) fn inner(&self) {}\n    fn private(&self) {}\n}\nimpl Drop for Key {\n    fn drop(&mut self) {}\n}\npub struct Unseen;\n";
+    let handle = "/// ```\n/// ```\npub struct Db;\n";
+    let more = "impl Db {\n    /// # Errors\n    /// ```\n    /// ```\n    pub fn a(&self) -> Result<()> { f() }\n    /// ```\n    /// ```\n    \
+                pub fn b(&self) -> std::result::Result<(), ()> { f() }\n    /// ```\n    /// ```\n    pub fn c(&self) -> Vec<Result<()>> { f() }\n}\n";
+    let workspace = engine(&[
+        ("lib.rs", library),
+        ("env/mod.rs", environment),
+        ("base/mod.rs", "pub mod key;\n/// A.\npub fn open() {}\npub fn close() {}\n"),
+        ("base/key.rs", key),
+        ("handle/mod.rs", "mod database;\nmod more;\npub use database::Db;\n"),
+        ("handle/database.rs", handle),
+        ("handle/more.rs", more),
+    ]);
+    expect(
+        &public::undocumented(&workspace),
+        &[
+            ("env/mod.rs", 5, "`list` is public and has no example"),
+            ("env/mod.rs", 5, "`list` can fail"),
+            ("base/mod.rs", 3, "`open` is public and has no example"),
+            ("base/key.rs", 7, "`len` is public and has no example"),
+            ("handle/more.rs", 8, "`b` can fail"),
+        ],
+    );
 }

@@ -4,10 +4,11 @@
 //! 2. Read the manifest as far as it can be; without one, take every table for what it says to be.
 //! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables, merge them by their sequence numbers.
 //! 4. Replay the log as far as it can be read, and write that to tables.
-//! 5. Begin a log segment, write a manifest, and point `CURRENT` at it.
-//! 6. Move what was damaged or is not used to the directory `lost`.
+//! 5. Give what was damaged or is not used a second name in the directory `lost`.
+//! 6. Begin a log segment, write a manifest, and point `CURRENT` at it.
+//! 7. Remove the first names of what is in `lost`. Cut short before that, the next open does it.
 //!
-//! Nothing that was there is changed before step 5 is done, which is one rename; cut short before it, a repair begins anew.
+//! Nothing that was there is changed before step 6 is done, which is one rename; cut short before it, a repair begins anew.
 
 mod report;
 mod survey;
@@ -66,7 +67,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         work.aside.extend(manifests);
     }
     work.repair(&tables, has_manifest && is_whole)?;
-    work.report.lost_directory = files::set_aside(env, directory, &work.aside)?;
+    work.report.lost_directory = files::remove_kept(env, directory, &work.aside)?;
     Ok(work.report)
 }
 
@@ -281,11 +282,6 @@ impl Work<'_> {
         self.state.log_floor = writer.position().segment;
         let number = self.state.next_file;
         self.state.next_file += 1;
-        if self.report.files.iter().any(|file| file.path == directory.join(CURRENT)) {
-            files::keep_current(env, directory)?;
-        }
-        let manifest = Manifest::create(env, directory, number, self.state.clone())?;
-        self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
         let used: BTreeSet<u64> = recovering
             .values()
             .flat_map(|recovered| recovered.tree.tables())
@@ -294,6 +290,11 @@ impl Work<'_> {
         // The next open would remove them, and they may be all that is left of what they hold.
         let unused = |name: &String| blob_number(name).is_some_and(|number| !used.contains(&number));
         self.aside.extend(env.list(directory)?.into_iter().filter(unused));
+        let mut kept = self.aside.clone();
+        kept.extend(self.report.files.iter().any(|file| file.path == directory.join(CURRENT)).then(|| CURRENT.into()));
+        files::keep_in_lost(env, directory, &kept)?;
+        let manifest = Manifest::create(env, directory, number, self.state.clone())?;
+        self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
         let tables = recovering.values().flat_map(|recovered| recovered.tree.tables());
         self.report.entries = tables.map(|(_, table)| table.summary().entries).sum();
         Ok(())

@@ -1,0 +1,78 @@
+//! An open that fails leaves nothing that would pile up with the next attempts: a full disk gets no fuller.
+
+use crate::common::*;
+use esker::Db;
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
+use esker::env::mem::MemEnv;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// A database that was not closed: what is in the log is written to several tables at the next open.
+fn unclosed() -> MemEnv {
+    let env = MemEnv::new();
+    let db = open(&env);
+    for name in ["a", "b", "c"] {
+        let keyspace = keyspace(&db, name);
+        keyspace.put("large", vec![1; 100_000]).unwrap();
+        for number in 0..300u32 {
+            keyspace.put(number.to_be_bytes(), [7; 20]).unwrap();
+        }
+    }
+    drop(db);
+    env
+}
+
+/// Tables, blob files and manifests.
+fn made(env: &MemEnv) -> BTreeMap<String, usize> {
+    let is_made = |name: &String| name.ends_with(".table") || name.ends_with(".blob") || name.starts_with("MANIFEST");
+    files(env).into_iter().filter(|(name, _)| is_made(name)).map(|(name, bytes)| (name, bytes.len())).collect()
+}
+
+fn check_whole(env: &MemEnv, what: &str) {
+    let db = Db::open(DIRECTORY, simulated(env)).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for name in ["a", "b", "c"] {
+        assert_eq!(all(&keyspace(&db, name)).len(), 301, "{what}");
+    }
+    db.verify(&mut |_, _| {}).unwrap();
+}
+
+#[test]
+fn whatever_call_fails() {
+    let (mut failed, mut removed) = (0, 0);
+    for action in [Action::Fail(ErrorKind::StorageFull), Action::FailAfter(ErrorKind::Other)] {
+        for nth in 0.. {
+            let env = unclosed();
+            let (before, current) = (made(&env), files(&env)["CURRENT"].clone());
+            let faulty = FaultEnv::new(Arc::new(env.clone()));
+            faulty.add(Rule::new(Class::AnyMutating, nth, action));
+            let result = Db::open(DIRECTORY, simulated(&env).env(Arc::new(faulty.clone())));
+            let what = format!("call {nth}: {action:?}");
+            if result.is_err() && files(&env)["CURRENT"] == current {
+                assert_eq!(made(&env), before, "{what}");
+                removed += 1;
+            }
+            failed += u32::from(result.is_err());
+            drop(result);
+            check_whole(&env, &what);
+            if faulty.fired() == 0 {
+                break;
+            }
+        }
+    }
+    assert!(failed > 40 && removed > 40, "{failed} failed, {removed} cleaned up");
+}
+
+#[test]
+fn a_full_disk_gets_no_fuller() {
+    let env = unclosed();
+    let before = made(&env);
+    let used: usize = env.files().iter().map(|path| env.file_bytes(path).unwrap().len()).sum();
+    env.set_capacity(Some(used as u64 + 150_000));
+    for attempt in 0..5 {
+        assert!(Db::open(DIRECTORY, simulated(&env)).is_err_and(|error| error.is_disk_full()), "attempt {attempt}");
+        assert_eq!(made(&env), before, "attempt {attempt}");
+    }
+    env.set_capacity(None);
+    check_whole(&env, "with space again");
+}
