@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod directory;
+pub mod disk_watch;
 pub mod engine;
 pub mod flags;
 pub mod host;
@@ -9,6 +10,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod meter;
 pub mod output;
+pub mod pace;
 pub mod process;
 pub mod progress;
 pub mod random;
@@ -16,6 +18,7 @@ pub mod record;
 pub mod reference;
 pub mod report;
 pub mod run;
+pub mod shuffle;
 pub mod stats;
 pub mod study;
 pub mod threads;
@@ -23,6 +26,7 @@ pub mod usage;
 pub mod values;
 pub mod worker;
 pub mod workload;
+pub mod zipfian;
 
 pub use bench::bench_main;
 pub use study::study_main;

@@ -220,7 +220,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// A latency histogram in nanoseconds, from one nanosecond to one hour with three digits.
-fn new_histogram() -> Histogram<u64> {
+pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("constant bounds that the library documents as valid")
 }
 
@@ -260,8 +260,23 @@ pub struct Total {
     pub series: Vec<u64>,
     /// Seconds of an interval.
     pub series_interval_s: f64,
+    /// Operations in the worst second and in the median one; `None` below two seconds.
+    pub seconds: Option<(f64, f64)>,
     /// Whether any thread ended early.
     pub stopped: bool,
+}
+
+/// The worst window of one second, beginning at any interval, and the median of the windows that follow each other.
+/// The last interval is not whole, and left out.
+fn worst_and_median_second(series: &[u64]) -> Option<(f64, f64)> {
+    let per_second = (1_000 / SERIES_INTERVAL.as_millis()) as usize;
+    let whole = &series[..series.len().saturating_sub(1)];
+    if whole.len() < 2 * per_second {
+        return None;
+    }
+    let worst = whole.windows(per_second).map(|window| window.iter().sum::<u64>()).min()?;
+    let seconds: Vec<f64> = whole.chunks_exact(per_second).map(|window| window.iter().sum::<u64>() as f64).collect();
+    Some((worst as f64, crate::stats::median(&seconds)?))
 }
 
 impl Total {
@@ -292,6 +307,7 @@ impl Total {
                 (empty, histogram) => *empty = histogram,
             }
         }
+        total.seconds = worst_and_median_second(&total.series);
         while total.series.len() > 600 {
             total.series = total.series.chunks(2).map(|pair| pair.iter().sum()).collect();
             total.series_interval_s *= 2.0;
@@ -360,6 +376,15 @@ mod tests {
         assert_eq!(total.series.iter().sum::<u64>(), 2000);
         assert_eq!(total.series_interval_s, 0.2);
         assert_eq!(Total::of(Vec::new()).ops, 0);
+    }
+
+    #[test]
+    fn the_worst_second_is_found_wherever_it_begins() {
+        let mut series = vec![100; 50];
+        series[17..23].fill(0);
+        assert_eq!(worst_and_median_second(&series), Some((400.0, 1000.0)));
+        assert_eq!(worst_and_median_second(&series[..20]), None);
+        assert_eq!(worst_and_median_second(&[]), None);
     }
 
     #[test]

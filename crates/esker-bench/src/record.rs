@@ -65,6 +65,12 @@ pub struct Record {
     pub rss_peak_bytes: u64,
     /// Bytes in the database directory after the benchmark.
     pub disk_bytes: u64,
+    /// The most bytes in the database directory during the benchmark, as far as a look about every 100 ms sees.
+    #[serde(default)]
+    pub peak_disk_bytes: u64,
+    /// Bytes there after a load, once the engine's background work was done; where a study asked for that.
+    #[serde(default)]
+    pub settled_disk_bytes: Option<u64>,
     /// What the engine counted during the benchmark.
     pub counters: Counters,
     /// The durability class the writes had.
@@ -79,6 +85,18 @@ pub struct Record {
     pub series: Vec<u64>,
     /// Length of one interval of `series`, in seconds.
     pub series_interval_s: f64,
+    /// Operations in the worst second, wherever it began; where the benchmark took two seconds or more.
+    #[serde(default)]
+    pub worst_second_ops: Option<f64>,
+    /// Operations in the median second.
+    #[serde(default)]
+    pub median_second_ops: Option<f64>,
+    /// Rate of the thread that wrote beside the readers.
+    #[serde(default)]
+    pub writer_ops_per_sec: Option<f64>,
+    /// The rate it was asked for, if it was not to write as fast as it could.
+    #[serde(default)]
+    pub writer_wanted_per_sec: Option<f64>,
     /// What the engine was asked for.
     pub options: EngineOptions,
     /// What the engine says it runs with.

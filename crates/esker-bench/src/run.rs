@@ -1,10 +1,12 @@
 //! Runs benchmarks one after another on one engine and makes a record of each.
 
 use crate::directory::BenchDirectory;
+use crate::disk_watch::DiskWatch;
 use crate::engine::{Capabilities, Counters, Durability, Engine, EngineError, EngineKind, Result};
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
-use crate::meter::Total;
+use crate::meter::{Total, new_histogram};
+use crate::pace;
 use crate::process::{self, CpuTimes};
 use crate::progress::Display;
 use crate::random::LehmerRandom;
@@ -13,7 +15,7 @@ use crate::threads::{Crew, CrewResult};
 use crate::values::ValuePool;
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.
 #[derive(Clone, Copy)]
@@ -149,7 +151,10 @@ impl<'a> Runner<'a> {
         process::reset_peak_memory();
         let cpu = CpuTimes::now();
         let counters = self.engine()?.counters();
-        let mut result = self.run_body(benchmark, config)?;
+        let watch = DiskWatch::start(&self.directory);
+        let result = self.run_body(benchmark, config);
+        (record.disk_bytes, record.peak_disk_bytes) = watch.finish();
+        let mut result = result?;
         let cpu_after = CpuTimes::now();
         if result.total.stopped && self.setup.interrupt.is_requested() {
             return Ok(Outcome::Interrupted(result.total.ops));
@@ -160,10 +165,12 @@ impl<'a> Runner<'a> {
         record.cpu_user_s = cpu_after.user_s - cpu.user_s;
         record.cpu_sys_s = cpu_after.system_s - cpu.system_s;
         // `open` replaces the engine, whose counters then start anew.
-        let before = if matches!(benchmark.body, Body::Open) { Counters::default() } else { counters };
+        let reopened = matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create);
+        let before = if reopened { Counters::default() } else { counters };
         record.counters = difference(self.engine()?.counters(), before);
-        record.disk_bytes = self.directory.disk_bytes();
-        self.complete_message(&mut result, benchmark)?;
+        record.writer_ops_per_sec = result.writer_ops_per_sec;
+        record.writer_wanted_per_sec = result.writer_ops_per_sec.and(config.writes_per_second);
+        self.complete_message(&mut result, benchmark, config.writes_per_second)?;
         record.found = result.found;
         record.message = result.message;
         fill_in(&mut record, &result.total);
@@ -222,6 +229,7 @@ impl<'a> Runner<'a> {
             Body::Compact => self.time_once(|runner| runner.engine()?.compact_all()),
             Body::WaitIdle => self.time_once(|runner| runner.engine()?.wait_idle()),
             Body::Open => self.time_opens(job.ops),
+            Body::Reopen | Body::Create => self.time_each_open(job.ops, matches!(benchmark.body, Body::Create)),
             _ => {
                 if matches!(benchmark.body, Body::EveryKeyOnce(_)) {
                     job.permutation = permutation(&job, config.seed + created + 1);
@@ -260,7 +268,38 @@ impl<'a> Runner<'a> {
         Ok(result)
     }
 
-    fn complete_message(&self, result: &mut CrewResult, benchmark: &Benchmark) -> Result<()> {
+    /// Opens, and nothing else, each with its own latency. `create`: each begins without a database.
+    fn time_each_open(&mut self, times: u64, create: bool) -> Result<CrewResult> {
+        let mut histogram = new_histogram();
+        let mut seconds = 0.0;
+        let mut done = 0;
+        while done < times && !self.setup.interrupt.is_requested() {
+            self.close_engine()?;
+            if create {
+                self.directory.empty().map_err(EngineError)?;
+            }
+            let start = Instant::now();
+            self.open_engine(self.open_synced)?;
+            let took = start.elapsed();
+            histogram.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1));
+            seconds += took.as_secs_f64();
+            done += 1;
+        }
+        let mut result = single_result(done, seconds);
+        result.total.histogram = Some(histogram);
+        result.total.stopped = done < times;
+        Ok(result)
+    }
+
+    /// Waits until background work is done and a moment longer, for files that are removed late: bytes on the device. The error is one line.
+    pub fn settled_disk_bytes(&self) -> std::result::Result<u64, String> {
+        const MOMENT: Duration = Duration::from_millis(200);
+        self.engine().and_then(|engine| engine.wait_idle()).map_err(one_line)?;
+        std::thread::sleep(MOMENT);
+        Ok(self.directory.disk_bytes())
+    }
+
+    fn complete_message(&self, result: &mut CrewResult, benchmark: &Benchmark, wanted: Option<f64>) -> Result<()> {
         let mut add = |text: String| {
             if !result.message.is_empty() {
                 result.message.push(' ');
@@ -269,6 +308,12 @@ impl<'a> Runner<'a> {
         };
         if benchmark.access == Access::Merge && !self.engine()?.capabilities().merge {
             add("(read-modify-write: engine has no merge)".into());
+        }
+        match (result.writer_ops_per_sec, wanted) {
+            (None, _) => {}
+            (Some(rate), None) => add(format!("(writer: {rate:.0}/s)")),
+            (Some(rate), Some(wanted)) if pace::kept_up(rate, wanted) => add(format!("(writer: {wanted:.0}/s)")),
+            (Some(rate), Some(wanted)) => add(format!("(writer: {rate:.0} of {wanted:.0}/s, did not keep up)")),
         }
         if result.total.stopped {
             add(format!("(ended early after {:.1} s)", result.total.wall_s));
@@ -285,7 +330,10 @@ impl<'a> Runner<'a> {
         let settings = engine.effective_settings();
         let class = settings.iter().find(|(name, _)| name == "durability").and_then(|(_, c)| Durability::from_name(c));
         let durability = class.filter(|_| benchmark.writes());
-        let single = matches!(benchmark.body, Body::EveryKeyOnce(_) | Body::Compact | Body::Open | Body::WaitIdle);
+        let single = matches!(
+            benchmark.body,
+            Body::EveryKeyOnce(_) | Body::Compact | Body::Open | Body::Reopen | Body::Create | Body::WaitIdle
+        );
         Ok(Record {
             schema: SCHEMA_VERSION,
             engine: self.setup.kind.name.into(),
@@ -308,7 +356,7 @@ impl<'a> Runner<'a> {
 
 fn single_result(ops: u64, seconds: f64) -> CrewResult {
     let total = Total { ops, wall_s: seconds, sum_thread_s: seconds, ..Total::default() };
-    CrewResult { total, found: None, message: String::new() }
+    CrewResult { total, ..CrewResult::default() }
 }
 
 /// The numbers 0..ops in random order.
@@ -358,4 +406,6 @@ pub fn fill_in(record: &mut Record, total: &Total) {
     record.histogram = total.buckets();
     record.series = total.series.clone();
     record.series_interval_s = total.series_interval_s;
+    record.worst_second_ops = total.seconds.map(|(worst, _)| worst);
+    record.median_second_ops = total.seconds.map(|(_, median)| median);
 }

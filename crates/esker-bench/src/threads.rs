@@ -80,6 +80,8 @@ pub struct CrewResult {
     pub found: Option<u64>,
     /// What the first thread with something to say said.
     pub message: String,
+    /// Operations a second of the extra writer, if there was one.
+    pub writer_ops_per_sec: Option<f64>,
 }
 
 type ThreadResult = Result<(ThreadTimes, Option<u64>, String)>;
@@ -217,6 +219,8 @@ impl Crew<'_> {
         for (index, result) in results.into_iter().enumerate() {
             let (time, found, message) = result?;
             if self.is_extra_writer(index as u32) {
+                let seconds = (time.finished - time.started).as_secs_f64();
+                sum.writer_ops_per_sec = Some(time.ops as f64 / seconds.max(1e-9));
                 continue;
             }
             times.push(time);

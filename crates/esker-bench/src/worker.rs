@@ -6,6 +6,7 @@ use crate::keys::KeyBuffer;
 use crate::meter::Meter;
 use crate::random::KeyRandom;
 use crate::values::ValueCursor;
+use crate::zipfian::Zipfian;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What every thread of a benchmark is to do; made from the flags by the benchmark's row in the table.
@@ -29,6 +30,10 @@ pub struct Job {
     pub merge_percent: u64,
     /// Keys in the order in which they are written, where each is written once in random order.
     pub permutation: Vec<u64>,
+    /// Which keys are popular, where some are.
+    pub zipfian: Option<Zipfian>,
+    /// Rate of the thread that writes beside readers; `None`: as fast as it can.
+    pub writes_per_second: Option<f64>,
     /// Reading threads that still work, for the thread that writes beside them.
     pub readers_left: AtomicU32,
 }
@@ -50,6 +55,8 @@ impl Job {
             merge_operand: config.merge_operand,
             merge_percent: config.merge_read_percent,
             permutation: Vec::new(),
+            zipfian: None,
+            writes_per_second: config.writes_per_second,
             readers_left: AtomicU32::new(0),
         }
     }
@@ -69,6 +76,12 @@ impl Job {
     /// With another size of values.
     pub fn value_size(mut self, bytes: usize) -> Job {
         self.value_size = bytes;
+        self
+    }
+
+    /// With some keys more popular than others.
+    pub fn zipfian(mut self) -> Job {
+        self.zipfian = Some(Zipfian::new(self.keys));
         self
     }
 
@@ -113,6 +126,19 @@ impl Worker<'_> {
     pub fn draw_key(&mut self) {
         let number = self.random.uniform(self.job.keys);
         self.key.set(number);
+    }
+
+    /// Draws a key of the job's distribution of popularity, if it has one, and puts it into the key buffer.
+    #[inline]
+    pub fn draw_popular_key(&mut self) {
+        const RESOLUTION: u64 = 1 << 30;
+        match self.job.zipfian {
+            Some(zipfian) => {
+                let uniform = self.random.uniform(RESOLUTION) as f64 / RESOLUTION as f64;
+                self.key.set(zipfian.key(uniform));
+            }
+            None => self.draw_key(),
+        }
     }
 
     /// Says and records how many keys were found, as db_bench does: out of `--num`, whatever the number of reads.

@@ -85,6 +85,8 @@ pub struct Config {
     pub key_generation: KeyGeneration,
     /// Operand of merges.
     pub merge_operand: MergeOperand,
+    /// Rate of the thread that writes beside readers; `None`: as fast as it can.
+    pub writes_per_second: Option<f64>,
     /// Base of the thread seeds.
     pub seed: u64,
     /// Longest time of a benchmark, in seconds.
@@ -155,6 +157,7 @@ impl Config {
                 Some("random") => MergeOperand::Random,
                 other => return Err(format!("--merge_operand: '{}' is neither random nor one", other.unwrap_or(""))),
             },
+            writes_per_second: given.number("writes_per_second").filter(|rate| *rate > 0.0),
             seed: given.number("seed").filter(|seed| *seed != 0).unwrap_or(1000),
             max_seconds: given.number("max_seconds").filter(|seconds| *seconds > 0.0),
             wait_idle_before_read: given.boolean("wait_idle_before_read"),

@@ -105,6 +105,12 @@ const SIZE: &[Flag] = &[
     obeyed("key_prefix", Unsigned, "0", "bytes `a` in front of every key"),
     obeyed("compression_ratio", Fraction, "0.5", "fraction to which LZ codecs shrink the values; 1: not at all"),
     obeyed("merge_keys", Signed, "-1", "different keys of merge benchmarks; negative: num"),
+    obeyed(
+        "writes_per_second",
+        Fraction,
+        "0",
+        "rate of the thread that writes beside the readers of readwhilewriting and scanwhilewriting; 0: as fast as it can",
+    ),
     obeyed("mergereadpercent", Unsigned, "70", "merges per hundred operations of readrandommergerandom"),
     obeyed(
         "scale",

@@ -1,6 +1,9 @@
 //! Studies: fixed experiments over several engines, from one command each.
 
+pub mod child;
+pub mod memory;
 pub mod scoreboard;
+pub mod task;
 pub mod ttl;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
@@ -21,6 +24,9 @@ enum Study {
     /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best peer and to RocksDB
     #[command(after_help = scoreboard::EXAMPLES)]
     Scoreboard(scoreboard::Arguments),
+    /// Internal: one engine's part of another study, read from standard input
+    #[command(name = child::SUBCOMMAND, hide = true)]
+    Child,
     /// Esker's time to live: what expires is hidden, and goes; and what that costs
     #[command(after_help = ttl::EXAMPLES)]
     Ttl(ttl::Arguments),
@@ -33,6 +39,7 @@ pub fn study_main(args: &[String]) -> i32 {
         Err(error) => return explain(&error, args),
     };
     match command.study {
+        Study::Child => child::main(),
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
         Study::Ttl(arguments) => ttl::main(&arguments),
     }

@@ -1,6 +1,7 @@
 //! Loads and overwrites.
 
 use crate::engine::{Operation, Result, Session};
+use crate::shuffle::Shuffle;
 use crate::worker::Worker;
 
 /// Puts keys 0, 1, ...
@@ -17,6 +18,14 @@ pub fn random(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> 
 pub fn permuted(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let job = worker.job;
     put_all(worker, session, |_, number| job.permutation.get(number as usize).copied().unwrap_or(number))
+}
+
+/// Puts every key once, in an order that looks random and is kept in no memory; the threads share the keys.
+pub fn shuffled(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    let shuffle = Shuffle::new(worker.job.num);
+    let first = u64::from(worker.index) * worker.job.ops;
+    let num = worker.job.num;
+    put_all(worker, session, |_, number| shuffle.at((first + number) % num))
 }
 
 #[inline]

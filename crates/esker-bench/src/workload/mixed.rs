@@ -3,13 +3,18 @@
 use super::update_merge::one_operand;
 use crate::engine::{Result, Session};
 use crate::flags::config::MergeOperand;
+use crate::pace::Pace;
 use crate::worker::Worker;
 use std::hint::black_box;
 
-/// Puts random keys until the reading threads are done.
+/// Puts random keys until the reading threads are done, at the job's rate if it has one.
 pub fn write_until_readers_end(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let (size, mode) = (worker.job.value_size, worker.job.mode);
+    let mut pace = worker.job.writes_per_second.map(Pace::new);
     while worker.readers_work() && !worker.meter.should_stop() {
+        if pace.as_mut().is_some_and(|pace| !pace.admits(worker.meter.done())) {
+            continue;
+        }
         worker.draw_key();
         session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
         worker.meter.finished(0);
@@ -46,6 +51,27 @@ pub fn read_or_merge(worker: &mut Worker<'_>, session: &mut dyn Session) -> Resu
     worker.found = Some(hits);
     let total = reads + merges;
     worker.message = format!("(reads:{reads} merges:{merges} total:{total} hits:{hits} maxlength:{longest})");
+    Ok(())
+}
+
+/// Gets a popular key or puts one, half and half.
+pub fn read_or_put(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    let (size, mode) = (worker.job.value_size, worker.job.mode);
+    let (mut reads, mut writes, mut hits) = (0u64, 0u64, 0u64);
+    while worker.goes_on(reads + writes) {
+        let is_read = worker.random.uniform(2) == 0;
+        worker.draw_popular_key();
+        if is_read {
+            hits += u64::from(session.get(worker.key.bytes(), &mut worker.value)?);
+            reads += 1;
+        } else {
+            session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
+            writes += 1;
+        }
+        worker.meter.finished(0);
+    }
+    worker.found = Some(hits);
+    worker.message = format!("(reads:{reads} writes:{writes} hits:{hits})");
     Ok(())
 }
 

@@ -42,6 +42,10 @@ pub enum Body {
     Compact,
     /// Closes and opens the database.
     Open,
+    /// Closes the database and opens it; only the opening counts.
+    Reopen,
+    /// Removes the database and opens a new one; only the opening counts.
+    Create,
     /// Prints a property of the engine; takes no time and makes no row.
     Property(&'static str),
     /// Waits until background work is done: one operation. Not a thread of db_bench, so thread seeds do not move.
@@ -69,6 +73,7 @@ pub struct Benchmark {
 
 const LARGE_VALUE: usize = 100_000;
 const BATCH: u64 = 1000;
+const OPENS: u64 = 20;
 
 const fn fill(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
     Benchmark { name, meaning, fresh: true, access: Access::Write, body: Body::Threads(body), job }
@@ -145,6 +150,12 @@ pub const BENCHMARKS: &[Benchmark] = &[
         body: Body::EveryKeyOnce(fill::permuted),
         job: |config| Job::new(config, config.num),
     },
+    fill(
+        "fillshuffled",
+        fill::shuffled,
+        writes,
+        "put every key once, in an order that looks random; for sets of any size",
+    ),
     write("overwrite", fill::random, writes, "put a random key into the existing database"),
     fill(
         "fillsync",
@@ -199,6 +210,21 @@ pub const BENCHMARKS: &[Benchmark] = &[
         body: Body::BesideWriter(read::random, mixed::write_until_readers_end),
         job: reads,
     },
+    Benchmark {
+        name: "scanwhilewriting",
+        meaning: "seek a random key and fetch 100 entries while one more thread puts random keys; num/100 times",
+        fresh: false,
+        access: Access::Read,
+        body: Body::BesideWriter(scan::ranges, mixed::write_until_readers_end),
+        job: |c| Job::new(c, (c.reads / scan::RANGE_ENTRIES).max(1)),
+    },
+    write("seekafterwrite", scan::write_then_seek, writes, "put a random key, then make an iterator and seek another"),
+    write(
+        "zipfian",
+        mixed::read_or_put,
+        |c| writes(c).zipfian(),
+        "get or put a key, half and half, some keys far more often than others",
+    ),
     write("updaterandom", update_merge::update, updates, "get a random key, then put it"),
     merge("mergerandom", update_merge::merge, "merge an operand into a random key"),
     merge("readrandommergerandom", mixed::read_or_merge, "merge into a random key, or get it (--mergereadpercent)"),
@@ -210,6 +236,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
         |c| Job::new(c, (c.num / 10_000).max(1)),
         "close and open the database, num/10000 times",
     ),
+    single("reopen", Body::Reopen, |c| Job::new(c, OPENS), "open the closed database, 20 times; closing is not timed"),
+    single("create", Body::Create, |c| Job::new(c, OPENS), "create an empty database, 20 times"),
     single("stats", Body::Property("stats"), one, "print the engine's statistics"),
     single("sstables", Body::Property("sstables"), one, "print the engine's table files"),
     single("levelstats", Body::Property("levelstats"), one, "print the engine's levels"),

@@ -4,6 +4,9 @@ use crate::engine::{Iteration, Result, Session};
 use crate::worker::Worker;
 use std::hint::black_box;
 
+/// Entries of a short scan.
+pub const RANGE_ENTRIES: u64 = 100;
+
 /// The bytes at the position. They are fetched, and the compiler must believe that they are used.
 #[inline]
 fn bytes_here(iteration: &dyn Iteration) -> usize {
@@ -51,6 +54,48 @@ pub fn seek_random(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result
         done += 1;
     }
     worker.report_found(found);
+    Ok(())
+}
+
+/// Puts a random key, then makes an iterator and seeks another: no seek finds what an earlier one prepared.
+pub fn write_then_seek(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    let (size, mode) = (worker.job.value_size, worker.job.mode);
+    let mut found = 0;
+    let mut done = 0;
+    while worker.goes_on(done) {
+        worker.draw_key();
+        session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
+        worker.draw_key();
+        let mut iteration = session.iterate()?;
+        if iteration.seek(worker.key.bytes())? && black_box(iteration.key()) == worker.key.bytes() {
+            found += 1;
+        }
+        drop(iteration);
+        worker.meter.finished(0);
+        done += 1;
+    }
+    worker.report_found(found);
+    Ok(())
+}
+
+/// Makes an iterator for each random key, seeks it, and fetches [`RANGE_ENTRIES`] entries from there.
+pub fn ranges(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    let mut done = 0;
+    while worker.goes_on(done) {
+        worker.draw_key();
+        let mut bytes = 0;
+        let mut iteration = session.iterate()?;
+        let mut there = iteration.seek(worker.key.bytes())?;
+        let mut entries = 0;
+        while there && entries < RANGE_ENTRIES {
+            bytes += bytes_here(iteration.as_ref());
+            entries += 1;
+            there = iteration.next()?;
+        }
+        drop(iteration);
+        worker.meter.finished(bytes);
+        done += 1;
+    }
     Ok(())
 }
 

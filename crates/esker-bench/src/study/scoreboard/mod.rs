@@ -1,22 +1,23 @@
 //! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal durability, memory and compression.
 
+pub mod details;
 pub mod rows;
 pub mod summary;
 pub mod table;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
 use crate::engine::EngineKind;
-use crate::flags::Given;
-use crate::flags::config::{Config, Latency, default_directory, engine_names, library};
+use crate::flags::config::{default_directory, engine_names, library};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
 use crate::output::{LineFile, say};
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
-use crate::run::{Outcome, Runner, Setup};
-use crate::values::ValuePool;
-use crate::workload::{self, Benchmark};
-use rows::{GROUPS, Group, MEMORY, Operations, Row};
+use crate::study::child::Place;
+use crate::study::memory::MEMORY;
+use crate::study::task::{Budget, Ended, Event, Step, Surroundings, Task, collect};
+use crate::workload;
+use rows::{GROUPS, Group, Operations, Row};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -78,6 +79,9 @@ pub struct Arguments {
     /// Only the rows whose names contain this (their groups' loads are run too).
     #[arg(long, value_name = "TEXT")]
     pub rows: Option<String>,
+    /// Only the rows that this file names, one a line, as `esker study compare --failing` writes it.
+    #[arg(long, value_name = "FILE")]
+    pub rows_from: Option<PathBuf>,
 }
 
 /// How large the study is.
@@ -119,16 +123,27 @@ impl Size {
 /// Runs the study and returns the exit code of the process.
 pub fn main(arguments: &Arguments) -> i32 {
     let kinds = crate::all_kinds();
-    main_with(arguments, &kinds, &mut std::io::stdout(), Display::detect(), Interrupt::from_signals)
+    run(arguments, &kinds, &mut std::io::stdout(), Display::detect(), Interrupt::from_signals, Place::children())
 }
 
-/// The same with everything it depends on passed in. `interrupt` is called once, when the study begins.
+/// The same with everything it depends on passed in, and all in this process. `interrupt` is called once, when the study begins.
 pub fn main_with(
     arguments: &Arguments,
     kinds: &[EngineKind],
     out: &mut dyn Write,
     display: Display,
     interrupt: impl FnOnce() -> Interrupt,
+) -> i32 {
+    run(arguments, kinds, out, display, interrupt, Place::Here)
+}
+
+fn run(
+    arguments: &Arguments,
+    kinds: &[EngineKind],
+    out: &mut dyn Write,
+    display: Display,
+    interrupt: impl FnOnce() -> Interrupt,
+    place: Place,
 ) -> i32 {
     let parsed = Size::new(arguments).and_then(|size| Ok((size, Base::new(arguments, size)?)));
     let (size, base) = match parsed {
@@ -138,7 +153,7 @@ pub fn main_with(
             return EXIT_USAGE;
         }
     };
-    let board = Board::new(arguments, size, base, kinds, display, interrupt());
+    let board = Board::new(arguments, size, base, kinds, display, interrupt(), place);
     match board {
         Ok(mut board) => {
             board.measure();
@@ -157,6 +172,8 @@ struct Base {
     named: bool,
     libraries: BTreeMap<String, PathBuf>,
     db: PathBuf,
+    /// The only rows wanted, if there is a list.
+    rows: Option<Vec<String>>,
 }
 
 impl Base {
@@ -166,42 +183,45 @@ impl Base {
             named: arguments.engines != "all",
             libraries: arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?,
             db: arguments.db.clone().unwrap_or_else(default_directory),
+            rows: arguments.rows_from.as_deref().map(row_names).transpose()?,
         };
         // Whatever is wrong with the flags is wrong for every group: learn it now.
         for group in GROUPS {
-            base.config(group, size, "esker")?;
+            base.task(group, size, "esker", &Host::default()).config()?;
         }
         Ok(base)
     }
 
-    /// The flags of one group on one engine.
-    fn config(&self, group: &Group, size: Size, engine: &str) -> Result<Config, String> {
+    /// The flags of one group.
+    fn flags(&self, group: &Group, size: Size) -> BTreeMap<String, String> {
         let benchmarks: Vec<&str> = group.rows.iter().map(|row| row.benchmark).collect();
-        let mut given = Given::default();
-        given.set("benchmarks", benchmarks.join(","));
-        given.set("num", size.num.to_string());
-        given.set("db", self.db.display().to_string());
-        given.set("engine", engine.to_string());
+        let mut flags = BTreeMap::from([
+            ("benchmarks".to_string(), benchmarks.join(",")),
+            ("num".to_string(), size.num.to_string()),
+            ("db".to_string(), self.db.display().to_string()),
+        ]);
         if group.disable_wal {
-            given.set("disable_wal", "1".into());
+            flags.insert("disable_wal".into(), "1".into());
         }
         if group.counters {
-            given.set("value_size", "8".into());
-            given.set("merge_operator", "uint64add".into());
+            flags.insert("value_size".into(), "8".into());
+            flags.insert("merge_operator".into(), "uint64add".into());
         }
-        let mut config = Config::new(&given)?;
-        config.libraries = self.libraries.clone();
-        // A clock reading after every operation would weigh most on the fastest engines.
-        config.latency = Latency::Sampled(16);
-        rows::set_memory(&mut config.options, engine, size.memory);
-        for (flag, value) in [
-            ("latency_every", "16".to_string()),
-            ("write_buffer_size", config.options.write_buffer_bytes.to_string()),
-            ("cache_size", config.options.cache_bytes.unwrap_or(0).to_string()),
-        ] {
-            config.flags.insert(flag.into(), value);
+        flags
+    }
+
+    /// What one engine does of a group: without steps.
+    fn task(&self, group: &Group, size: Size, engine: &str, host: &Host) -> Task {
+        Task {
+            engine: engine.into(),
+            repetition: 1,
+            flags: self.flags(group, size),
+            libraries: self.libraries.clone(),
+            memory: Some(size.memory),
+            host: host.clone(),
+            steps: Vec::new(),
+            budget: None,
         }
-        Ok(config)
     }
 }
 
@@ -212,7 +232,7 @@ struct Board<'a> {
     engines: Vec<&'a EngineKind>,
     display: Display,
     interrupt: Interrupt,
-    pool: ValuePool,
+    place: Place,
     host: Host,
     record_file: Option<LineFile>,
     records: Vec<Record>,
@@ -229,6 +249,7 @@ impl<'a> Board<'a> {
         kinds: &'a [EngineKind],
         display: Display,
         interrupt: Interrupt,
+        place: Place,
     ) -> Result<Board<'a>, String> {
         let files = [&arguments.json, &arguments.html, &arguments.csv];
         for path in files.into_iter().flatten().filter(|path| path.as_os_str() != "-") {
@@ -237,7 +258,7 @@ impl<'a> Board<'a> {
         let mut board = Board {
             record_file: arguments.records.as_deref().map(LineFile::create).transpose()?,
             host: host::describe(&base.db),
-            pool: ValuePool::new(0.5),
+            place,
             engines: Vec::new(),
             records: Vec::new(),
             begin: Instant::now(),
@@ -271,6 +292,7 @@ impl<'a> Board<'a> {
 
     fn wants(&self, row: &Row) -> bool {
         self.arguments.rows.as_deref().is_none_or(|text| row.label().contains(text))
+            && self.base.rows.as_ref().is_none_or(|rows| rows.contains(&row.label()))
     }
 
     fn groups(&self) -> Vec<&'static Group> {
@@ -311,70 +333,67 @@ impl<'a> Board<'a> {
     }
 
     fn measure_group(&mut self, group: &Group, kind: &EngineKind, repetition: u32) -> Result<(), String> {
-        let config = self.base.config(group, self.size, kind.name)?;
-        let (pool, host, interrupt) = (self.pool.clone(), self.host.clone(), self.interrupt.clone());
-        let display = self.display;
-        let setup =
-            Setup { config: &config, kind, pool: &pool, host: &host, interrupt: &interrupt, display, repetition };
-        let mut runner = Runner::open(setup)?;
-        for row in group.rows {
-            let Some(benchmark) = workload::find(row.benchmark) else { continue };
-            // Rows that nobody asked for are run only if later rows read what they load.
-            if !self.wants(row) && !benchmark.fresh && row.name.is_some() {
-                continue;
+        let mut task = self.base.task(group, self.size, kind.name, &self.host);
+        task.repetition = repetition;
+        task.steps = group.rows.iter().filter_map(|row| self.step(group, row)).collect();
+        task.budget = self.size.budget.map(|budget| Budget {
+            seconds: budget.saturating_sub(self.begin.elapsed()).as_secs_f64(),
+            steps: self.rows_left,
+        });
+        let mut records = Vec::new();
+        let mut ended = None;
+        let interrupt = self.interrupt.clone();
+        let around = Surroundings { kind, display: self.display, interrupt: &interrupt };
+        let mut sink = |event: Event| {
+            if let Event::Row(record) = &event {
+                announce(record);
             }
-            let config = self.row_config(&config, row, benchmark);
-            self.rows_left = self.rows_left.saturating_sub(1);
-            match runner.run_with(benchmark, &config) {
-                Outcome::Row(record) => self.take(*record, row)?,
-                Outcome::Text(_) => {}
-                Outcome::Interrupted(_) => break,
-                Outcome::Failed(problem) => {
-                    // Whatever is left of the engine goes away with the runner; the failure is what is reported.
-                    let _ = runner.close();
-                    return Err(format!("{}: {problem}", row.label()));
-                }
-            }
+            ended = ended.take().or(collect(event, &mut records));
+            Ok(())
+        };
+        let done = self.place.perform(&task, &around, &mut sink);
+        // What was measured before something went wrong is kept.
+        for record in records {
+            self.take(record)?;
         }
-        runner.close_and_remove()
+        done?;
+        match ended {
+            Some(Ended::Failed(problem)) => Err(problem),
+            Some(Ended::Interrupted) | None => Ok(()),
+        }
     }
 
-    fn row_config(&self, group: &Config, row: &Row, benchmark: &Benchmark) -> Config {
-        let mut config = group.clone();
-        config.threads = row.threads;
+    /// A row as a step; `None` if nobody asked for it and no other row reads what it loads.
+    fn step(&self, group: &Group, row: &Row) -> Option<Step> {
+        let benchmark = workload::find(row.benchmark)?;
+        let wanted = self.wants(row);
+        if !wanted && !benchmark.fresh && row.name.is_some() {
+            return None;
+        }
+        let size = self.size;
+        let mut step = Step::new(row.benchmark, row.name.filter(|_| wanted));
+        step.threads = row.threads;
         match row.operations {
             Operations::Defined => {}
-            Operations::Synced => config.writes = Some(self.size.synced_writes),
+            Operations::Synced => step.writes = Some(size.synced_writes),
             Operations::Shared => {
-                let each = (self.size.num / u64::from(row.threads)).max(1);
-                config.writes = Some(each);
-                config.reads = each;
+                let each = (size.num / u64::from(row.threads)).max(1);
+                (step.writes, step.reads) = (Some(each), Some(each));
             }
         }
-        if row.operations == Operations::Synced || row.benchmark.ends_with("100K") {
-            // Slow operations: all of them are timed, and the clock does not matter.
-            config.latency = Latency::Every;
-        }
-        let most = if benchmark.fresh { self.size.load_limit } else { self.size.row_limit };
-        config.max_seconds = Some(self.limit(most).as_secs_f64());
-        config.flags.insert("threads".into(), row.threads.to_string());
-        config.flags.insert("writes".into(), config.writes.map_or("-1".into(), |writes| writes.to_string()));
-        config
+        // Slow operations: all of them are timed, and the clock does not matter.
+        step.every_latency = row.operations == Operations::Synced
+            || row.benchmark.ends_with("100K")
+            || row.benchmark == "scanwhilewriting";
+        step.most_seconds = if benchmark.fresh { size.load_limit } else { size.row_limit }.as_secs_f64();
+        // Waiting takes time that a quick study has only where the group waits anyway.
+        let waits = !self.arguments.quick || group.rows.iter().any(|row| row.benchmark == "waitidle");
+        step.settle = benchmark.fresh && wanted && waits && row.operations == Operations::Defined;
+        step.writes_per_second = row.writes_per_second.map(f64::from);
+        Some(step)
     }
 
-    /// The time a row may take: where there is a budget, a few times its even share of what is left, because most rows take far less.
-    fn limit(&self, most: Duration) -> Duration {
-        let Some(budget) = self.size.budget else { return most };
-        let left = budget.saturating_sub(self.begin.elapsed());
-        (left * 4 / self.rows_left.max(1)).clamp(Duration::from_millis(50), most)
-    }
-
-    fn take(&mut self, mut record: Record, row: &Row) -> Result<(), String> {
-        let (Some(name), true) = (row.name, self.wants(row)) else { return Ok(()) };
-        record.row = name.to_string();
-        if let Some(reason) = &record.skipped {
-            eprintln!("  {}: {} skipped: {reason}", record.engine, row.label());
-        }
+    fn take(&mut self, record: Record) -> Result<(), String> {
         if let Some(file) = &mut self.record_file {
             let line =
                 serde_json::to_string(&record).map_err(|error| format!("cannot write a row as JSON: {error}"))?;
@@ -392,6 +411,7 @@ impl<'a> Board<'a> {
             say(out, table::comma_separated(&lines).trim_end());
         } else {
             say(out, &table::text(&lines, &means));
+            say(out, &format!("\n{}", details::text(&lines, &means)));
         }
         let mut problem = self.problem;
         let run = Run { title: "Scoreboard".into(), host: self.host.clone(), records: self.records };
@@ -419,6 +439,23 @@ impl<'a> Board<'a> {
             (false, true) => EXIT_FAILED,
             (false, false) => EXIT_OK,
         }
+    }
+}
+
+/// The names of rows in a file, one a line.
+fn row_names(path: &Path) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let names: Vec<String> = text.lines().map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
+    let known = |name: &String| GROUPS.iter().flat_map(|group| group.rows).any(|row| row.label() == *name);
+    match names.iter().find(|name| !known(name)) {
+        Some(name) => Err(format!("{}: there is no row {name}", path.display())),
+        None => Ok(names),
+    }
+}
+
+fn announce(record: &Record) {
+    if let Some(reason) = &record.skipped {
+        eprintln!("  {}: {} skipped: {reason}", record.engine, record.row);
     }
 }
 

@@ -1,8 +1,6 @@
-//! What the scoreboard measures: groups of rows that share a database, and the memory each engine gets.
+//! What the scoreboard measures: groups of rows that share a database.
 //!
 //! The rows of a group follow each other at once, so that a load and the reads of it are close in time; engines take turns group by group.
-
-use crate::engine::EngineOptions;
 
 /// How many operations a row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +26,8 @@ pub struct Row {
     pub names_threads: bool,
     /// Its operations.
     pub operations: Operations,
+    /// Rate of the thread that writes beside the readers; `None`: as fast as it can.
+    pub writes_per_second: Option<u32>,
 }
 
 /// Rows that share a database.
@@ -48,7 +48,14 @@ const fn row(name: &'static str) -> Row {
 }
 
 const fn named(name: &'static str, benchmark: &'static str) -> Row {
-    Row { name: Some(name), benchmark, threads: 1, names_threads: false, operations: Operations::Defined }
+    Row {
+        name: Some(name),
+        benchmark,
+        threads: 1,
+        names_threads: false,
+        operations: Operations::Defined,
+        writes_per_second: None,
+    }
 }
 
 const fn synced(name: &'static str) -> Row {
@@ -56,10 +63,30 @@ const fn synced(name: &'static str) -> Row {
 }
 
 const fn counter(name: &'static str, benchmark: &'static str, threads: u32) -> Row {
-    Row { name: Some(name), benchmark, threads, names_threads: true, operations: Operations::Shared }
+    Row {
+        name: Some(name),
+        benchmark,
+        threads,
+        names_threads: true,
+        operations: Operations::Shared,
+        writes_per_second: None,
+    }
 }
 
-const WAIT: Row = Row { name: None, ..row("waitidle") };
+/// The rate at which every engine's writer works where it is given: one that all but the slowest of the peers keep up with
+/// beside a busy reader.
+pub const WRITES_PER_SECOND: u32 = 20_000;
+
+const fn paced(name: &'static str, benchmark: &'static str) -> Row {
+    Row { writes_per_second: Some(WRITES_PER_SECOND), ..named(name, benchmark) }
+}
+
+/// Run for its effect.
+const fn unshown(benchmark: &'static str) -> Row {
+    Row { name: None, ..row(benchmark) }
+}
+
+const WAIT: Row = unshown("waitidle");
 
 const fn group(name: &'static str, rows: &'static [Row]) -> Group {
     Group { name, rows, counters: false, disable_wal: false }
@@ -82,6 +109,18 @@ pub const GROUPS: &[Group] = &[
             row("overwrite"),
             row("readwhilewriting"),
             row("deleterandom"),
+        ],
+    ),
+    group(
+        "mixed work",
+        &[
+            unshown("fillrandom"),
+            WAIT,
+            row("seekafterwrite"),
+            row("zipfian"),
+            row("scanwhilewriting"),
+            paced("readwhilewriting, 20000 writes/s", "readwhilewriting"),
+            paced("scanwhilewriting, 20000 writes/s", "scanwhilewriting"),
         ],
     ),
     group("batches", &[row("fillbatch"), row("fillrandbatch")]),
@@ -127,45 +166,9 @@ impl Row {
     }
 }
 
-/// How one engine's share of memory is divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemorySplit {
-    /// The engine.
-    pub engine: &'static str,
-    /// Percent of the memory for the write buffer; the rest is the cache.
-    pub write_buffer_percent: u64,
-    /// Why so.
-    pub reason: &'static str,
-}
-
-const fn split(engine: &'static str, write_buffer_percent: u64, reason: &'static str) -> MemorySplit {
-    MemorySplit { engine, write_buffer_percent, reason }
-}
-
-/// The division for every engine, chosen in favour of the peers where their documentation recommends another than half and half.
-pub const MEMORY: &[MemorySplit] = &[
-    split("esker", 50, "half write buffer, half block cache"),
-    split("leveldb", 50, "half write buffer, half block cache"),
-    split("rocksdb", 50, "half write buffer, half block cache"),
-    split("sqlite", 0, "no write buffer: all is page cache"),
-    split("kyoto", 0, "no write buffer: all is page cache"),
-    split("lmdb", 0, "no cache of its own: it maps the file, and the system's page cache comes on top"),
-    split("redb", 0, "one cache for reading and writing: all of it"),
-    split("fjall", 50, "half write buffer, half block cache"),
-];
-
-/// Sets an engine's share of `total` bytes.
-pub fn set_memory(options: &mut EngineOptions, engine: &str, total: u64) {
-    let percent = MEMORY.iter().find(|split| split.engine == engine).map_or(50, |split| split.write_buffer_percent);
-    let buffer = total / 100 * percent;
-    options.write_buffer_bytes = buffer.max(64 << 10);
-    options.cache_bytes = Some(total - buffer);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ENGINES;
 
     #[test]
     fn every_row_is_a_benchmark_and_labels_are_unique() {
@@ -181,16 +184,5 @@ mod tests {
         labels.dedup();
         assert_eq!(labels.len(), count);
         assert!(labels.contains(&"mergerandom, 10 threads".to_string()));
-    }
-
-    #[test]
-    fn every_engine_gets_the_same_memory() {
-        for engine in ENGINES {
-            let mut options = EngineOptions::default();
-            assert!(MEMORY.iter().any(|split| split.engine == engine));
-            set_memory(&mut options, engine, 1000 << 20);
-            let buffer = if options.cache_bytes == Some(1000 << 20) { 0 } else { options.write_buffer_bytes };
-            assert_eq!(buffer + options.cache_bytes.unwrap_or(0), 1000 << 20);
-        }
     }
 }

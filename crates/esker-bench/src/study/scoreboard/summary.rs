@@ -3,7 +3,7 @@
 use super::rows::GROUPS;
 use crate::record::Record;
 use crate::stats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The engine that the board is about.
 pub const SUBJECT: &str = "esker";
@@ -12,10 +12,11 @@ pub const SUBJECT: &str = "esker";
 pub const REFERENCE_PEER: &str = "rocksdb";
 
 /// One row on one engine over all repetitions; a JSON line of `--json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Fields that came later are 0 or absent in older files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// `row`, or `mean` for the geometric means over all rows.
-    pub kind: &'static str,
+    /// `row`; other kinds of lines are other structs.
+    pub kind: String,
     /// The row's name.
     pub row: String,
     /// The engine.
@@ -46,8 +47,29 @@ pub struct Line {
     pub ops: u64,
     /// Median over the repetitions of the 99th percentile of latency, in microseconds.
     pub p99_us: f64,
+    /// Of the 99.9th percentile.
+    #[serde(default)]
+    pub p999_us: f64,
+    /// The longest operation of all repetitions.
+    #[serde(default)]
+    pub max_us: f64,
     /// Bytes on the device after the last repetition.
     pub disk_bytes: u64,
+    /// The most bytes there in any repetition.
+    #[serde(default)]
+    pub peak_disk_bytes: u64,
+    /// Bytes there after the load once background work was done, in the median repetition.
+    #[serde(default)]
+    pub settled_disk_bytes: Option<f64>,
+    /// The most memory resident in any repetition.
+    #[serde(default)]
+    pub rss_peak_bytes: u64,
+    /// Median rate of the thread that wrote beside the readers.
+    #[serde(default)]
+    pub writer_ops_per_sec: Option<f64>,
+    /// The rate it was asked for.
+    #[serde(default)]
+    pub writer_wanted_per_sec: Option<f64>,
     /// Durability of the writes, where the row writes.
     pub durability: Option<crate::engine::Durability>,
     /// The message of the last repetition.
@@ -92,12 +114,15 @@ fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
     let of_line = |record: &&Record| counts(record) && record.engine == engine && label_of(record) == label;
     let records: Vec<&Record> = records.iter().filter(of_line).collect();
     let micros: Vec<f64> = records.iter().map(|record| record.micros_per_op_wall).collect();
-    let p99: Vec<f64> = records.iter().map(|record| record.p99_us).collect();
+    let median = |of: fn(&Record) -> Option<f64>| {
+        stats::median(&records.iter().filter_map(|record| of(record)).collect::<Vec<_>>())
+    };
+    let most = |of: fn(&Record) -> u64| records.iter().map(|record| of(record)).max().unwrap_or(0);
     let (min, max) = stats::extent(&micros)?;
     let (interval_low, interval_high) = stats::bootstrap_interval(&micros, 1)?;
     let last = records.last()?;
     Some(Line {
-        kind: "row",
+        kind: "row".into(),
         row: label.to_string(),
         engine: engine.to_string(),
         engine_version: last.engine_version.clone(),
@@ -112,8 +137,15 @@ fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
         ratio_to_rocksdb: None,
         repetitions: micros.len(),
         ops: last.ops,
-        p99_us: stats::median(&p99)?,
+        p99_us: median(|record| Some(record.p99_us))?,
+        p999_us: median(|record| Some(record.p999_us))?,
+        max_us: records.iter().map(|record| record.max_us).fold(0.0, f64::max),
         disk_bytes: last.disk_bytes,
+        peak_disk_bytes: most(|record| record.peak_disk_bytes),
+        settled_disk_bytes: median(|record| record.settled_disk_bytes.map(|bytes| bytes as f64)),
+        rss_peak_bytes: most(|record| record.rss_peak_bytes),
+        writer_ops_per_sec: median(|record| record.writer_ops_per_sec),
+        writer_wanted_per_sec: last.writer_wanted_per_sec,
         durability: last.durability,
         message: last.message.clone(),
     })

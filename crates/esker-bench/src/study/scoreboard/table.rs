@@ -30,10 +30,11 @@ pub fn text(lines: &[Line], means: &[Means]) -> String {
     cells.push(last);
     let note = "Median wall microseconds per operation, with the spread (slowest - fastest) / median of the repetitions.\n\
                 Ratios are Esker's: above 1, Esker is faster.\n\n";
-    format!("{note}{}", aligned(&cells))
+    format!("{note}{}", aligned(&cells, true))
 }
 
-fn find<'a>(lines: &'a [Line], row: &str, engine: &str) -> Option<&'a Line> {
+/// The line of a row and an engine.
+pub fn find<'a>(lines: &'a [Line], row: &str, engine: &str) -> Option<&'a Line> {
     lines.iter().find(|line| line.row == row && line.engine == engine)
 }
 
@@ -57,7 +58,7 @@ fn ratio(value: Option<f64>) -> String {
 }
 
 /// Three significant digits or so.
-fn figure(micros: f64) -> String {
+pub fn figure(micros: f64) -> String {
     match micros {
         large if large >= 100.0 => format!("{large:.0}"),
         middle if middle >= 10.0 => format!("{middle:.1}"),
@@ -66,8 +67,8 @@ fn figure(micros: f64) -> String {
     }
 }
 
-/// Columns as wide as their widest cell; the first aligned left, the others right.
-fn aligned(cells: &[Vec<String>]) -> String {
+/// Columns as wide as their widest cell; the first aligned left, the others right. The first line is ruled off, with `totals` the last one too.
+pub fn aligned(cells: &[Vec<String>], totals: bool) -> String {
     let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -77,7 +78,7 @@ fn aligned(cells: &[Vec<String>]) -> String {
             text.push_str(&if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") });
         }
         text.push('\n');
-        if number == 0 || number + 2 == cells.len() {
+        if number == 0 || (totals && number + 2 == cells.len()) {
             text.push_str(&"-".repeat(widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1)));
             text.push('\n');
         }
@@ -89,7 +90,7 @@ fn aligned(cells: &[Vec<String>]) -> String {
 pub fn comma_separated(lines: &[Line]) -> String {
     let mut text = String::from(
         "row,engine,engine_version,threads,repetitions,ops,micros_per_op,min,max,interval_low,interval_high,\
-         ratio_to_best_peer,best_peer,ratio_to_rocksdb,p99_us,disk_bytes,message\n",
+         ratio_to_best_peer,best_peer,ratio_to_rocksdb,p99_us,p999_us,max_us,disk_bytes,peak_disk_bytes,settled_disk_bytes,rss_peak_bytes,writer_ops_per_sec,message\n",
     );
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
     for line in lines {
@@ -109,7 +110,13 @@ pub fn comma_separated(lines: &[Line]) -> String {
             line.best_peer.clone().unwrap_or_default(),
             optional(line.ratio_to_rocksdb),
             line.p99_us.to_string(),
+            line.p999_us.to_string(),
+            line.max_us.to_string(),
             line.disk_bytes.to_string(),
+            line.peak_disk_bytes.to_string(),
+            line.settled_disk_bytes.map_or_else(String::new, |bytes| format!("{bytes:.0}")),
+            line.rss_peak_bytes.to_string(),
+            line.writer_ops_per_sec.map_or_else(String::new, |rate| format!("{rate:.0}")),
             line.message.clone(),
         ];
         text.push_str(&csv::join(fields.into_iter()));

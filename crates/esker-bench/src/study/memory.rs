@@ -1,0 +1,55 @@
+//! The memory that each engine of a study gets: the same for all, divided as its documentation recommends.
+
+use crate::engine::EngineOptions;
+
+/// How one engine's share of memory is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemorySplit {
+    /// The engine.
+    pub engine: &'static str,
+    /// Percent of the memory for the write buffer; the rest is the cache.
+    pub write_buffer_percent: u64,
+    /// Why so.
+    pub reason: &'static str,
+}
+
+const fn split(engine: &'static str, write_buffer_percent: u64, reason: &'static str) -> MemorySplit {
+    MemorySplit { engine, write_buffer_percent, reason }
+}
+
+/// The division for every engine, chosen in favour of the peers where their documentation recommends another than half and half.
+pub const MEMORY: &[MemorySplit] = &[
+    split("esker", 50, "half write buffer, half block cache"),
+    split("leveldb", 50, "half write buffer, half block cache"),
+    split("rocksdb", 50, "half write buffer, half block cache"),
+    split("sqlite", 0, "no write buffer: all is page cache"),
+    split("kyoto", 0, "no write buffer: all is page cache"),
+    split("lmdb", 0, "no cache of its own: it maps the file, and the system's page cache comes on top"),
+    split("redb", 0, "one cache for reading and writing: all of it"),
+    split("fjall", 50, "half write buffer, half block cache"),
+];
+
+/// Sets an engine's share of `total` bytes.
+pub fn set_memory(options: &mut EngineOptions, engine: &str, total: u64) {
+    let percent = MEMORY.iter().find(|split| split.engine == engine).map_or(50, |split| split.write_buffer_percent);
+    let buffer = total / 100 * percent;
+    options.write_buffer_bytes = buffer.max(64 << 10);
+    options.cache_bytes = Some(total - buffer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ENGINES;
+
+    #[test]
+    fn every_engine_gets_the_same_memory() {
+        for engine in ENGINES {
+            let mut options = EngineOptions::default();
+            assert!(MEMORY.iter().any(|split| split.engine == engine));
+            set_memory(&mut options, engine, 1000 << 20);
+            let buffer = if options.cache_bytes == Some(1000 << 20) { 0 } else { options.write_buffer_bytes };
+            assert_eq!(buffer + options.cache_bytes.unwrap_or(0), 1000 << 20);
+        }
+    }
+}
