@@ -1,7 +1,9 @@
 //! Studies: fixed experiments over several engines, from one command each.
 
 pub mod child;
+pub mod compare;
 pub mod memory;
+pub mod scale;
 pub mod scoreboard;
 pub mod task;
 pub mod ttl;
@@ -24,6 +26,12 @@ enum Study {
     /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best peer and to RocksDB
     #[command(after_help = scoreboard::EXAMPLES)]
     Scoreboard(scoreboard::Arguments),
+    /// Whether a scoreboard lost against a kept one, with the other engines as the yardstick
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(compare::Arguments),
+    /// What more entries, more threads and more data than memory cost, and how long opening takes
+    #[command(after_help = scale::EXAMPLES)]
+    Scale(scale::Arguments),
     /// Internal: one engine's part of another study, read from standard input
     #[command(name = child::SUBCOMMAND, hide = true)]
     Child,
@@ -39,6 +47,8 @@ pub fn study_main(args: &[String]) -> i32 {
         Err(error) => return explain(&error, args),
     };
     match command.study {
+        Study::Compare(arguments) => compare::main(&arguments),
+        Study::Scale(arguments) => scale::main(&arguments),
         Study::Child => child::main(),
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
         Study::Ttl(arguments) => ttl::main(&arguments),
@@ -56,7 +66,7 @@ fn explain(error: &Error, args: &[String]) -> i32 {
             let _ = error.print();
         }
         _ => {
-            let studies = ["scoreboard", "ttl"];
+            let studies = ["scoreboard", "ttl", "compare", "scale"];
             let study = args.first().filter(|name| studies.contains(&name.as_str()));
             let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
             eprintln!("{command}: {}", usage::summary(&error.to_string(), &command));

@@ -1,0 +1,227 @@
+//! `esker study scale`: what happens to the cost of an operation when there is more of everything: entries, threads, data than memory. And how
+//! long opening takes.
+
+mod figures;
+mod parts;
+
+use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
+use crate::engine::EngineKind;
+use crate::flags::config::{default_directory, engine_names, library};
+use crate::host;
+use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::output::{LineFile, say};
+use crate::progress::Display;
+use crate::record::{Host, Record};
+use crate::study::child::Place;
+use crate::study::task::{Ended, Surroundings, Task, collect};
+use figures::Figure;
+use parts::Part;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Shown below the options.
+pub const EXAMPLES: &str = "\
+Examples:
+  esker study scale
+  esker study scale --parts open
+  esker study scale --parts dataset --dataset-gb 20 --engines esker,rocksdb --json dataset.jsonl
+  esker study scale --parts grow --nums 1000000,10000000
+
+Parts: `grow` measures counters by merge, random loads and random reads at each of --nums; `threads` divides
+the same work among each of --threads; `open` measures creating a database, opening an empty one, and opening
+one of --open-entries that was closed; `dataset` loads --dataset-gb in random order, settles, reads and scans.
+
+Exit codes: 0 all went well; 1 an engine failed; 2 wrong command line; 130 interrupted.";
+
+/// The arguments of the study.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// Engines, by name, joined by commas
+    #[arg(long, value_name = "NAMES", default_value = "esker")]
+    pub engines: String,
+    /// What to measure, joined by commas; `dataset` needs --dataset-gb [default: grow,threads,open, and dataset with --dataset-gb]
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    pub parts: Vec<Part>,
+    /// Numbers of entries of `grow`
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1_000_000, 10_000_000, 50_000_000])]
+    pub nums: Vec<u64>,
+    /// Random reads of `grow` and `dataset`
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub reads: u64,
+    /// Numbers of client threads of `threads`
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 2, 4, 8])]
+    pub threads: Vec<u32>,
+    /// Entries of `threads`
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub threads_num: u64,
+    /// Entries of the database that `open` opens
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    pub open_entries: u64,
+    /// Keys and values of `dataset` together, in units of 10^9 bytes
+    #[arg(long, value_name = "GB")]
+    pub dataset_gb: Option<f64>,
+    /// Bytes of a value of `dataset`
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    pub dataset_value_size: u64,
+    /// Memory of each engine, write buffer and cache together, in bytes [default: 134 bytes an entry, at least 8 MiB, at most
+    /// a quarter of the machine's; for `dataset` a sixteenth, at most 1 GiB]
+    #[arg(long, value_name = "BYTES")]
+    pub memory: Option<u64>,
+    /// Repetitions; medians are shown
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub repeat: u32,
+    /// File for one JSON object per measured row and per figure, written as they are known
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Directory for the databases
+    #[arg(long, value_name = "DIR")]
+    pub db: Option<PathBuf>,
+    /// Shared library of an engine; may be given several times
+    #[arg(long = "lib", value_name = "NAME=PATH")]
+    pub libraries: Vec<String>,
+}
+
+/// One line of `--json`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Line<'a> {
+    Machine { host: &'a Host },
+    Row { part: Part, record: &'a Record },
+    Figure(&'a Figure),
+}
+
+/// Runs the study and returns the exit code of the process.
+pub fn main(arguments: &Arguments) -> i32 {
+    let (kinds, display) = (crate::all_kinds(), Display::detect());
+    run(arguments, &kinds, &mut std::io::stdout(), display, Interrupt::from_signals(), Place::children())
+}
+
+/// The same with everything it depends on passed in, and all in this process.
+pub fn main_with(arguments: &Arguments, kinds: &[EngineKind], out: &mut dyn Write, interrupt: Interrupt) -> i32 {
+    run(arguments, kinds, out, Display::Hidden, interrupt, Place::Here)
+}
+
+fn run(
+    arguments: &Arguments,
+    kinds: &[EngineKind],
+    out: &mut dyn Write,
+    display: Display,
+    interrupt: Interrupt,
+    place: Place,
+) -> i32 {
+    let study = match Study::new(arguments, kinds, display, interrupt.clone(), place) {
+        Ok(study) => study,
+        Err(problem) => {
+            eprintln!("esker study scale: {problem}");
+            return EXIT_USAGE;
+        }
+    };
+    match study.measure(out) {
+        _ if interrupt.is_requested() => EXIT_INTERRUPTED,
+        Ok(true) => EXIT_OK,
+        Ok(false) => EXIT_FAILED,
+        Err(problem) => {
+            eprintln!("esker study scale: {problem}");
+            EXIT_FAILED
+        }
+    }
+}
+
+struct Study<'a> {
+    arguments: &'a Arguments,
+    engines: Vec<&'a EngineKind>,
+    libraries: BTreeMap<String, PathBuf>,
+    db: PathBuf,
+    host: Host,
+    display: Display,
+    interrupt: Interrupt,
+    place: Place,
+}
+
+impl<'a> Study<'a> {
+    fn new(
+        arguments: &'a Arguments,
+        kinds: &'a [EngineKind],
+        display: Display,
+        interrupt: Interrupt,
+        place: Place,
+    ) -> Result<Study<'a>, String> {
+        parts::check(arguments)?;
+        let names = engine_names(&arguments.engines)?;
+        let libraries: BTreeMap<String, PathBuf> =
+            arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?;
+        let mut engines = Vec::new();
+        for name in &names {
+            let kind = kinds.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no engine {name} here"))?;
+            match (kind.probe)(libraries.get(name).map(|path| path.as_path())) {
+                Ok(_) => engines.push(kind),
+                Err(problem) if arguments.engines == "all" => eprintln!("{name}: left out: {problem}"),
+                Err(problem) => return Err(format!("{name}: {problem}")),
+            }
+        }
+        let db = arguments.db.clone().unwrap_or_else(default_directory);
+        let host = host::describe(&db);
+        Ok(Study { arguments, engines, libraries, db, host, display, interrupt, place })
+    }
+
+    /// Whether every engine did all it was asked for.
+    fn measure(&self, out: &mut dyn Write) -> Result<bool, String> {
+        let mut file = self.arguments.json.as_deref().map(LineFile::create).transpose()?;
+        let mut keep = |line: &Line<'_>| -> Result<(), String> {
+            let Some(file) = &mut file else { return Ok(()) };
+            file.line(&serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?)
+        };
+        keep(&Line::Machine { host: &self.host })?;
+        let mut all_well = true;
+        for part in parts::chosen(self.arguments) {
+            let mut records = Vec::new();
+            for repetition in 1..=self.arguments.repeat {
+                for parts::Work { mut task, name } in parts::work(part, self.arguments, self.host.memory_bytes) {
+                    for kind in &self.engines {
+                        if self.interrupt.is_requested() {
+                            break;
+                        }
+                        eprintln!("{name}: {}", kind.name);
+                        task.engine = kind.name.into();
+                        task.repetition = repetition;
+                        let (made, problem) = self.perform(&task, kind)?;
+                        for record in &made {
+                            keep(&Line::Row { part, record })?;
+                        }
+                        records.extend(made);
+                        if let Some(problem) = problem {
+                            eprintln!("{}: {name}: {problem}", kind.name);
+                            all_well = false;
+                        }
+                    }
+                }
+            }
+            let figures = figures::of(part, &records);
+            for figure in &figures {
+                keep(&Line::Figure(figure))?;
+            }
+            say(out, &figures::text(part, &records, &figures));
+        }
+        Ok(all_well)
+    }
+
+    fn perform(&self, task: &Task, kind: &EngineKind) -> Result<(Vec<Record>, Option<String>), String> {
+        let mut task = task.clone();
+        task.flags.insert("db".into(), self.db.display().to_string());
+        task.libraries = self.libraries.clone();
+        task.host = self.host.clone();
+        let around = Surroundings { kind, display: self.display, interrupt: &self.interrupt };
+        let (mut records, mut ended) = (Vec::new(), None);
+        self.place.perform(&task, &around, &mut |event| {
+            ended = ended.take().or(collect(event, &mut records));
+            Ok(())
+        })?;
+        let problem = match ended {
+            Some(Ended::Failed(problem)) => Some(problem),
+            _ => None,
+        };
+        Ok((records, problem))
+    }
+}
