@@ -41,6 +41,9 @@ pub mod env;
 mod error;
 mod event_listener;
 mod handle;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
 mod iter;
 mod job;
 mod memtable;

@@ -1,0 +1,101 @@
+//! The parent's side of the protocol with the processes that engines run in: here they are shells that say or do something.
+
+#![allow(clippy::unwrap_used)]
+#![cfg(unix)]
+
+use esker_bench::interrupt::Interrupt;
+use esker_bench::record::{Host, Record};
+use esker_bench::study::child::perform_in;
+use esker_bench::study::task::{Ended, Event, Step, Task, collect};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn task() -> Task {
+    Task {
+        engine: "esker".into(),
+        repetition: 2,
+        flags: [("num".to_string(), "1000".to_string())].into(),
+        libraries: Default::default(),
+        memory: Some(8 << 20),
+        host: Host::default(),
+        steps: vec![Step::new("fillseq", Some("fillseq"))],
+        budget: None,
+    }
+}
+
+/// What a shell script reports as a child.
+fn events(script: &str, interrupt: &Interrupt) -> Result<Vec<Event>, String> {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    let mut events = Vec::new();
+    perform_in(command, &task(), interrupt, &mut |event| {
+        events.push(event);
+        Ok(())
+    })?;
+    Ok(events)
+}
+
+fn row(engine: &str) -> String {
+    let record = Record { engine: engine.into(), row: "fillseq".into(), ..Record::default() };
+    serde_json::to_string(&Event::Row(Box::new(record))).unwrap()
+}
+
+#[test]
+fn rows_come_through_and_other_output_does_not_disturb() {
+    let script =
+        format!("read task; echo hello; printf '%s\\n' '{}' ''; printf '%s\\n' '{{\"settled\":7}}'", row("esker"));
+    let events = events(&script, &Interrupt::new()).unwrap();
+    assert_eq!(events.len(), 2);
+    assert!(matches!(&events[0], Event::Row(record) if record.engine == "esker"));
+    assert_eq!(events[1], Event::Settled(7));
+}
+
+#[test]
+fn the_task_arrives_whole() {
+    let script = "read task; printf '{\"failed\":\"%s bytes\"}\\n' ${#task}";
+    let bytes = serde_json::to_string(&task()).unwrap().len();
+    assert_eq!(events(script, &Interrupt::new()).unwrap(), [Event::Failed(format!("{bytes} bytes"))]);
+    let again: Task = serde_json::from_str(&serde_json::to_string(&task()).unwrap()).unwrap();
+    assert_eq!(again, task());
+}
+
+#[test]
+fn a_crash_is_an_error_of_its_row_and_keeps_what_was_measured() {
+    let script = format!("read task; printf '%s\\n' '{}'; kill -9 $$", row("leveldb"));
+    let events = events(&script, &Interrupt::new()).unwrap();
+    assert_eq!(events.len(), 2);
+    assert!(matches!(&events[1], Event::Failed(problem) if problem.contains("signal")), "{events:?}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_an_error() {
+    let result = perform_in(Command::new("/no/such/program"), &task(), &Interrupt::new(), &mut |_| Ok(()));
+    assert!(result.unwrap_err().contains("cannot start"));
+}
+
+#[test]
+fn an_interrupt_ends_the_childs_input() {
+    let interrupt = Interrupt::new();
+    let requested = interrupt.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        requested.request();
+    });
+    let started = Instant::now();
+    let script = "read task; read end; echo '\"interrupted\"'";
+    assert_eq!(events(script, &interrupt).unwrap(), [Event::Interrupted]);
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn events_are_about_the_records_before() {
+    let mut records = Vec::new();
+    let load = Record { durability: Some(esker_bench::engine::Durability::Process), ..Record::default() };
+    for record in [load, Record::default()] {
+        assert_eq!(collect(Event::Row(Box::new(record)), &mut records), None);
+    }
+    assert_eq!(collect(Event::Settled(9), &mut records), None);
+    assert_eq!((records[0].settled_disk_bytes, records[1].settled_disk_bytes), (Some(9), None));
+    let failed = collect(Event::Failed("no".into()), &mut records);
+    assert_eq!((failed, records.len()), (Some(Ended::Failed("no".into())), 2));
+}

@@ -1,0 +1,56 @@
+//! Studies run each engine in a process of this command.
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("esker-study-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn study(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_esker")).arg("study").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_board_of_two_engines_is_made_by_their_processes() {
+    let base = directory("board");
+    let (db, json) = (base.join("db"), base.join("board.jsonl"));
+    let files = ["--db", db.to_str().unwrap(), "--json", json.to_str().unwrap()];
+    let what = ["scoreboard", "--num=2000", "--repeat=1", "--engines=esker,redb", "--rows=while"];
+    let output = study(&[&what[..], &files[..]].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let text = std::fs::read_to_string(&json).unwrap();
+    for row in ["readwhilewriting", "scanwhilewriting", "readwhilewriting, 20000 writes/s"] {
+        for engine in ["esker", "redb"] {
+            let line = text.lines().find(|line| {
+                line.contains(&format!("\"row\":\"{row}\"")) && line.contains(&format!("\"engine\":\"{engine}\""))
+            });
+            let line = line.unwrap_or_else(|| panic!("no {row} of {engine}: {text}{error}"));
+            assert!(line.contains("\"writer_ops_per_sec\":") && !line.contains("\"rss_peak_bytes\":0,"), "{line}");
+        }
+    }
+    std::fs::remove_dir_all(base).unwrap();
+}
+
+#[test]
+fn opening_is_reported() {
+    let base = directory("open");
+    let db = base.join("db");
+    let output = study(&["scale", "--parts=open", "--open-entries=1000", "--db", db.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("esker, open, empty: median ms:"), "{text}");
+    std::fs::remove_dir_all(base).unwrap();
+}
+
+#[test]
+fn the_childs_command_refuses_what_is_no_task() {
+    assert_eq!(study(&["child"]).status.code(), Some(2));
+    let help = study(&["--help"]);
+    assert!(!String::from_utf8_lossy(&help.stdout).contains("child"));
+}
