@@ -1,23 +1,36 @@
-# The two commands that matter, and this is all they need: a Rust toolchain, and the C compiler that it links with.
+# The commands that matter, and this is all they need: a Rust toolchain, and the C compiler that it links with.
 #
-#   make bench   how fast is it? builds, measures Esker beside the engines that are here, writes a report
-#   make test    does everything hold? formatting, lints, documentation, every test
+#   make bench         how fast is it? builds, measures Esker beside the engines that are here, writes a report
+#   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
+#   make test          does everything hold? formatting, lints, documentation, every test
 #
 # With CI=true, `make test` also insists on every peer engine; without, a missing one costs one line and nothing else.
 
 CARGO ?= cargo
 OUT := bench-out
 
-.PHONY: help bench test
+# What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
+# writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.
+CHECK_ENGINES ?= esker,leveldb
+CHECK_NUM ?= 200000
+CHECK_REPEAT ?= 3
+MAX_LOSS ?= 10
+BASELINE := doc/results/bench-check.jsonl
+BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard.jsonl))))
+
+.PHONY: help bench bench-check bench-baseline build-time test
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
 step = @echo "== $(1)"; start=$$(date +%s); $(2) && echo "== $(1): $$(($$(date +%s) - start)) s"
 
 help:
-	@echo "make bench   measure Esker beside other engines; about ten minutes the first time, most of it building"
-	@echo "make test    formatting, lints, documentation and all tests"
-	@echo "make help    this text"
+	@echo "make bench           measure Esker beside other engines; about ten minutes the first time, most of it building"
+	@echo "make bench-check     compare the speed of this tree with the kept figures; fails on a loss above $(MAX_LOSS) %"
+	@echo "make bench-baseline  measure this tree and keep the figures for bench-check"
+	@echo "make build-time      build the engine from nothing and say how long it took"
+	@echo "make test            formatting, lints, documentation and all tests"
+	@echo "make help            this text"
 
 # The peers that are C libraries are installed where that is possible; the study leaves out what is missing.
 # The table is kept back while the study reports its progress, so that it comes last.
@@ -31,6 +44,31 @@ bench:
 	[ ! -f $(OUT)/scoreboard.html ] || echo "Report: $(CURDIR)/$(OUT)/scoreboard.html"; \
 	cat $(OUT)/scoreboard.txt; \
 	exit $$status
+
+# The rows that lost, or whose spread is too wide to tell, are measured once more before anything fails.
+CHECK := target/release/esker study scoreboard --engines $(CHECK_ENGINES) --num $(CHECK_NUM) --repeat $(CHECK_REPEAT)
+COMPARE := target/release/esker study compare $(BASE) $(OUT)/check.jsonl --max-loss $(MAX_LOSS)
+bench-check:
+	@mkdir -p $(OUT)
+	$(CARGO) build --release --package esker-cli
+	@echo "Compared with $(BASE)"
+	$(CHECK) --json $(OUT)/check.jsonl >$(OUT)/check.txt
+	@rm -f $(OUT)/check.rows; $(COMPARE) --failing $(OUT)/check.rows; status=$$?; \
+	if [ $$status -gt 1 ]; then exit $$status; fi; \
+	if [ ! -s $(OUT)/check.rows ]; then exit 0; fi; \
+	echo "Once more:"; cat $(OUT)/check.rows; \
+	$(CHECK) --rows-from $(OUT)/check.rows --json $(OUT)/check-again.jsonl >$(OUT)/check-again.txt && \
+	$(COMPARE) --again $(OUT)/check-again.jsonl
+
+bench-baseline:
+	$(CARGO) build --release --package esker-cli
+	$(CHECK) --json $(BASELINE)
+
+# In a directory of its own, so that nothing is there already and nothing else is lost.
+build-time:
+	@rm -rf $(OUT)/build-time
+	$(call step,build of the engine from nothing,$(CARGO) build --release --package esker --target-dir $(OUT)/build-time)
+	@rm -rf $(OUT)/build-time
 
 # The cheap steps first. Lints and documentation share the checked dependencies; the tests have the profile `dev`, which
 # is optimised, so that nothing heavy is compiled twice.

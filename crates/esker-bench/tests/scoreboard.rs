@@ -72,6 +72,32 @@ fn repetitions_and_chosen_rows() {
 }
 
 #[test]
+fn rows_of_a_list_are_measured_again_in_their_groups() {
+    let base = tempfile::tempdir().unwrap();
+    let list = base.path().join("rows");
+    std::fs::write(&list, "zipfian\nupdaterandom, 2 threads\n").unwrap();
+    let arguments = format!("--repeat=1 --engines=esker,rocksdb --rows-from={} --csv", list.display());
+    let (code, out) = run(base.path(), &arguments, Interrupt::new());
+    assert_eq!((code, out.lines().count()), (0, 5), "{out}");
+    assert!(out.contains("zipfian,esker,") && out.contains("\"updaterandom, 2 threads\",rocksdb,"), "{out}");
+    std::fs::write(&list, "no such row\n").unwrap();
+    assert_eq!(run(base.path(), &arguments, Interrupt::new()).0, 2);
+}
+
+#[test]
+fn mixed_work_shows_its_writers() {
+    let base = tempfile::tempdir().unwrap();
+    let json = base.path().join("b.jsonl");
+    let arguments = format!("--repeat=1 --engines=esker --rows=scanwhilewriting --json {}", json.display());
+    let (code, out) = run(base.path(), &arguments, Interrupt::new());
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("writer beside the readers") && out.contains("latency: p99"), "{out}");
+    let text = std::fs::read_to_string(&json).unwrap();
+    let paced = text.lines().find(|line| line.contains("scanwhilewriting, 20000 writes/s")).unwrap();
+    assert!(paced.contains("\"writer_wanted_per_sec\":20000.0"), "{paced}");
+}
+
+#[test]
 fn exit_codes() {
     let base = tempfile::tempdir().unwrap();
     assert_eq!(run(base.path(), "--quick --rows=fillseq --require-ratio=1e9", Interrupt::new()).0, 1);

@@ -65,7 +65,7 @@ pub fn main_with(arguments: &Arguments, out: &mut dyn Write) -> i32 {
 }
 
 fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<bool, String> {
-    if !(arguments.max_loss >= 0.0) {
+    if arguments.max_loss.is_nan() || arguments.max_loss < 0.0 {
         return Err("--max-loss must not be negative".into());
     }
     let max_loss = arguments.max_loss / 100.0;

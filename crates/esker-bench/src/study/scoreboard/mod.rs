@@ -79,7 +79,7 @@ pub struct Arguments {
     /// Only the rows whose names contain this (their groups' loads are run too).
     #[arg(long, value_name = "TEXT")]
     pub rows: Option<String>,
-    /// Only the rows that this file names, one a line, as `esker study compare --failing` writes it.
+    /// Only the rows that this file names, one a line, with all that their groups run before them, as `esker study compare --failing` writes it.
     #[arg(long, value_name = "FILE")]
     pub rows_from: Option<PathBuf>,
 }
@@ -367,7 +367,8 @@ impl<'a> Board<'a> {
     fn step(&self, group: &Group, row: &Row) -> Option<Step> {
         let benchmark = workload::find(row.benchmark)?;
         let wanted = self.wants(row);
-        if !wanted && !benchmark.fresh && row.name.is_some() {
+        // Rows of a list are measured again: what comes before them in their group must be as it was.
+        if !wanted && !benchmark.fresh && row.name.is_some() && self.base.rows.is_none() {
             return None;
         }
         let size = self.size;
@@ -388,7 +389,7 @@ impl<'a> Board<'a> {
         step.most_seconds = if benchmark.fresh { size.load_limit } else { size.row_limit }.as_secs_f64();
         // Waiting takes time that a quick study has only where the group waits anyway.
         let waits = !self.arguments.quick || group.rows.iter().any(|row| row.benchmark == "waitidle");
-        step.settle = benchmark.fresh && wanted && waits && row.operations == Operations::Defined;
+        step.settle = benchmark.fresh && step.row.is_some() && waits && row.operations == Operations::Defined;
         step.writes_per_second = row.writes_per_second.map(f64::from);
         Some(step)
     }

@@ -175,6 +175,7 @@ mod tests {
         let mut labels = Vec::new();
         for row in GROUPS.iter().flat_map(|group| group.rows) {
             assert!(crate::workload::find(row.benchmark).is_some(), "{}", row.benchmark);
+            assert!(row.writes_per_second.is_none_or(|rate| row.label().contains(&rate.to_string())));
             if row.name.is_some() {
                 labels.push(row.label());
             }
