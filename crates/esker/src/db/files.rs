@@ -1,5 +1,5 @@
 //! The remover of the files of a database. A file goes when no durable manifest names it and nobody can be reading it. (What a failed call has just made itself, a
-//! log segment in `wal/segment.rs` or a link in `checkpoint.rs`, that call takes away again.)
+//! log segment in `wal/segment.rs` or a link in `copying.rs`, that call takes away again.)
 
 use super::copying;
 use super::events::Event;
