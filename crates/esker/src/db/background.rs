@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Without a write for this long the database counts as idle.
 const IDLE_AFTER: Duration = Duration::from_millis(50);
+/// Without a write for this long the log gives back what it keeps for more of them. Longer, because the next write then begins with new files.
+const AT_REST_AFTER: Duration = Duration::from_secs(1);
 /// How long after a failure background work is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
@@ -32,16 +34,18 @@ pub fn run(inner: &Inner) {
 
 fn work_until_stopped(inner: &Inner) {
     loop {
-        let idle = {
+        let (idle, at_rest) = {
             let mut signals = inner.signals.lock();
             if signals.shutting_down {
                 return;
             }
             signals.work = false;
             signals.busy = true;
-            std::mem::take(&mut signals.hurry) || is_idle(inner)
+            let hurry = std::mem::take(&mut signals.hurry);
+            let pause = pause(inner);
+            (hurry || pause >= IDLE_AFTER, hurry || pause >= AT_REST_AFTER)
         };
-        let result = run_all(inner, idle);
+        let result = run_all(inner, idle).and_then(|()| if at_rest { rest(inner) } else { Ok(()) });
         match &result {
             Ok(()) => inner.condition.recovered(),
             // Giving up for a close is no failure.
@@ -60,6 +64,9 @@ fn work_until_stopped(inner: &Inner) {
             (Err(_), _) if inner.condition.check().is_err() => None,
             (Err(_), _) => Some(RETRY_AFTER),
             (Ok(()), false) => Some(IDLE_AFTER),
+            (Ok(()), true) if !at_rest && files::log_is_reclaimable(inner) => {
+                Some(until_due.map_or(AT_REST_AFTER, |until_due| until_due.min(AT_REST_AFTER)))
+            }
             (Ok(()), true) => until_due,
         };
         if result.is_err() || !(signals.work || signals.hurry) {
@@ -85,15 +92,14 @@ fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<D
     }
 }
 
-/// Whether no write came since the last look, which was long enough ago.
-fn is_idle(inner: &Inner) -> bool {
+/// For how long no write has come, as far as the looks since then tell.
+fn pause(inner: &Inner) -> Duration {
     let now = (inner.last_sequence.load(Relaxed), inner.unlocked.writes());
     let mut last = inner.last_write.lock();
     if last.0 != now {
         *last = (now, Instant::now());
-        return false;
     }
-    last.1.elapsed() >= IDLE_AFTER
+    last.1.elapsed()
 }
 
 /// Does everything that is due, in the calling thread. Others get their turn between two jobs.
@@ -105,11 +111,17 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
             break;
         }
     }
-    if idle && !inner.stopping.load(Relaxed) {
-        files::reclaim_log_of_nothing(inner)?;
-    }
     files::sweep(inner);
     Ok(())
+}
+
+/// Gives back what was kept for more writes.
+fn rest(inner: &Inner) -> Result<()> {
+    if inner.stopping.load(Relaxed) || !files::log_is_reclaimable(inner) {
+        return Ok(());
+    }
+    let _jobs = lock_jobs(inner)?;
+    files::reclaim_log(inner)
 }
 
 /// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.
@@ -132,7 +144,7 @@ fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
 pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.condition.check()?;
     if inner.inline_jobs() {
-        return run_all(inner, true);
+        return run_all(inner, true).and_then(|()| rest(inner));
     }
     let mut signals = inner.signals.lock();
     signals.hurry = true;

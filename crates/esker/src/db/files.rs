@@ -20,9 +20,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Log segment files kept for reuse: what two full write buffers need.
+/// Log segment files kept for reuse while writes come: as many as a flush lets go of and the next write buffer fills again.
 fn segments_to_keep(inner: &Inner) -> usize {
-    let needed = 2 * inner.options.write_buffer_bytes as u64 / inner.options.wal_segment_bytes;
+    let needed = (inner.options.write_buffer_bytes as u64).div_ceil(inner.options.wal_segment_bytes);
     usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, 16)
 }
 
@@ -127,27 +127,26 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
     }
 }
 
-/// Gives back the space of the log beyond that of an empty one. The caller holds the job lock, and has flushed: what still waits for its flush keeps the segments
-/// that hold it.
+/// Gives back the space of the log that nothing needs: files kept for reuse, the prepared segment and, if no memtable holds a write, all but a segment of the smallest
+/// size. The caller holds the job lock. What still waits for its flush keeps the segments that hold it.
 pub fn reclaim_log(inner: &Inner) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     inner.condition.check()?;
-    if log.is_smallest() {
+    if log.is_at_rest(no_memtable_has_writes(inner)) {
         return Ok(());
     }
     let mut guard = inner.writer.lock();
     let writer = &mut *guard;
     // Under the lock no write can come in between: if no memtable has any, the segments up to here hold nothing that is not in tables.
-    let floor = match &mut writer.log {
-        Some(writing) if no_memtable_has_writes(inner) => {
-            writing.shrink(writer.last_sequence).map_err(|error| match error {
-                AppendError::NoSegment(error) => error,
-                AppendError::Failed(error) => inner.condition.poison(error),
-            })?;
-            Some(writing.position().segment)
-        }
-        _ => None,
-    };
+    let needless = no_memtable_has_writes(inner);
+    let mut floor = None;
+    if let Some(writing) = &mut writer.log {
+        writing.rest(needless, writer.last_sequence).map_err(|error| match error {
+            AppendError::NoSegment(error) => error,
+            AppendError::Failed(error) => inner.condition.poison(error),
+        })?;
+        floor = needless.then(|| writing.position().segment);
+    }
     let last_sequence = writer.last_sequence;
     drop(guard);
     if let Some(floor) = floor {
@@ -162,14 +161,9 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
     Ok(())
 }
 
-/// As `reclaim_log`, of a database that holds nothing at all.
-pub fn reclaim_log_of_nothing(inner: &Inner) -> Result<()> {
-    let no_tables = inner.all_keyspaces().iter().all(|keyspace| keyspace.view.load().tree.runs.is_empty());
-    if !no_tables || !no_memtable_has_writes(inner) || inner.log.as_ref().is_none_or(|log| log.is_smallest()) {
-        return Ok(());
-    }
-    let _jobs = inner.jobs.lock();
-    reclaim_log(inner)
+/// Whether `reclaim_log` would give something back.
+pub fn log_is_reclaimable(inner: &Inner) -> bool {
+    inner.log.as_ref().is_some_and(|log| !log.is_at_rest(no_memtable_has_writes(inner)))
 }
 
 fn no_memtable_has_writes(inner: &Inner) -> bool {

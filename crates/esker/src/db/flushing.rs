@@ -34,10 +34,20 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
             let oldest = keyspace.view.load().frozen.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
-        let Some((keyspace, memtable)) = waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) else {
-            return prepared;
-        };
-        flush_one(inner, &keyspace, &memtable)?;
+        match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
+            Some((keyspace, memtable)) => flush_one(inner, &keyspace, &memtable)?,
+            // In small steps: the next flush does not wait for all of it.
+            None if prepared.is_ok() && inner.log.as_ref().is_some_and(|log| log.prefault_some()) => {}
+            None => return prepared,
+        }
+    }
+}
+
+/// What a flush does for the log in its pauses: writers do not wait for either. Failures are left to whoever needs the segment.
+fn attend_to_log(inner: &Inner) {
+    let Some(log) = inner.log.as_ref().filter(|_| !inner.inline_jobs()) else { return };
+    if !log.wants_preparation() || log.prepare_next().is_ok() {
+        log.prefault_some();
     }
 }
 
@@ -101,9 +111,10 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
     let goes_last = goes_last(inner, &tree, memtable);
     let last = memtable.last_sequence();
-    let Flushed { tables, expired } =
-        with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| flush(memtable, rules, output))
-            .inspect_err(|_| clean_up(inner))?;
+    let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
+        flush(memtable, rules, output, &mut || attend_to_log(inner))
+    })
+    .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
     let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));

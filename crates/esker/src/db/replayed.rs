@@ -26,7 +26,7 @@ pub fn write(
     for memtable in memtables {
         let rules = Rules { bottom: tree.runs.is_empty(), ..rules };
         output.flushed = memtable.last_sequence();
-        let tables = flush(memtable, rules, output)?.tables;
+        let tables = flush(memtable, rules, output, &mut || ())?.tables;
         let run = tree.deepest_free_run(&tables, None).unwrap_or_else(output.next_file);
         for table in &tables {
             let summary = table.summary();

@@ -209,9 +209,8 @@ fn append(inner: &Inner, writer: &mut Writer, record: &mut [u8], first: u64, syn
     let Some(log) = &mut writer.log else {
         return Err(Error::ReadOnly { why: "it was opened read-only".into() });
     };
-    let before = log.position();
     let appended = log.append(record, first, last, sync);
-    if log.position().segment != before.segment {
+    if log.take_notice() {
         // The next segment should be ready before this one is full.
         inner.wake();
     }

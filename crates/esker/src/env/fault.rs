@@ -57,7 +57,7 @@ pub enum Class {
     Create,
     /// [`WriteFile::append`] and [`GrowingFile::write`].
     Append,
-    /// `sync` of any file.
+    /// `sync` and `sync_range` of any file.
     Sync,
     /// [`Env::sync_dir`].
     SyncDir,
@@ -552,6 +552,18 @@ impl LogFile for FaultLogFile {
 
     fn sync(&self) -> Result<()> {
         self.control.act(Class::Sync, &[&self.path], || self.inner.sync())
+    }
+
+    fn sync_range(&self, from: u64, to: u64) -> Result<()> {
+        self.control.act(Class::Sync, &[&self.path], || self.inner.sync_range(from, to))
+    }
+
+    fn prefault(&self, from: u64, to: u64) {
+        self.inner.prefault(from, to);
+    }
+
+    fn release_memory(&self) {
+        self.inner.release_memory();
     }
 }
 

@@ -472,7 +472,8 @@ pub trait LogFile: Send + Sync + fmt::Debug {
         self.len() == 0
     }
     /// Writes `bytes` at `offset` the way that is cheapest for small records: a store into the mapping, or [`LogFile::write`] where there is
-    /// none. Beyond the end is [`crate::Error::InvalidArgument`].
+    /// none. Between their end and the next multiple of 8 zeroes may be written too. Cheapest where `offset` is a multiple of 8. Beyond the end is
+    /// [`crate::Error::InvalidArgument`].
     ///
     /// # Errors
     /// `InvalidArgument` as said; `Io` where there is no mapping.
@@ -518,7 +519,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// Makes everything written so far durable. Never called again after it failed.
+    /// Makes everything written so far durable, with the length. Neither this nor `sync_range` is ever called again after either failed.
     ///
     /// # Errors
     /// `Io`: what was written since the last sync may be lost.
@@ -533,18 +534,40 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn sync(&self) -> Result<()>;
-    /// A hint that stores will follow in the whole segment: makes the first one into each page cheap, where it can. The next `sync` may then write
-    /// the whole segment.
+    /// Makes the bytes from `from` to before `to` durable as far as they were written before the call, and promises nothing about others. The length of the file
+    /// must be durable already. `to` is at most where the next store goes, so that the pages before it are done with.
+    ///
+    /// # Errors
+    /// `Io`: what was written since the last sync may be lost.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
     /// # use std::path::Path;
     /// # let env = MemEnv::new();
     /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
-    /// log.prefault();
+    /// log.sync()?; // the length
+    /// log.store(0, b"ada")?;
+    /// log.sync_range(0, 3)?;
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn prefault(&self) {}
+    fn sync_range(&self, from: u64, to: u64) -> Result<()> {
+        let _ = (from, to);
+        self.sync()
+    }
+    /// A hint that stores will follow between these offsets: makes the first one into each page cheap, where it can. A `sync` may then write
+    /// all of these pages.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
+    /// log.prefault(0, 4096);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    fn prefault(&self, from: u64, to: u64) {
+        let _ = (from, to);
+    }
     /// A hint that no store will follow for long: what the mapping takes of the process's memory can go. The bytes stay with the system.
     ///
     /// ```

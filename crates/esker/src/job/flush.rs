@@ -15,12 +15,21 @@ pub struct Flushed {
     pub expired: u64,
 }
 
-/// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left.
-pub fn flush(memtable: &Arc<Memtable>, rules: Rules<'_>, options: &OutputOptions<'_>) -> Result<Flushed> {
+/// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left. `pause` is called now and then.
+pub fn flush(
+    memtable: &Arc<Memtable>,
+    rules: Rules<'_>,
+    options: &OutputOptions<'_>,
+    pause: &mut dyn FnMut(),
+) -> Result<Flushed> {
     let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
     let mut output = Output::new(options, rules.reduce(&tombstones));
     let load_large = &|reference: &[u8]| options.large.load(reference);
     let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);
-    let done = retain(&mut memtable.sealed_cursor(), &tombstones, rules, load_large, emit, &mut || Ok(()))?;
+    let pause = &mut || {
+        pause();
+        Ok(())
+    };
+    let done = retain(&mut memtable.sealed_cursor(), &tombstones, rules, load_large, emit, pause)?;
     Ok(Flushed { tables: output.finish()?, expired: done.expired })
 }

@@ -11,7 +11,7 @@ use super::format::{
     HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordHeader, RecordType, decode_header, decode_record_header,
     record_bytes, verify_record,
 };
-use super::segment::{FreeFile, Retired, Segment, SegmentMaker, file_number};
+use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_number};
 use super::writer::Inherited;
 use crate::base::key::Sequence;
 use crate::env::LogFile;
@@ -26,6 +26,12 @@ const WINDOW_BYTES: usize = 256 << 10;
 pub(super) struct SegmentFile {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn LogFile>,
+}
+
+impl SegmentFile {
+    fn into_free(self) -> FreeFile {
+        FreeFile { path: self.path, file: self.file, space: Space::Found }
+    }
 }
 
 /// A record as the replay hands it out.
@@ -75,7 +81,7 @@ pub fn replay(
     for (at, &number) in chain.iter().enumerate() {
         let Some(found) = segments.remove(&number) else { continue };
         if ended {
-            inherited.free.push(FreeFile { path: found.path, file: found.file });
+            inherited.free.push(found.into_free());
             continue;
         }
         let next = chain.get(at + 1).and_then(|&next| segments.get(&next).map(|found| (next, found)));
@@ -89,13 +95,13 @@ pub fn replay(
             })?;
             ended = true;
         }
-        let segment = Segment::new(number, found.path, found.file, end, 0);
+        let segment = Segment::new(number, found.into_free(), end, 0);
         inherited.retired.push(Retired { segment, last_sequence });
     }
     inherited.last_with_batches = last_with_batches;
     inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
     // What is left is in no chain: given up by an earlier recovery, older than the floor, or prepared and never used.
-    inherited.free.extend(segments.into_values().map(|found| FreeFile { path: found.path, file: found.file }));
+    inherited.free.extend(segments.into_values().map(SegmentFile::into_free));
     Ok(inherited)
 }
 
@@ -150,7 +156,7 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
     let unlinked = floor.max(newest_linked_below(&segments, 0, u64::MAX)? + 1);
     for found in nameless {
         refuse_damaged_header(&found, &segments, unlinked, highest)?;
-        inherited.free.push(FreeFile { path: found.path, file: found.file });
+        inherited.free.push(found.into_free());
     }
     Ok(segments)
 }

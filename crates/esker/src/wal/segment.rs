@@ -8,7 +8,19 @@ use crate::env::{Env, LogFile, ReadFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// What is known of the space of a segment file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Space {
+    /// Nothing: it was found at a start, where its preparation may have been cut short.
+    Found,
+    /// Its length is on the device, and its blocks are its own.
+    Reserved,
+    /// Every block has been written besides. A block that is only reserved has to be noted as written at the first sync after that, which costs a
+    /// second write to the device.
+    Written,
+}
 
 /// A segment file in use.
 #[derive(Debug)]
@@ -18,13 +30,23 @@ pub struct Segment {
     pub file: Arc<dyn LogFile>,
     /// Where its records end.
     pub written: AtomicU64,
-    /// Up to where it is known to be on the device.
+    /// Up to where it is known to be on the device, and with it all segments before.
     pub synced: AtomicU64,
+    /// Whether its link is known to be on the device.
+    pub linked: AtomicBool,
+    space: Space,
 }
 
 impl Segment {
-    pub fn new(number: u64, path: PathBuf, file: Arc<dyn LogFile>, written: u64, synced: u64) -> Arc<Segment> {
-        Arc::new(Segment { number, path, file, written: AtomicU64::new(written), synced: AtomicU64::new(synced) })
+    pub fn new(number: u64, file: FreeFile, written: u64, synced: u64) -> Arc<Segment> {
+        let FreeFile { path, file, space } = file;
+        let (written, synced) = (AtomicU64::new(written), AtomicU64::new(synced));
+        Arc::new(Segment { number, path, file, written, synced, linked: AtomicBool::new(false), space })
+    }
+
+    /// Its file, for when nothing in it is needed any more.
+    pub fn to_free(&self) -> FreeFile {
+        FreeFile { path: self.path.clone(), file: Arc::clone(&self.file), space: self.space }
     }
 }
 
@@ -40,6 +62,7 @@ pub struct Retired {
 pub struct FreeFile {
     pub path: PathBuf,
     pub file: Arc<dyn LogFile>,
+    pub space: Space,
 }
 
 /// How segment files are made and opened.
@@ -65,8 +88,15 @@ pub struct Plan {
     pub free: Option<FreeFile>,
     /// Length of a new file.
     pub new_bytes: u64,
-    /// A new file is written through. Space that is only reserved has to be noted as written at the first sync after each write, which costs a second write to the device.
+    /// Its space is to be [`Space::Written`].
     pub for_syncs: bool,
+}
+
+impl Plan {
+    /// Length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.free.as_ref().map_or(self.new_bytes, |free| free.file.len())
+    }
 }
 
 /// Zeroes are written in pieces of this size.
@@ -102,24 +132,33 @@ impl SegmentMaker {
     pub fn prepare(&self, plan: Plan) -> Result<Arc<Segment>> {
         let Plan { number, free, new_bytes, for_syncs } = plan;
         let is_new = free.is_none();
-        let FreeFile { path, file } = match free {
+        let FreeFile { path, file, space } = match free {
             Some(free) => free,
             None => {
                 let path = self.directory.join(file_name(number));
                 let file = self.env.open_log(&path, Some(new_bytes), self.mapped)?;
-                FreeFile { path, file }
+                FreeFile { path, file, space: Space::Found }
             }
         };
-        let zeroed = if is_new && for_syncs { write_zeroes(&*file) } else { Ok(()) };
+        let fills = for_syncs && space < Space::Written;
+        let zeroed = if fills { write_zeroes(&*file) } else { Ok(()) };
         let written = zeroed.and_then(|()| file.write(0, &encode_header(number, file.len())));
-        let synced = written.and_then(|()| file.sync());
+        let synced = written.and_then(|()| match space {
+            // With its length.
+            Space::Found => file.sync(),
+            _ if fills => file.sync(),
+            // What lies behind the header is of an earlier life: whether it reaches the device is nobody's concern.
+            _ => file.sync_range(0, HEADER_BYTES as u64),
+        });
         let named = synced.and_then(|()| if is_new { self.env.sync_dir(&self.directory) } else { Ok(()) });
         if let Err(error) = named {
             // Nobody would know the file any more, and every attempt would leave one.
             let _ = self.env.remove(&path);
             return Err(error);
         }
-        Ok(Segment::new(number, path, file, HEADER_BYTES as u64, HEADER_BYTES as u64))
+        let space = if fills { Space::Written } else { space.max(Space::Reserved) };
+        let file = FreeFile { path, file, space };
+        Ok(Segment::new(number, file, HEADER_BYTES as u64, HEADER_BYTES as u64))
     }
 
     /// Opens an existing segment file.

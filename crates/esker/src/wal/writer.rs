@@ -18,8 +18,16 @@ use std::sync::{Arc, OnceLock};
 const WRITE_THROUGH_BYTES: usize = 8 << 10;
 /// Bytes of a link record's payload.
 const LINK_BYTES: usize = 24;
+/// Where the first record behind the link begins.
+const LINK_END: u64 = HEADER_BYTES as u64 + (RECORD_HEADER_BYTES + LINK_BYTES) as u64;
 /// How much larger each new segment file is than the one before, until full-grown.
 const GROWTH: u64 = 4;
+/// Once so many parts of a segment are written, the next one is to be prepared: `1/PREPARE_AFTER`.
+const PREPARE_AFTER: u64 = 8;
+/// The prepared segment's pages are made ready for stores in steps of this size, between which a flush can begin.
+const PREFAULT_BYTES: u64 = 1 << 20;
+/// The longest file that is written through while writers wait for it.
+const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
 
 /// A place in the log. Later places are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -32,6 +40,8 @@ pub struct Position {
 struct State {
     active: Arc<Segment>,
     prepared: Option<Arc<Segment>>,
+    /// The segment that was prepared last, and up to where its pages are ready for stores.
+    ready: Option<(Arc<Segment>, u64)>,
     /// Somebody is preparing a segment: one does at a time.
     preparing: bool,
     /// The next number for a segment, and for a file of one. No number is given twice, not even after a failure.
@@ -54,6 +64,8 @@ pub struct LogSync {
     turn: Condvar,
     /// Bytes of records appended since open.
     appended: AtomicU64,
+    /// Whether the active segment is so full that the next one should be prepared.
+    wants_next: AtomicBool,
     /// Whether most of the last full segment was stored, not written through: the next one is then worth pre-faulting.
     mostly_stored: AtomicBool,
     /// Whether a write that was to be synced came since the start.
@@ -76,9 +88,15 @@ impl std::fmt::Debug for BeforeSync {
 pub struct LogWriter {
     shared: Arc<LogSync>,
     segment: Arc<Segment>,
+    /// The segment's.
+    length: u64,
     offset: u64,
     /// Bytes of records stored, not written through, in this segment.
     stored: u64,
+    /// The offset from which on the next segment should be prepared, until that has been said.
+    notice_at: u64,
+    /// Whether there is something to do for the background thread.
+    notice: bool,
 }
 
 /// What the log is at a start: the segments replayed, and the files nobody needs.
@@ -104,7 +122,7 @@ impl Inherited {
     fn give_up_empty_tail(&mut self) {
         let needed = self.last_with_batches.max(self.closed.unwrap_or(0));
         while let Some(last) = self.retired.pop_if(|last| last.segment.number > needed) {
-            self.free.push(FreeFile { path: last.segment.path.clone(), file: Arc::clone(&last.segment.file) });
+            self.free.push(last.segment.to_free());
         }
     }
 }
@@ -142,6 +160,7 @@ impl LogWriter {
             state: Mutex::new(State {
                 active: Arc::clone(&segment),
                 prepared: None,
+                ready: None,
                 preparing: false,
                 next_number: number + 1,
                 retired: retired.into(),
@@ -154,14 +173,18 @@ impl LogWriter {
             maker,
             turn: Condvar::new(),
             appended: AtomicU64::new(0),
+            wants_next: AtomicBool::new(false),
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
             before_sync: OnceLock::new(),
         };
-        let offset = HEADER_BYTES as u64;
-        let mut writer = LogWriter { shared: Arc::new(shared), segment, offset, stored: 0 };
+        let (offset, length) = (HEADER_BYTES as u64, segment.file.len());
+        let notice_at = length / PREPARE_AFTER;
+        let mut writer =
+            LogWriter { shared: Arc::new(shared), segment, length, offset, stored: 0, notice_at, notice: false };
         writer.append_link(link)?;
-        writer.segment.file.sync()?;
+        writer.segment.file.sync_range(0, writer.offset)?;
+        writer.segment.linked.store(true, Ordering::Relaxed);
         writer.segment.synced.store(writer.offset, Ordering::Relaxed);
         Ok(writer)
     }
@@ -187,16 +210,26 @@ impl LogWriter {
         soon_synced: bool,
     ) -> std::result::Result<Position, AppendError> {
         let bytes = record_bytes(record.len() - RECORD_HEADER_BYTES);
-        if self.offset + bytes > self.segment.file.len() {
-            let least = HEADER_BYTES as u64 + record_bytes(LINK_BYTES) + bytes;
-            let next = self.shared.take_prepared(least).map_err(AppendError::NoSegment)?;
+        if self.offset + bytes > self.length {
+            let next = self.shared.take_prepared(LINK_END + bytes).map_err(AppendError::NoSegment)?;
             self.roll(next, last_sequence).map_err(AppendError::Failed)?;
         }
         if soon_synced {
             self.shared.synced_writes.store(true, Ordering::Relaxed);
         }
         self.write_record(record, RecordType::Batch, sequence, soon_synced).map_err(AppendError::Failed)?;
+        if self.offset >= self.notice_at {
+            self.notice_at = u64::MAX;
+            self.notice = true;
+            self.shared.wants_next.store(true, Ordering::Relaxed);
+        }
         Ok(self.position())
+    }
+
+    /// Whether something has come up for the background thread since the last call.
+    #[inline]
+    pub fn take_notice(&mut self) -> bool {
+        self.notice && std::mem::take(&mut self.notice)
     }
 
     #[inline]
@@ -230,7 +263,12 @@ impl LogWriter {
         let mostly_stored = std::mem::take(&mut self.stored) * 2 > self.offset;
         self.shared.mostly_stored.store(mostly_stored, Ordering::Relaxed);
         let old = std::mem::replace(&mut self.segment, Arc::clone(&next));
+        self.length = next.file.len();
         self.offset = HEADER_BYTES as u64;
+        self.notice_at = self.length / PREPARE_AFTER;
+        // What was said of the old one holds no more; that it is full is news.
+        self.shared.wants_next.store(false, Ordering::Relaxed);
+        self.notice = true;
         // Before anybody can see the segment as the active one: a manifest may name it from then on.
         self.append_link(link)?;
         if self.shared.maker.release_memory {
@@ -242,20 +280,21 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Goes on in a segment of the smallest size, and lets go of the prepared one, if that makes the log smaller: for when nothing before is needed any more.
-    pub fn shrink(&mut self, last_sequence: Sequence) -> std::result::Result<(), AppendError> {
-        let roll = self.segment.file.len() > self.shared.maker.smallest_bytes;
-        let next = self.shared.start_small(roll).map_err(AppendError::NoSegment)?;
-        match next {
-            Some(next) => self.roll(next, last_sequence).map_err(AppendError::Failed),
-            None => Ok(()),
+    /// Lets go of the prepared segment until there is news. With `needless`, which says that nothing in the log is needed any more, goes on in a segment of
+    /// the smallest size, unless the active one is like that.
+    pub fn rest(&mut self, needless: bool, last_sequence: Sequence) -> std::result::Result<(), AppendError> {
+        let roll = needless && self.length > self.shared.maker.smallest_bytes;
+        match self.shared.start_small(roll).map_err(AppendError::NoSegment)? {
+            Some(next) => self.roll(next, last_sequence).map_err(AppendError::Failed)?,
+            None => self.notice_at = self.offset + self.length / PREPARE_AFTER,
         }
+        Ok(())
     }
 
     /// Syncs everything and writes the closing record: damage anywhere is then told from a torn tail.
     pub fn close(&mut self) -> Result<()> {
         self.shared.sync_to(self.position())?;
-        if self.offset + record_bytes(0) <= self.segment.file.len() {
+        if self.offset + record_bytes(0) <= self.length {
             let mut record = [0; RECORD_HEADER_BYTES];
             self.write_record(&mut record, RecordType::Close, 0, true)?;
             self.shared.sync_to(self.position())?;
@@ -278,9 +317,18 @@ impl LogSync {
     /// Returns when everything before `position` is on the device. One caller syncs for all that wait. After a failed sync every
     /// later call fails: the state of the device is unknown then, and asking again would not tell.
     pub fn sync_to(&self, position: Position) -> Result<()> {
+        let unsynced = |segment: &Arc<Segment>| {
+            let (from, to) = (segment.synced.load(Ordering::Relaxed), segment.written.load(Ordering::Acquire));
+            Stretch { segment: Arc::clone(segment), from, to }
+        };
         self.sync_in_turn(
             |state| state.durable >= position,
-            |state| state.retired.iter().map(|retired| &retired.segment).chain([&state.active]).cloned().collect(),
+            // All segments that there are, oldest first. Each was synced up to its `from`, so that after this everything up to the last `to` is on the device.
+            |state| state.segments().map(unsynced).collect(),
+            |state, stretches| {
+                let end = stretches.last().map(|last| Position { segment: last.segment.number, offset: last.to });
+                state.durable = state.durable.max(end.unwrap_or_default());
+            },
             true,
         )
     }
@@ -298,24 +346,33 @@ impl LogSync {
         self.sync_to(Position { segment: active.number, offset: active.written.load(Ordering::Acquire) })
     }
 
-    /// Makes the link of segment `number` durable, so that a manifest may name the segment as its floor. Says nothing about the segments
-    /// before it.
+    /// Makes the link of segment `number` durable, so that a manifest may name the segment as its floor. Says nothing about what is behind the link, nor
+    /// about the segments before it.
     pub fn sync_link(&self, number: u64) -> Result<()> {
         let find = |state: &State| {
-            let all = state.retired.iter().map(|retired| &retired.segment).chain([&state.active]);
-            let found = all.into_iter().find(|segment| segment.number == number);
-            found.filter(|segment| segment.synced.load(Ordering::Relaxed) <= HEADER_BYTES as u64).cloned()
+            let found = state.segments().find(|segment| segment.number == number);
+            let known = |segment: &Segment| {
+                segment.linked.load(Ordering::Relaxed) || segment.synced.load(Ordering::Relaxed) >= LINK_END
+            };
+            found.filter(|segment| !known(segment)).cloned()
         };
-        self.sync_in_turn(|state| find(state).is_none(), |state| find(state).into_iter().collect(), false)
+        let link = |segment| Stretch { segment, from: 0, to: LINK_END };
+        self.sync_in_turn(
+            |state| find(state).is_none(),
+            |state| find(state).map(link).into_iter().collect(),
+            |_, stretches| stretches.iter().for_each(|link| link.segment.linked.store(true, Ordering::Relaxed)),
+            false,
+        )
     }
 
-    /// Waits for its turn, then syncs the segments that `choose` names, in order, unless `done` says that others did. Two syncs never run beside each
-    /// other: of two, only one might be told of a failure. With `in_order` the segments are all there are, so that what was synced can be noted.
+    /// Waits for its turn, then syncs the stretches that `choose` names, in order, and has them noted, unless `done` says that others did. Two syncs never run beside each
+    /// other: of two, only one might be told of a failure. `of_records`: the stretches hold records, and the segments of them are synced up to their ends afterwards.
     fn sync_in_turn(
         &self,
         done: impl Fn(&State) -> bool,
-        choose: impl FnOnce(&State) -> Vec<Arc<Segment>>,
-        in_order: bool,
+        choose: impl FnOnce(&State) -> Vec<Stretch>,
+        note: impl FnOnce(&mut State, &[Stretch]),
+        of_records: bool,
     ) -> Result<()> {
         let mut state = self.state.lock();
         loop {
@@ -332,21 +389,19 @@ impl LogSync {
         }
         state.syncing = true;
         // The goals are taken before what records refer to is made durable: a record that comes in between is left to the next sync.
-        let goal = |segment: Arc<Segment>| (segment.written.load(Ordering::Acquire), segment);
-        let chosen: Vec<(u64, Arc<Segment>)> = choose(&state).into_iter().map(goal).collect();
+        let chosen = choose(&state);
         drop(state);
-        let before = self.before_sync.get().filter(|_| in_order);
-        let result = before.map_or(Ok(()), |before| before.0()).and_then(|()| sync_segments(&chosen, in_order));
+        let before = self.before_sync.get().filter(|_| of_records);
+        let result = before.map_or(Ok(()), |before| before.0()).and_then(|()| sync_stretches(&chosen, of_records));
         let mut state = self.state.lock();
         state.syncing = false;
         match &result {
+            Ok(()) => note(&mut state, &chosen),
             Err(_) => state.failed = true,
-            Ok(Some(end)) if in_order => state.durable = state.durable.max(*end),
-            Ok(_) => {}
         }
         drop(state);
         self.turn.notify_all();
-        result.map(|_| ())
+        result
     }
 
     /// A segment with room for `least` bytes behind the active one: the prepared one, if that is long enough.
@@ -358,29 +413,32 @@ impl LogSync {
         match state.prepared.take() {
             Some(ready) if ready.file.len() >= least => return Ok(ready),
             // Too short for this record. It has a header without a link: a recovery passes it over.
-            Some(short) => state.free.push(FreeFile { path: short.path.clone(), file: Arc::clone(&short.file) }),
+            Some(short) => state.free.push(short.to_free()),
             None => {}
         }
-        let plan = state.choose(least, self);
+        let mut plan = state.choose(least, self);
         drop(state);
         // Under the writer lock: whoever prepares at the same time does it for later.
+        plan.for_syncs &= plan.bytes() <= MAX_WAITED_FOR_BYTES;
         self.maker.prepare(plan)
     }
 
-    /// Lets go of the prepared segment and begins with small files again; with `roll`, makes the first of them.
+    /// Lets go of the prepared segment. With `roll`, begins with small files again, and makes the first of them.
     fn start_small(&self, roll: bool) -> Result<Option<Arc<Segment>>> {
         let mut state = self.state.lock();
         while state.preparing {
             self.turn.wait(&mut state);
         }
         if let Some(unused) = state.prepared.take() {
-            state.free.push(FreeFile { path: unused.path.clone(), file: Arc::clone(&unused.file) });
+            state.free.push(unused.to_free());
         }
-        let smallest = self.maker.smallest_bytes;
-        state.next_file_bytes = smallest.saturating_mul(GROWTH).min(self.maker.largest_bytes);
+        state.ready = None;
+        self.wants_next.store(false, Ordering::Relaxed);
         if !roll {
             return Ok(None);
         }
+        let smallest = self.maker.smallest_bytes;
+        state.next_file_bytes = smallest.saturating_mul(GROWTH).min(self.maker.largest_bytes);
         let number = state.next_number;
         state.next_number += 1;
         drop(state);
@@ -390,13 +448,11 @@ impl LogSync {
         self.maker.prepare(plan).map(Some)
     }
 
-    /// Whether the log takes no more space than that of an empty database.
-    pub fn is_smallest(&self) -> bool {
+    /// Whether the log takes no more space than it has to: with `needless`, which says that nothing in it is needed any more, that of an empty database.
+    pub fn is_at_rest(&self, needless: bool) -> bool {
         let state = self.state.lock();
-        let smallest = self.maker.smallest_bytes;
-        let next = smallest.saturating_mul(GROWTH).min(self.maker.largest_bytes);
-        let prepared = state.prepared.as_ref().map_or(0, |segment| segment.file.len());
-        state.retired.is_empty() && state.free.is_empty() && state.active.file.len() <= smallest && prepared <= next
+        let small = state.retired.is_empty() && state.active.file.len() <= self.maker.smallest_bytes;
+        state.free.is_empty() && state.prepared.is_none() && (small || !needless)
     }
 
     /// Prepares the segment after the active one, unless that is done. For the background thread.
@@ -409,14 +465,13 @@ impl LogSync {
         let plan = state.choose(0, self);
         drop(state);
         let prepared = self.maker.prepare(plan);
-        if let Ok(segment) = &prepared
-            && self.mostly_stored.load(Ordering::Relaxed)
-        {
-            segment.file.prefault();
-        }
         let mut state = self.state.lock();
         state.preparing = false;
-        let result = prepared.map(|segment| state.prepared = Some(segment));
+        let result = prepared.map(|segment| {
+            let stores = self.mostly_stored.load(Ordering::Relaxed);
+            state.ready = stores.then(|| (Arc::clone(&segment), 0));
+            state.prepared = Some(segment);
+        });
         drop(state);
         self.turn.notify_all();
         result
@@ -424,7 +479,23 @@ impl LogSync {
 
     /// Whether the background thread should call `prepare_next`.
     pub fn wants_preparation(&self) -> bool {
-        self.state.lock().prepared.is_none()
+        self.wants_next.load(Ordering::Relaxed) && self.state.lock().prepared.is_none()
+    }
+
+    /// Makes some pages of the segment that was prepared last ready for stores, ahead of the writer. Whether it was worth it: then there may be more. For the
+    /// background thread.
+    pub fn prefault_some(&self) -> bool {
+        let mut state = self.state.lock();
+        let Some((segment, done)) = state.ready.take() else { return false };
+        let from = done.max(segment.written.load(Ordering::Relaxed));
+        if from >= segment.file.len() || segment.number < state.active.number {
+            return false;
+        }
+        let to = from.saturating_add(PREFAULT_BYTES);
+        state.ready = Some((Arc::clone(&segment), to));
+        drop(state);
+        segment.file.prefault(from, to);
+        true
     }
 
     /// The number of the oldest segment that holds a write at or after `needed`, or the active one.
@@ -439,13 +510,16 @@ impl LogSync {
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|r| r.segment.number < floor) {
             if let Some(old) = state.retired.pop_front() {
-                state.free.push(FreeFile { path: old.segment.path.clone(), file: Arc::clone(&old.segment.file) });
+                state.free.push(old.segment.to_free());
             }
         }
         // The largest are the most useful.
         state.free.sort_by_key(|free| std::cmp::Reverse(free.file.len()));
         let keep = keep.min(state.free.len());
-        state.free.split_off(keep).into_iter().map(|free| free.path).collect()
+        let gone = state.free.split_off(keep);
+        // Before the files are: taking a mapping down takes a while.
+        drop(state);
+        gone.into_iter().map(|free| free.path).collect()
     }
 
     /// Bytes of the files of retired segments.
@@ -465,24 +539,32 @@ impl LogSync {
     }
 }
 
-/// Syncs each segment up to its goal, in order. The end of the last one, if there was any to sync. `note`: remember it as synced, which
-/// promises the same of all segments before.
-fn sync_segments(segments: &[(u64, Arc<Segment>)], note: bool) -> Result<Option<Position>> {
-    let mut end = None;
-    for (goal, segment) in segments {
-        let goal = *goal;
-        if segment.synced.load(Ordering::Relaxed) < goal {
-            segment.file.sync()?;
+/// A part of a segment to be synced.
+struct Stretch {
+    segment: Arc<Segment>,
+    from: u64,
+    to: u64,
+}
+
+/// Syncs stretches that are not empty, in order. `note`: remember each segment as synced up to there, which promises the same of all segments before.
+fn sync_stretches(stretches: &[Stretch], note: bool) -> Result<()> {
+    for Stretch { segment, from, to } in stretches {
+        if from < to {
+            segment.file.sync_range(*from, *to)?;
             if note {
-                segment.synced.store(goal, Ordering::Relaxed);
+                segment.synced.store(*to, Ordering::Relaxed);
             }
         }
-        end = Some(Position { segment: segment.number, offset: goal });
     }
-    Ok(end)
+    Ok(())
 }
 
 impl State {
+    /// All segments with records, oldest first.
+    fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        self.retired.iter().map(|retired| &retired.segment).chain([&self.active])
+    }
+
     /// How to get a segment with room for `least` bytes.
     fn choose(&mut self, least: u64, log: &LogSync) -> Plan {
         let largest = log.maker.largest_bytes;

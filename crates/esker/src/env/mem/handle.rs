@@ -126,8 +126,16 @@ impl LogFile for MemLogFile {
         self.len as u64
     }
 
+    /// With the zeroes that the contract allows.
     fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write(offset, bytes)
+        let padded = bytes.len().next_multiple_of(8);
+        let fits = offset.checked_add(padded as u64).is_some_and(|end| end <= self.len as u64);
+        if padded == bytes.len() || !offset.is_multiple_of(8) || !fits {
+            return self.write(offset, bytes);
+        }
+        let mut bytes = bytes.to_vec();
+        bytes.resize(padded, 0);
+        self.write(offset, &bytes)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -151,6 +159,12 @@ impl LogFile for MemLogFile {
 
     fn sync(&self) -> Result<()> {
         self.shared.sync(&self.inode, &self.path)
+    }
+
+    /// Exactly these bytes and nothing more: no page is rounded to, and a length that is not durable stays so.
+    fn sync_range(&self, from: u64, to: u64) -> Result<()> {
+        let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX).min(self.len));
+        self.shared.sync_range(&self.inode, &self.path, from..to)
     }
 }
 

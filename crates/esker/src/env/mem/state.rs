@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +66,30 @@ impl FileData {
             change.apply(&mut self.durable);
         }
         self.mark_flushed();
+    }
+
+    /// Moves those bytes of the pending writes that lie in `range` to the durable image. The others stay pending, in their order.
+    pub(super) fn sync_range(&mut self, range: &Range<usize>) {
+        let mut pending = Vec::new();
+        for change in std::mem::take(&mut self.pending) {
+            let Change::Write { offset, bytes, append } = &change else {
+                pending.push(change);
+                continue;
+            };
+            // The places in `bytes` where the range begins and ends.
+            let [begin, end] = [range.start, range.end].map(|at| at.saturating_sub(*offset).min(bytes.len()));
+            if begin >= end {
+                pending.push(change);
+                continue;
+            }
+            self.durable.write(offset + begin, &bytes[begin..end]);
+            for (at, rest) in [(*offset, &bytes[..begin]), (offset + end, &bytes[end..])] {
+                if !rest.is_empty() {
+                    pending.push(Change::Write { offset: at, bytes: rest.into(), append: *append });
+                }
+            }
+        }
+        self.pending = pending;
     }
 
     /// What many systems do when a sync fails: the changes stay visible but are forgotten as unwritten.
@@ -296,6 +321,14 @@ impl Shared {
     }
 
     pub(super) fn sync(&self, inode: &Inode, path: &Path) -> Result<()> {
+        self.sync_as(inode, path, FileData::sync)
+    }
+
+    pub(super) fn sync_range(&self, inode: &Inode, path: &Path, range: Range<usize>) -> Result<()> {
+        self.sync_as(inode, path, |data| data.sync_range(&range))
+    }
+
+    fn sync_as(&self, inode: &Inode, path: &Path, sync: impl FnOnce(&mut FileData)) -> Result<()> {
         let mut state = self.begin("sync", path)?;
         let mut data = inode.data.lock();
         let failure = match &mut state.failing_sync {
@@ -307,13 +340,13 @@ impl Shared {
             None => None,
         };
         let Some(failure) = failure else {
-            data.sync();
+            sync(&mut data);
             return Ok(());
         };
         state.failing_sync = None;
         match failure {
             SyncFailure::DropPending => data.drop_pending(),
-            SyncFailure::KeepPending => data.sync(),
+            SyncFailure::KeepPending => sync(&mut data),
         }
         Err(Error::io("sync", path, io::Error::other("simulated failure of a sync")))
     }

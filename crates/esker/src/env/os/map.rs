@@ -3,7 +3,8 @@
 use super::unix::Positioned;
 use memmap2::{Mmap, MmapOptions, MmapRaw};
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A whole file mapped for reading.
 #[derive(Debug)]
@@ -32,12 +33,16 @@ impl ReadMap {
     }
 }
 
+/// The unit in which pages are taken out of the mapping. Where pages are larger, the system rounds: that takes a page too many, which comes back at its
+/// next touch.
+const PAGE_BYTES: usize = 4096;
+/// Stores are made in words of this size.
+const WORD_BYTES: usize = size_of::<u64>();
+
 /// A whole log segment mapped for writing, shared with the file.
 #[derive(Debug)]
 pub(super) struct LogMap {
     map: MmapRaw,
-    /// Set while a store is running, so that stores never overlap in time.
-    storing: AtomicBool,
 }
 
 impl LogMap {
@@ -50,14 +55,49 @@ impl LogMap {
         if map.len() as u64 != len {
             return None;
         }
-        Some(LogMap { map, storing: AtomicBool::new(false) })
+        Some(LogMap { map })
     }
 
-    /// Makes every page writable now, instead of at its first store.
-    pub(super) fn prefault(&self) {
+    /// The part of a range of the file that is mapped, as offset and length.
+    fn clip(&self, from: u64, to: u64) -> (usize, usize) {
+        let inside = |at: u64| usize::try_from(at).map_or(self.map.len(), |at| at.min(self.map.len()));
+        (inside(from), inside(to).saturating_sub(inside(from)))
+    }
+
+    /// Makes a range of the file durable, however it was written, as `fdatasync` does the whole file.
+    ///
+    /// On Linux, `msync` with `MS_SYNC` is `fdatasync` limited to a range of the file that the mapping was made of: it writes the dirty pages of the range out of
+    /// the one page cache that stores and writes share and waits for them; it commits what the file system still owes the inode for them to be
+    /// found (reserved blocks that were written for the first time); it flushes the device's cache; and it returns the error of any page of the file that could not be
+    /// written since the last sync through the same open file, each once.
+    ///
+    /// Before a page is written, the system makes it read-only in every mapping that has it writable, and interrupts the other processors for each such page, so that they
+    /// forget how it was. Pages that the writer has left are therefore taken out of the mapping first, all at once with one interrupt; their bytes are
+    /// the file's and stay dirty.
+    pub(super) fn sync_range(&self, from: u64, to: u64) -> io::Result<()> {
+        let (from, len) = self.clip(from, to);
+        if len == 0 {
+            return Ok(());
+        }
+        let (first, behind) = (from - from % PAGE_BYTES, from + len - (from + len) % PAGE_BYTES);
+        if behind > first {
+            // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes, because they are the file's, and no Rust reference to them exists. A store
+            // that runs meanwhile brings its page back.
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            let _ =
+                unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, behind - first) };
+        }
+        self.map.flush_range(from, len)
+    }
+
+    /// Makes the pages of a range writable now, instead of at their first store.
+    pub(super) fn prefault(&self, from: u64, to: u64) {
+        let (from, len) = self.clip(from, to);
         // Older kernels do not know the call; then each page faults at its first store.
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        let _ = self.map.advise(memmap2::Advice::PopulateWrite);
+        let _ = self.map.advise_range(memmap2::Advice::PopulateWrite, from, len);
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = (from, len);
     }
 
     /// Takes the pages out of the process's memory. What was stored is the system's, and comes back at the next touch.
@@ -67,21 +107,28 @@ impl LogMap {
         let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
     }
 
-    /// Copies `bytes` to `offset`. False, with nothing written, if they do not fit or another store is running.
+    /// Copies `bytes` to `offset`, and zeroes up to the next multiple of 8. False, with nothing written, if they do not begin at such a multiple or do not
+    /// fit.
+    #[inline]
     pub(super) fn store(&self, offset: u64, bytes: &[u8]) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
-        if offset.checked_add(bytes.len()).is_none_or(|end| end > self.map.len()) {
+        let end = offset.checked_add(bytes.len()).and_then(|end| end.checked_next_multiple_of(WORD_BYTES));
+        if !offset.is_multiple_of(WORD_BYTES) || end.is_none_or(|end| end > self.map.len()) {
             return false;
         }
-        if self.storing.swap(true, Ordering::Acquire) {
-            return false;
+        let (whole, rest) = bytes.as_chunks();
+        let mut last = [0; WORD_BYTES];
+        last[..rest.len()].copy_from_slice(rest);
+        let last = if rest.is_empty() { &[][..] } else { std::slice::from_ref(&last) };
+        let mut at = offset;
+        for &word in whole.iter().chain(last) {
+            // SAFETY: `at` is a multiple of the word size below `end`, which lies inside the mapping, as checked above; the mapping begins at a page and lives as long as
+            // `self`. The memory is reached only here and only atomically, in words that never overlap in part, so that stores of several threads are no data race whatever
+            // their ranges; readers go through system calls. Every block is allocated (`stores_cannot_fail`).
+            let place = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast::<u64>()) };
+            place.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+            at += WORD_BYTES;
         }
-        // SAFETY: the target range lies inside the mapping, as checked above, and the mapping lives as long as `self`.
-        // No Rust reference to the mapped memory exists: it is reached only through this raw pointer, only here, and
-        // readers go through system calls. `storing` admits one thread at a time, so there is no data race either, and
-        // `bytes` cannot overlap memory that no reference covers. Every block is allocated (`stores_cannot_fail`).
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(offset), bytes.len()) };
-        self.storing.store(false, Ordering::Release);
         true
     }
 }

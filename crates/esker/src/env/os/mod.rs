@@ -50,8 +50,8 @@ const ZERO_CHUNK: usize = 1 << 20;
 ///   example on a full disk, it is removed again.
 /// - A log segment opened as `mapped` is mapped on Linux, unless its file has unallocated parts or lies on a
 ///   copy-on-write file system: a store that needs a new block could not report a full disk. Unmapped segments work
-///   the same, one system call per store. Pre-faulting touches every page for writing, so the first `sync` after it
-///   writes the whole segment once.
+///   the same, one system call per store. [`LogFile::sync_range`] of a mapped segment touches the pages of that range
+///   only; elsewhere it syncs the file. Pre-faulting touches pages for writing, so a `sync` after it writes them all.
 /// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it with the process.
 ///   Elsewhere it excludes only other handles of the same process.
 ///
@@ -386,9 +386,17 @@ impl LogFile for OsLogFile {
         self.file.sync_data().map_err(|e| self.fail("sync", e))
     }
 
-    fn prefault(&self) {
+    fn sync_range(&self, from: u64, to: u64) -> Result<()> {
+        let Some(map) = &self.map else { return self.sync() };
+        if self.failed.load(Ordering::Acquire) {
+            return Err(refuse_after_failure("sync", &self.path));
+        }
+        map.sync_range(from, to).map_err(|e| self.fail("sync", e))
+    }
+
+    fn prefault(&self, from: u64, to: u64) {
         if let Some(map) = &self.map {
-            map.prefault();
+            map.prefault(from, to);
         }
     }
 

@@ -73,7 +73,11 @@ impl LogMap {
         match *self {}
     }
 
-    pub(super) fn prefault(&self) {
+    pub(super) fn sync_range(&self, _from: u64, _to: u64) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(super) fn prefault(&self, _from: u64, _to: u64) {
         match *self {}
     }
 
