@@ -11,3 +11,5 @@ pub mod writer;
 
 #[cfg(test)]
 mod example_test;
+#[cfg(test)]
+mod range_test;

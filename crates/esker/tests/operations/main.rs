@@ -17,6 +17,7 @@ mod ingest;
 mod interplay;
 mod large_accidents;
 mod large_values;
+mod log_space;
 mod memory;
 mod merge_chains;
 mod merge_failures;

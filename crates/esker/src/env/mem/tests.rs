@@ -414,3 +414,36 @@ fn content_agrees_with_a_vector() {
     }
     assert!(copies.iter().all(|(content, model)| content.to_vec() == *model));
 }
+
+#[test]
+fn a_ranged_sync_makes_those_bytes_durable_and_no_others() {
+    let env = MemEnv::new();
+    let log = env.open_log(path("log"), Some(64), true).unwrap();
+    env.sync_dir(path("")).unwrap();
+    log.write(0, &[1; 8]).unwrap();
+    log.sync_range(0, 4).unwrap();
+    assert_eq!(env.crash(&CrashMode::LoseAll, 0).file_bytes(path("log")), Some(vec![1; 4]), "no length, no page");
+    log.sync().unwrap();
+    log.write(8, &[2; 16]).unwrap();
+    log.write(20, &[3; 8]).unwrap();
+    log.write(40, &[4; 8]).unwrap();
+    log.sync_range(12, 24).unwrap();
+    let image = |mode| env.crash(&mode, 0).file_bytes(path("log")).unwrap();
+    let expected = |before: u8, at_twelve: u8, behind: u8, far: u8| {
+        let parts = [(1, 8), (before, 4), (at_twelve, 8), (3, 4), (behind, 4), (0, 12), (far, 8), (0, 16)];
+        parts.into_iter().flat_map(|(byte, count)| std::iter::repeat_n(byte, count)).collect::<Vec<u8>>()
+    };
+    assert_eq!(image(CrashMode::LoseAll), expected(0, 2, 0, 0));
+    assert_eq!(image(CrashMode::KeepAll), expected(2, 2, 3, 4));
+    // Those left out come with a later sync, also of another range.
+    log.sync_range(24, u64::MAX).unwrap();
+    assert_eq!(image(CrashMode::LoseAll), expected(0, 2, 3, 4));
+    for seed in 0..100 {
+        let image = env.crash(&CrashMode::Random, seed).file_bytes(path("log")).unwrap();
+        assert_eq!(image[12..], expected(0, 2, 3, 4)[12..], "seed {seed}");
+    }
+    env.fail_sync(0, SyncFailure::DropPending);
+    assert!(log.sync_range(8, 12).is_err());
+    log.sync().unwrap();
+    assert_eq!(image(CrashMode::LoseAll), expected(0, 2, 3, 4));
+}

@@ -194,6 +194,66 @@ fn an_unmapped_log_keeps_stores_and_writes() {
     exercise_log(false);
 }
 
+/// What is stored survives its page being taken out of the mapping, also while stores go on, and whatever the range.
+#[test]
+fn ranged_syncs_leave_every_byte_where_it_is() {
+    const LEN: u64 = 1 << 20;
+    const RECORD: usize = 136;
+    for mapped in [true, false] {
+        let scratch = Scratch::new();
+        let path = scratch.path("log");
+        let log = OsEnv.open_log(&path, Some(LEN), mapped).unwrap();
+        log.sync().unwrap();
+        log.prefault(0, LEN);
+        log.prefault(LEN - 1, u64::MAX);
+        let written = std::sync::atomic::AtomicU64::new(0);
+        let record = |at: u64| [(at / RECORD as u64 % 251) as u8 + 1; RECORD];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut synced = 0;
+                while synced + (RECORD as u64) < LEN {
+                    let end = written.load(Ordering::Acquire);
+                    log.sync_range(synced, end).unwrap();
+                    synced = end;
+                }
+            });
+            for at in (0..LEN - RECORD as u64).step_by(RECORD) {
+                log.store(at, &record(at)).unwrap();
+                written.store(at + RECORD as u64, Ordering::Release);
+            }
+            written.store(LEN, Ordering::Release);
+        });
+        for (from, to) in [(5, 5), (9, 3), (LEN, LEN), (0, u64::MAX), (u64::MAX, u64::MAX), (4095, 4097)] {
+            log.sync_range(from, to).unwrap();
+        }
+        let bytes = fs::read(&path).unwrap();
+        assert!((0..LEN - RECORD as u64).step_by(RECORD).all(|at| bytes[at as usize..][..RECORD] == record(at)));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_touches_nothing_but_its_bytes_and_the_rest_of_their_last_word() {
+    let scratch = Scratch::new();
+    let path = scratch.path("log");
+    fs::write(&path, [9; 8192]).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let Some(map) = LogMap::new(&file, 8192) else { return };
+    for len in 0..40u64 {
+        let bytes = pattern(len as usize);
+        assert!(map.store(64 * len, &bytes));
+        let mut expected = vec![9; 64];
+        expected[..bytes.len().next_multiple_of(8)].fill(0);
+        expected[..bytes.len()].copy_from_slice(&bytes);
+        assert_eq!(fs::read(&path).unwrap()[64 * len as usize..][..64], expected);
+    }
+    let before = fs::read(&path).unwrap();
+    assert!(
+        !map.store(4, &[1; 8]) && !map.store(8184, &[1; 9]) && !map.store(8192, &[1]) && !map.store(u64::MAX, &[1])
+    );
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
 #[test]
 fn a_new_log_leaves_other_links_to_the_old_one_alone() {
     let scratch = Scratch::new();

@@ -1,0 +1,140 @@
+//! What syncs of parts of a segment promise, and that what they leave out stays away.
+
+use super::format::RECORD_HEADER_BYTES;
+use super::reader::{Visited, replay};
+use super::segment::{SegmentMaker, file_name};
+use super::writer::{Inherited, LogWriter};
+use crate::env::Env;
+use crate::env::fault::{Action, Class, FaultEnv, Rule};
+use crate::env::mem::{CrashMode, MemEnv};
+use std::path::Path;
+use std::sync::Arc;
+
+const SEGMENT_BYTES: u64 = 1 << 10;
+
+fn maker(env: Arc<dyn Env>) -> SegmentMaker {
+    SegmentMaker {
+        env,
+        directory: Path::new("/db").to_path_buf(),
+        mapped: true,
+        release_memory: false,
+        read_only: false,
+        smallest_bytes: SEGMENT_BYTES,
+        largest_bytes: SEGMENT_BYTES,
+    }
+}
+
+fn start(env: Arc<dyn Env>) -> LogWriter {
+    env.create_dir_all(Path::new("/db")).expect("an empty machine");
+    env.sync_dir(Path::new("/")).expect("a healthy machine");
+    LogWriter::start(maker(env), Inherited::default()).expect("a healthy machine")
+}
+
+/// The payload of a write, of a length of its own.
+fn payload(sequence: u64) -> Vec<u8> {
+    vec![sequence as u8; 40 + (sequence % 23) as usize]
+}
+
+fn append(log: &mut LogWriter, sequence: u64) {
+    let mut record = vec![0; RECORD_HEADER_BYTES];
+    record.extend_from_slice(&payload(sequence));
+    log.append(&mut record, sequence, sequence - 1, sequence.is_multiple_of(5)).expect("a healthy machine");
+}
+
+/// The sequence numbers that a start would find from segment `floor` on.
+fn found(env: &MemEnv, floor: u64) -> Vec<u64> {
+    let mut found = Vec::new();
+    replay(&maker(Arc::new(env.clone())), floor, &mut |record| {
+        assert_eq!(record.payload, payload(record.sequence));
+        found.push(record.sequence);
+        Ok(Visited::Last(record.sequence))
+    })
+    .expect("a log after a power loss");
+    found
+}
+
+#[test]
+fn a_durable_link_says_nothing_about_what_is_behind_it() {
+    let env = MemEnv::new();
+    let mut log = start(Arc::new(env.clone()));
+    let mut sequence = 0;
+    while log.position().segment < 3 {
+        sequence += 1;
+        append(&mut log, sequence);
+    }
+    let floor = log.position().segment;
+    let calls = env.mutations();
+    log.shared().sync_link(floor).expect("a healthy machine");
+    log.shared().sync_link(floor).expect("a healthy machine");
+    assert_eq!(env.mutations(), calls + 1, "once is enough");
+    assert_eq!(found(&env.crash(&CrashMode::LoseAll, 0), floor), []);
+    // Neither does it keep a later sync from covering the records.
+    log.shared().sync_all().expect("a healthy machine");
+    assert_eq!(found(&env.crash(&CrashMode::LoseAll, 0), floor), [sequence]);
+    assert_eq!(found(&env.crash(&CrashMode::LoseAll, 0), 1), (1..=sequence).collect::<Vec<_>>());
+}
+
+/// Files go through several lives, most of whose bytes are never synced, so that what a power loss leaves behind the end of the log may be of any of them.
+#[test]
+fn bytes_of_earlier_lives_of_a_segment_never_come_back() {
+    for seed in 0..60u64 {
+        let env = MemEnv::new();
+        let mut log = start(Arc::new(env.clone()));
+        let shared = Arc::clone(log.shared());
+        let (mut synced, mut floor, mut first) = (0, 1, 1);
+        for sequence in 1..=150 + seed {
+            let before = log.position().segment;
+            append(&mut log, sequence);
+            if log.position().segment != before && sequence % 3 > 0 {
+                // As after a flush of all that came before.
+                (floor, first) = (log.position().segment, sequence);
+                shared.sync_link(floor).expect("a healthy machine");
+                assert!(shared.release(floor, usize::MAX).is_empty());
+            }
+            if sequence.is_multiple_of(47) {
+                shared.sync_all().expect("a healthy machine");
+                synced = sequence;
+            }
+        }
+        assert!(env.files().len() < 8, "segments are used again: {:?}", env.files());
+        for mode in CrashMode::FIXED.into_iter().chain([CrashMode::Random; 8]) {
+            for image in 0..4 {
+                let found = found(&env.crash(&mode, seed * 10 + image), floor);
+                let end = first + found.len() as u64;
+                assert_eq!(found, (first..end).collect::<Vec<_>>(), "seed {seed}, {mode:?}");
+                assert!(end > synced, "seed {seed}, {mode:?}: {end} of {synced}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_sync_of_a_range_is_the_last_one() {
+    let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+    let mut log = start(Arc::new(faulty.clone()));
+    append(&mut log, 1);
+    faulty.add(Rule::new(Class::Sync, 0, Action::FailAfter(std::io::ErrorKind::Other)).on_names_with(&file_name(1)));
+    assert!(log.shared().sync_all().is_err());
+    let calls = faulty.calls(Class::Sync);
+    assert!(log.shared().sync_all().is_err() && log.shared().sync_link(1).is_err() && log.close().is_err());
+    assert_eq!(faulty.calls(Class::Sync), calls);
+}
+
+#[test]
+fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
+    let env = MemEnv::new();
+    let mut log = start(Arc::new(env.clone()));
+    let shared = Arc::clone(log.shared());
+    assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_at_rest(true));
+    append(&mut log, 1);
+    assert!(shared.wants_preparation() && log.take_notice() && !log.take_notice());
+    shared.prepare_next().expect("a healthy machine");
+    assert!(!shared.wants_preparation() && !shared.is_at_rest(false));
+    assert!(shared.prefault_some() && !shared.prefault_some());
+    log.rest(false, 1).expect("a healthy machine");
+    assert_eq!(shared.release(1, 0), [Path::new("/db").join(file_name(2))]);
+    assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_at_rest(true));
+    append(&mut log, 2);
+    append(&mut log, 3);
+    assert!(shared.wants_preparation() && log.take_notice());
+}
