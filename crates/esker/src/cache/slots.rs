@@ -35,6 +35,12 @@ impl<T: Weigh> Slots<T> {
         Slots { count, slots: OnceLock::new(), shared: Arc::clone(shared) }
     }
 
+    /// The value in slot `index`, which may be looked up later: this counts for nothing.
+    #[inline]
+    pub fn peek(&self, index: usize) -> Option<Hit<T>> {
+        self.slots.get().and_then(|slots| slots.get(index)).map(|slot| slot.value.load())
+    }
+
     /// The value in slot `index`, counted as a hit or a miss.
     #[inline]
     pub fn lookup(&self, index: usize) -> Option<Hit<T>> {

@@ -1,8 +1,9 @@
 //! The read path for a range: a cursor over what a reader at one sequence number sees.
 //!
 //! Under it is a merging cursor over every memtable run and every table run of one view, which passes all versions of all keys in THE order. Going forward, the
-//! first version of a key that is not too new decides; going backward, the last one passed. A put that decides going forward is handed out from where it
-//! lies; everything else is copied.
+//! first version of a key that is not too new decides; going backward, the last one passed. A put that decides is handed out from where it
+//! lies, going backward if it is the only version of its key; everything else is copied. Where the merged cursor knows of a stretch of such puts, the scan steps
+//! through them without a look at any: which stretches there are is found out for a whole block at a time.
 
 use super::inner::{Inner, KeyspaceInner, View};
 use super::large;
@@ -11,9 +12,9 @@ use super::snapshot::Registration;
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::error::Result;
-use crate::iter::Cursor as _;
 use crate::iter::merging::MergingCursor;
 use crate::iter::skipping::Covers;
+use crate::iter::{Cursor as _, PlainSearch};
 use crate::version::cursor::AnyCursor;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ enum Place {
     Nowhere,
     /// On the put handed out, which is borrowed from it.
     At,
+    /// On the put handed out, which is borrowed from it, the only version of its key. Only going backward.
+    Only,
     /// Behind all versions of the key handed out, which is in the buffers.
     Behind,
     /// Before all versions of the key handed out, which is in the buffers.
@@ -88,6 +91,8 @@ pub struct ScanCursor {
     merged: MergingCursor<AnyCursor>,
     covers: Covers,
     place: Place,
+    /// How many entries follow in the direction of the last step that are to be handed out as they are. Not 0 only at `At` and `Only`.
+    plain: usize,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     key: Vec<u8>,
@@ -108,6 +113,7 @@ impl ScanCursor {
             merged,
             covers,
             place: Place::Nowhere,
+            plain: 0,
             lower,
             upper,
             key: Vec::new(),
@@ -117,14 +123,14 @@ impl ScanCursor {
 
     #[inline]
     pub fn valid(&self) -> bool {
-        matches!(self.place, Place::At | Place::Behind | Place::Before)
+        matches!(self.place, Place::At | Place::Only | Place::Behind | Place::Before)
     }
 
     /// The key that the cursor is at, or whose operands could not be combined there.
     pub fn reached(&self) -> Option<&[u8]> {
         match self.place {
             Place::Nowhere => None,
-            Place::At => Some(self.merged.entry().key),
+            Place::At | Place::Only => Some(self.merged.key()),
             _ => Some(&self.key),
         }
     }
@@ -132,7 +138,7 @@ impl ScanCursor {
     #[inline]
     pub fn key(&self) -> &[u8] {
         match self.place {
-            Place::At => self.merged.entry().key,
+            Place::At | Place::Only => self.merged.key(),
             Place::Behind | Place::Before => &self.key,
             _ => &[],
         }
@@ -141,14 +147,19 @@ impl ScanCursor {
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
-            Place::At => self.merged.entry().value,
+            Place::At | Place::Only => self.merged.value(),
             Place::Behind | Place::Before => &self.value,
             _ => &[],
         }
     }
 
-    pub fn seek_to_first(&mut self) -> Result<()> {
+    fn leave(&mut self) {
         self.place = Place::Nowhere;
+        self.plain = 0;
+    }
+
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.leave();
         match &self.lower {
             Bound::Unbounded => self.merged.seek_to_first()?,
             Bound::Included(key) | Bound::Excluded(key) => self.merged.seek(key, MAX_SEQUENCE)?,
@@ -162,7 +173,7 @@ impl ScanCursor {
     }
 
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.place = Place::Nowhere;
+        self.leave();
         match &self.upper {
             Bound::Unbounded => self.merged.seek_to_last()?,
             Bound::Excluded(key) => {
@@ -186,7 +197,7 @@ impl ScanCursor {
         if !above(&self.lower, key) {
             return self.seek_to_first();
         }
-        self.place = Place::Nowhere;
+        self.leave();
         self.merged.seek(key, MAX_SEQUENCE)?;
         self.settle_forward()
     }
@@ -196,7 +207,7 @@ impl ScanCursor {
         if !below(&self.upper, key) {
             return self.seek_to_last();
         }
-        self.place = Place::Nowhere;
+        self.leave();
         self.merged.seek(key, 0)?;
         while self.merged.valid() && self.merged.entry().key == key {
             self.merged.next()?;
@@ -207,12 +218,44 @@ impl ScanCursor {
 
     #[inline]
     pub fn next(&mut self) -> Result<()> {
+        if self.place == Place::At && self.plain > 0 {
+            self.plain -= 1;
+            self.merged.step_plain(false);
+            return Ok(());
+        }
+        self.next_version()
+    }
+
+    /// How many plain entries follow the one that the merged cursor is at.
+    #[inline]
+    fn plain_run(&mut self, backward: bool) -> usize {
+        if !self.covers.is_empty() {
+            return 0;
+        }
+        let bound = if backward { &self.lower } else { &self.upper };
+        let until = match bound {
+            Bound::Unbounded => None,
+            // A key at an included bound is left to a step that looks at it.
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
+        };
+        self.merged.plain_run(PlainSearch { sequence: self.sequence, backward, until })
+    }
+
+    /// A step that is not through plain entries, or to the first of them.
+    fn next_version(&mut self) -> Result<()> {
+        self.plain = 0;
         match self.place {
             Place::Nowhere => return Ok(()),
             Place::Behind | Place::FailedBehind => {}
-            Place::At => {
+            Place::At | Place::Only => {
+                let plain = if self.place == Place::At { self.plain_run(false) } else { 0 };
+                if plain > 0 {
+                    self.plain = plain - 1;
+                    self.merged.step_plain(false);
+                    return Ok(());
+                }
                 self.key.clear();
-                self.key.extend_from_slice(self.merged.entry().key);
+                self.key.extend_from_slice(self.merged.key());
                 self.place = Place::Nowhere;
                 self.merged.next()?;
                 self.skip_older_versions()?;
@@ -227,9 +270,31 @@ impl ScanCursor {
         self.settle_forward()
     }
 
+    #[inline]
     pub fn prev(&mut self) -> Result<()> {
+        if self.place == Place::Only && self.plain > 0 {
+            self.plain -= 1;
+            self.merged.step_plain(true);
+            return Ok(());
+        }
+        self.prev_version()
+    }
+
+    /// As `next_version`, backward.
+    fn prev_version(&mut self) -> Result<()> {
+        self.plain = 0;
         match self.place {
             Place::Nowhere => return Ok(()),
+            Place::Only => {
+                let plain = self.plain_run(true);
+                if plain > 0 {
+                    self.plain = plain - 1;
+                    self.merged.step_plain(true);
+                    return Ok(());
+                }
+                self.place = Place::Nowhere;
+                self.merged.prev()?;
+            }
             Place::Before | Place::FailedBefore => {}
             Place::At | Place::Behind | Place::FailedBehind => {
                 let key = self.reached().unwrap_or_default().to_vec();
@@ -265,12 +330,13 @@ impl ScanCursor {
     fn settle_forward(&mut self) -> Result<()> {
         while self.merged.valid() {
             let entry = self.merged.entry();
+            // Before anything else: what lies behind the bound can be much, and too new.
+            if !below(&self.upper, entry.key) {
+                return Ok(());
+            }
             if entry.sequence > self.sequence {
                 self.merged.next()?;
                 continue;
-            }
-            if !below(&self.upper, entry.key) {
-                return Ok(());
             }
             // The newest version decides; once it has expired it masks everything older, as a delete does.
             let dead = !visible(entry.expiry_ms, self.now_ms) || self.covers.hides(&entry);
@@ -362,11 +428,21 @@ impl ScanCursor {
     /// From the last version of some key on, going back, finds the first key that the reader sees.
     fn settle_backward(&mut self) -> Result<()> {
         while self.merged.valid() {
-            if !above(&self.lower, self.merged.entry().key) {
+            let entry = self.merged.entry();
+            if !above(&self.lower, entry.key) {
+                return Ok(());
+            }
+            if entry.kind == Kind::Put
+                && entry.sequence <= self.sequence
+                && visible(entry.expiry_ms, self.now_ms)
+                && !self.covers.hides(&entry)
+                && self.merged.is_first_of_key()
+            {
+                self.place = Place::Only;
                 return Ok(());
             }
             self.key.clear();
-            self.key.extend_from_slice(self.merged.entry().key);
+            self.key.extend_from_slice(self.merged.key());
             if self.pass_key_backward()? {
                 self.place = Place::Before;
                 return Ok(());

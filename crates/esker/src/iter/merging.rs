@@ -6,9 +6,12 @@
 
 use crate::base::key::{Entry, Sequence, compare};
 use crate::error::{Error, Result};
-use crate::iter::Cursor;
+use crate::iter::{Cursor, PlainSearch};
 use std::cmp::Ordering;
 use std::io;
+
+/// After so many wins in a row it pays to find out how many more there will be.
+const LONG_STREAK: u32 = 4;
 
 /// A [`Cursor`] over the entries of all its children. Equal entries come in the order of the children.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct MergingCursor<C> {
     winner: usize,
     /// The best of the others, if it was looked for since one of them last moved.
     runner_up: Option<usize>,
+    /// How often in a row the present winner has won.
+    streak: u32,
     backward: bool,
     valid: bool,
     /// A copy of the current key while the children change direction.
@@ -68,6 +73,7 @@ impl<C: Cursor> MergingCursor<C> {
             losers: vec![0; count],
             winner: 0,
             runner_up: None,
+            streak: 0,
             backward: false,
             valid: false,
             key: Vec::new(),
@@ -108,6 +114,7 @@ impl<C: Cursor> MergingCursor<C> {
         }
         self.winner = winners.get(1).copied().unwrap_or(0);
         self.runner_up = None;
+        self.streak = 0;
         self.valid = self.heads.get(self.winner).is_some_and(|head| head.valid);
     }
 
@@ -120,6 +127,7 @@ impl<C: Cursor> MergingCursor<C> {
             && self.before(moved, runner_up)
         {
             self.valid = self.heads[moved].valid;
+            self.streak = self.streak.saturating_add(1);
             return;
         }
         self.replay_path(moved);
@@ -138,6 +146,7 @@ impl<C: Cursor> MergingCursor<C> {
         self.valid = self.heads[winner].valid;
         // The same winner twice is taken for a run: then it pays to know whom to compare it with.
         self.runner_up = if winner == moved { self.best_loser() } else { None };
+        self.streak = 0;
     }
 
     /// The best of the losers on the winner's path: every other child lost to one of them, or is one.
@@ -238,6 +247,9 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        if self.children.len() > 1 {
+            self.children.iter_mut().for_each(|child| child.prepare(key));
+        }
         self.seek_all(false, |child| child.seek(key, sequence))
     }
 
@@ -285,6 +297,50 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     #[inline]
     fn entry(&self) -> Entry<'_> {
         self.children[self.winner].entry()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.children[self.winner].key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.children[self.winner].value()
+    }
+
+    fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {
+        if let [only] = self.children.as_mut_slice() {
+            return only.plain_run(search);
+        }
+        if !self.valid || self.backward != search.backward || self.streak < LONG_STREAK {
+            return 0;
+        }
+        let Some(runner_up) = self.runner_up.filter(|&other| self.heads[other].valid) else {
+            // The others have no more entries, as far as is known.
+            return if self.runner_up.is_some() { self.children[self.winner].plain_run(search) } else { 0 };
+        };
+        let Ok([winner, runner_up]) = self.children.get_disjoint_mut([self.winner, runner_up]) else { return 0 };
+        let other = runner_up.key();
+        let until = match search.until {
+            Some(until) if (until < other) != search.backward => until,
+            _ => other,
+        };
+        winner.plain_run(PlainSearch { until: Some(until), ..search })
+    }
+
+    #[inline]
+    fn step_plain(&mut self, backward: bool) {
+        self.children[self.winner].step_plain(backward);
+    }
+
+    fn is_first_of_key(&self) -> bool {
+        let winner = self.winner;
+        // What is known of the keys is enough where it differs.
+        let differs =
+            |(child, head): (usize, &Head)| child == winner || !head.valid || head.bytes != self.heads[winner].bytes;
+        self.children[winner].is_first_of_key()
+            && (self.children.len() == 1 || (self.backward && self.heads.iter().enumerate().all(differs)))
     }
 }
 

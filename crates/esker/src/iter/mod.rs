@@ -7,6 +7,17 @@ pub mod bounded;
 pub mod merging;
 pub mod skipping;
 
+/// What [`Cursor::plain_run`] is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainSearch<'a> {
+    /// The reader's sequence number: what is newer it does not see.
+    pub sequence: Sequence,
+    /// Entries before the current one are looked at, and not those behind it.
+    pub backward: bool,
+    /// Only entries that come, in that direction, before all of this key count.
+    pub until: Option<&'a [u8]>,
+}
+
 /// A position in a sequence of entries sorted by THE order ([`crate::base::key`]).
 ///
 /// Every step returns a `Result`, so that a damaged block or a failed read surfaces at the step that met it. After an error the cursor is
@@ -30,4 +41,35 @@ pub trait Cursor {
     fn valid(&self) -> bool;
     /// The entry at a valid cursor, borrowed until it moves. May panic on an invalid one.
     fn entry(&self) -> Entry<'_>;
+
+    /// The key of that entry.
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.entry().key
+    }
+
+    /// The value of that entry.
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.entry().value
+    }
+
+    /// Starts loading what a seek of `key`, which must be the next move, will look at. So the misses of several cursors overlap.
+    fn prepare(&mut self, _key: &[u8]) {}
+
+    /// At a valid cursor: how many of the next entries are plain, at least. Such an entry is a put that the reader sees and that never expires; it is the
+    /// newest version of its key in this cursor; and going backward the only one.
+    fn plain_run(&mut self, _search: PlainSearch<'_>) -> usize {
+        0
+    }
+
+    /// A step to an entry that [`Cursor::plain_run`] has counted: it cannot fail.
+    #[inline]
+    fn step_plain(&mut self, _backward: bool) {}
+
+    /// Whether it is certain that the entry before the one at a valid cursor, if any, has another key.
+    #[inline]
+    fn is_first_of_key(&self) -> bool {
+        false
+    }
 }

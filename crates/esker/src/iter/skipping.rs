@@ -25,6 +25,12 @@ impl Covers {
         Covers { sets, sequence, cover: 0, start: Vec::new(), end: Vec::new(), known: false }
     }
 
+    /// Whether there are no range tombstones at all.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
     /// Whether the reader cannot see `entry`, which is not too new for it.
     #[inline]
     pub fn hides(&mut self, entry: &Entry<'_>) -> bool {

@@ -200,6 +200,14 @@ impl<'a> Stored<'a> {
         self.arena.half(self.at + FLAGS_AT).load(Relaxed) & DEAD != 0
     }
 
+    /// Whether this is a put that a reader at `sequence` sees, and that never expires. Once it is, it is until that reader leaves.
+    #[inline]
+    pub fn is_plain(&self, sequence: Sequence) -> bool {
+        let word = self.arena.word(self.at).load(Relaxed);
+        let flags = self.arena.half(self.at + FLAGS_AT).load(Relaxed);
+        word as u8 == Kind::Put as u8 && word >> 8 <= sequence && flags & (DEAD | HAS_EXPIRY) == 0
+    }
+
     /// Marks the entry as superseded and invisible to every snapshot. For the one writer only.
     #[inline]
     pub fn set_dead(&self) {

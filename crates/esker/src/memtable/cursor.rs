@@ -4,7 +4,7 @@ use super::order::Run;
 use super::store::{Memtable, START};
 use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
-use crate::iter::Cursor;
+use crate::iter::{Cursor, PlainSearch};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,9 +14,9 @@ impl Memtable {
         let end = self.end.load(Ordering::Acquire);
         let mut order = self.order.lock();
         let runs = order.extend(&self.arena, START, end);
+        let cursors = runs.iter().map(|run| RunCursor::new(Arc::clone(self), Arc::clone(run))).collect();
         self.order_bytes.store(order.bytes(), Ordering::Relaxed);
-        drop(order);
-        runs.into_iter().map(|run| RunCursor::new(Arc::clone(self), run)).collect()
+        cursors
     }
 
     /// One cursor over everything, for a memtable that is no longer written.
@@ -33,6 +33,9 @@ impl Memtable {
 /// How many entries ahead of a scan memory is asked for.
 const PREFETCH_AHEAD: usize = 12;
 
+/// At most so many entries are looked at to find out whether they are plain: their memory is asked for then.
+const MOST_PLAIN: usize = 16;
+
 /// A position in a run. Entries that are dead (superseded before any live snapshot) are passed over.
 pub struct RunCursor {
     memtable: Arc<Memtable>,
@@ -41,12 +44,14 @@ pub struct RunCursor {
     index: usize,
     /// A copy of the current value, if it has eight bytes: those can change.
     eight: [u8; 8],
+    /// What [`Run::first_candidate`] says about the key of the seek to come, if that was prepared.
+    candidate: Option<usize>,
 }
 
 impl RunCursor {
     fn new(memtable: Arc<Memtable>, run: Arc<Run>) -> RunCursor {
         let index = run.len();
-        RunCursor { memtable, run, index, eight: [0; 8] }
+        RunCursor { memtable, run, index, eight: [0; 8], candidate: None }
     }
 
     /// Moves forward from `index` to the first entry that is alive.
@@ -94,8 +99,17 @@ impl Cursor for RunCursor {
         Ok(())
     }
 
+    fn prepare(&mut self, key: &[u8]) {
+        let candidate = self.run.first_candidate(key);
+        if let Some(offset) = self.run.get(candidate) {
+            self.memtable.arena.prefetch(offset);
+        }
+        self.candidate = Some(candidate);
+    }
+
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let index = self.run.lower_bound(&self.memtable.arena, key, sequence);
+        let candidate = self.candidate.take().unwrap_or_else(|| self.run.first_candidate(key));
+        let index = self.run.lower_bound(&self.memtable.arena, candidate, key, sequence);
         self.settle_forward(index);
         Ok(())
     }
@@ -119,6 +133,55 @@ impl Cursor for RunCursor {
     #[inline]
     fn valid(&self) -> bool {
         self.index < self.run.len()
+    }
+
+    fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {
+        let candidates = search.until.map(|until| self.run.candidates(until));
+        let mut index = self.index;
+        let steps = if search.backward {
+            let first = candidates.map_or(0, |candidates| candidates.end);
+            index.saturating_sub(first)
+        } else {
+            let end = candidates.map_or(self.run.len(), |candidates| candidates.start);
+            end.saturating_sub(index + 1)
+        };
+        for step in 0..steps.min(MOST_PLAIN) {
+            let last = index;
+            index = if search.backward { index - 1 } else { index + 1 };
+            let ahead = if search.backward { index.checked_sub(MOST_PLAIN) } else { Some(index + MOST_PLAIN) };
+            if let Some(ahead) = ahead.and_then(|ahead| self.run.get(ahead)) {
+                self.memtable.arena.prefetch(ahead);
+            }
+            // The neighbours on both sides have other keys; going forward, the one behind may have the same.
+            let is_only = !self.run.may_share_key(last, index)
+                && (!search.backward || index == 0 || !self.run.may_share_key(index - 1, index));
+            if !is_only || !self.memtable.arena.stored(self.run.offset(index)).is_plain(search.sequence) {
+                return step;
+            }
+        }
+        steps.min(MOST_PLAIN)
+    }
+
+    #[inline]
+    fn step_plain(&mut self, backward: bool) {
+        let index = if backward { self.index - 1 } else { self.index + 1 };
+        self.arrive(index);
+    }
+
+    #[inline]
+    fn is_first_of_key(&self) -> bool {
+        self.index == 0 || !self.run.may_share_key(self.index - 1, self.index)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.memtable.arena.stored(self.run.offset(self.index)).key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        let stored = self.memtable.arena.stored(self.run.offset(self.index));
+        if stored.value_length() == 8 { &self.eight[..] } else { stored.long_value() }
     }
 
     #[inline]

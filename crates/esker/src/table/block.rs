@@ -15,7 +15,7 @@
 //! All integers are little-endian and unaligned; entries are in THE order.
 
 use crate::base::coding::DecodeError;
-use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence, head};
+use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head};
 use crate::base::slice::Pin;
 use crate::cache::{Cache, Charge, Weigh};
 use std::cmp::Ordering;
@@ -30,6 +30,9 @@ pub(super) const WIDE_SEQUENCES: u8 = 16;
 pub(super) const KINDS: u8 = 32;
 pub(super) const EXPIRIES: u8 = 64;
 const KNOWN_FLAGS: u8 = 127;
+
+/// The memory of larger blocks is not used again.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// Where everything is in a block. Made by [`Layout::parse`], which proves that all columns together are
 /// exactly the block.
@@ -261,6 +264,15 @@ impl Layout {
         bytes.get(start..end).unwrap_or_default()
     }
 
+    /// Whether every entry is a put that never expires, and no two are of one key. Takes a look at each key only if their sequence numbers differ.
+    pub(super) fn is_plain(&self, bytes: &[u8]) -> bool {
+        let alike = !self.has(KINDS | EXPIRIES) && self.kind == Kind::Put && self.expiry_ms == NEVER;
+        // Entries of one key differ in their sequence numbers.
+        alike
+            && (!self.has(SEQUENCES)
+                || (1..self.count).all(|index| self.key_rest(bytes, index) != self.key_rest(bytes, index - 1)))
+    }
+
     /// The index of the first entry at or after (`key`, `sequence`) in THE order; `count` if there is none.
     pub(super) fn lower_bound(&self, bytes: &[u8], key: &[u8], sequence: Sequence) -> usize {
         let prefix = self.prefix(bytes);
@@ -387,6 +399,11 @@ impl Block {
         let layout = Layout::parse(&bytes)?;
         layout.validate(&bytes)?;
         Ok(Block { bytes, layout, charge: None })
+    }
+
+    /// The memory of a block that is not needed any more, for the next one.
+    pub(super) fn into_spare(self) -> Vec<u8> {
+        if self.bytes.capacity() > KEPT_BYTES { Vec::new() } else { self.bytes }
     }
 
     /// This block, counted in `cache` for as long as it is alive.

@@ -49,16 +49,18 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
-/// The block that `stored` was compressed from. A size that LZ4 cannot reach is refused before memory is taken
+/// The block that `stored` was compressed from, in the memory of `spare` if there is enough. A size that LZ4 cannot reach is refused before memory is taken
 /// for it.
-pub(super) fn decompress(stored: &[u8]) -> Result<Vec<u8>, DecodeError> {
+pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError> {
     let wrong = |offset, expected| DecodeError { offset, expected };
     let (size, packed) = stored.split_first_chunk::<4>().ok_or(wrong(0, "a decompressed size"))?;
     let raw_bytes = u32::from_le_bytes(*size) as usize;
     if raw_bytes > MAX_BLOCK_BYTES || raw_bytes / 255 > packed.len() {
         return Err(wrong(0, "a possible decompressed size"));
     }
-    let mut raw = vec![0u8; raw_bytes];
+    let mut raw = if spare.capacity() < raw_bytes { vec![0u8; raw_bytes] } else { spare };
+    // Writes only what the last block in the same memory did not reach.
+    raw.resize(raw_bytes, 0);
     match decompress_into(packed, &mut raw) {
         Ok(length) if length == raw_bytes => Ok(raw),
         _ => Err(wrong(4, "an LZ4 block of the size given")),

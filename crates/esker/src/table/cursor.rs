@@ -3,14 +3,17 @@
 
 use super::block::{Block, EXPIRIES, KEY_OFFSETS, KINDS, Layout, SEQUENCES, copy_short};
 use super::reader::Table;
-use super::source::ReadAhead;
-use crate::base::key::{Entry, Kind, NEVER, Sequence};
+use super::source::{Passing, ReadAhead};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::base::slice::Pin;
 use crate::error::{Error, Result};
-use crate::iter::Cursor;
 use crate::iter::merging::repeat_error;
+use crate::iter::{Cursor, PlainSearch};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// A scan that has passed more than this part of the cache's budget keeps no more blocks in the cache: it would only put out what others need.
+const BULK_PART: usize = 16;
 
 impl Table {
     /// A cursor over all entries. Without `fill_cache` the blocks it loads are not kept in the cache: the way
@@ -26,6 +29,12 @@ pub struct TableCursor {
     table: Arc<Table>,
     fill_cache: bool,
     ahead: ReadAhead,
+    /// Bytes of blocks passed since the last seek, here and in the tables before.
+    passed: usize,
+    /// Memory for the next block.
+    spare: Vec<u8>,
+    /// The block that a seek was prepared to look into.
+    prepared: Option<usize>,
     /// The block that `held` and `layout` are of.
     number: usize,
     held: Held,
@@ -33,6 +42,8 @@ pub struct TableCursor {
     count: usize,
     index: usize,
     layout: Option<Layout>,
+    /// Whether every entry of the block is plain, once that was asked.
+    plain: Option<bool>,
     /// The key at hand: the block's prefix, then the entry's rest.
     key: Vec<u8>,
     sequence: Sequence,
@@ -49,6 +60,8 @@ pub struct TableCursor {
 enum Held {
     Nothing,
     Block(Arc<Block>),
+    /// Loaded for this cursor alone.
+    Own(Block),
     /// In the mapping: these bytes of the file.
     InPlace(Range<usize>),
 }
@@ -59,11 +72,15 @@ impl TableCursor {
             table,
             fill_cache,
             ahead: ReadAhead::default(),
+            passed: 0,
+            spare: Vec::new(),
+            prepared: None,
             number: 0,
             held: Held::Nothing,
             count: 0,
             index: 0,
             layout: None,
+            plain: None,
             key: Vec::new(),
             sequence: 0,
             kind: Kind::Put,
@@ -78,6 +95,7 @@ impl TableCursor {
     fn bytes(&self) -> &[u8] {
         match &self.held {
             Held::Block(block) => block.bytes(),
+            Held::Own(block) => block.bytes(),
             Held::InPlace(range) => self.table.file.bytes().get(range.clone()).unwrap_or_default(),
             Held::Nothing => &[],
         }
@@ -89,6 +107,7 @@ impl TableCursor {
         let Some(layout) = &self.layout else { return };
         let bytes = match &self.held {
             Held::Block(block) => block.bytes(),
+            Held::Own(block) => block.bytes(),
             Held::InPlace(range) => self.table.file.bytes().get(range.clone()).unwrap_or_default(),
             Held::Nothing => &[],
         };
@@ -115,7 +134,10 @@ impl TableCursor {
         self.index = 0;
         if self.number != number || self.layout.is_none() {
             self.layout = None;
-            self.held = Held::Nothing;
+            self.plain = None;
+            if let Held::Own(block) = std::mem::replace(&mut self.held, Held::Nothing) {
+                self.spare = block.into_spare();
+            }
             let (held, layout) = self.fetch(number)?;
             self.held = held;
             self.layout = Some(layout);
@@ -138,11 +160,33 @@ impl TableCursor {
         if let Some(place) = self.table.in_place(number)? {
             return Ok((Held::InPlace(place.start..place.start + place.bytes.len()), place.layout));
         }
-        let ahead = if self.fill_cache { None } else { Some(&mut self.ahead) };
-        let block = self.table.owned(number, self.fill_cache, ahead)?.into_block();
+        if !self.fill_cache || self.passed > self.table.cache.budget_bytes() / BULK_PART {
+            let spare = std::mem::take(&mut self.spare);
+            return Ok(match self.table.passing(number, &mut self.ahead, spare)? {
+                Passing::Shared(block) => {
+                    let layout = block.layout;
+                    (Held::Block(block), layout)
+                }
+                Passing::Own(block) => {
+                    let layout = block.layout;
+                    (Held::Own(block), layout)
+                }
+            });
+        }
+        let block = self.table.owned(number)?.into_block();
         let block = block.ok_or_else(|| self.table.inconsistent(number))?;
         let layout = block.layout;
         Ok((Held::Block(block), layout))
+    }
+
+    /// Bytes of blocks passed since the last seek.
+    pub fn passed_bytes(&self) -> usize {
+        self.passed
+    }
+
+    /// Goes on with the scan of another table in which so many bytes of blocks were passed.
+    pub fn go_on(&mut self, passed_bytes: usize) {
+        self.passed = passed_bytes;
     }
 
     /// Makes the cursor invalid, and unusable as well if `result` is an error.
@@ -181,6 +225,7 @@ impl TableCursor {
         if self.count == 0 {
             return Ok(());
         }
+        self.passed = self.passed.saturating_add(self.bytes().len());
         let number = if backward { self.number.checked_sub(1) } else { self.number.checked_add(1) };
         self.start_block(number, backward)
     }
@@ -210,9 +255,17 @@ impl Cursor for TableCursor {
         self.start_block(self.table.index.len().checked_sub(1), true)
     }
 
+    fn prepare(&mut self, key: &[u8]) {
+        let number = self.table.index.find(key, MAX_SEQUENCE);
+        self.table.prefetch_block(number);
+        self.prepared = Some(number);
+    }
+
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         self.failure = None;
-        let number = self.table.index.find(key, sequence);
+        self.passed = 0;
+        let prepared = self.prepared.take().filter(|_| sequence == MAX_SEQUENCE);
+        let number = prepared.unwrap_or_else(|| self.table.index.find(key, sequence));
         if number >= self.table.index.len() {
             return self.end(Ok(()));
         }
@@ -246,6 +299,61 @@ impl Cursor for TableCursor {
     #[inline]
     fn valid(&self) -> bool {
         self.count != 0
+    }
+
+    fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {
+        let Some(layout) = &self.layout else { return 0 };
+        let bytes = self.bytes();
+        let plain = self.plain.unwrap_or_else(|| layout.is_plain(bytes));
+        if !plain || self.table.summary.largest_sequence > search.sequence {
+            self.plain = Some(plain);
+            return 0;
+        }
+        let until = |key| layout.lower_bound(bytes, key, MAX_SEQUENCE);
+        if !search.backward {
+            let end = search.until.map_or(self.count, until);
+            return end.saturating_sub(self.index + 1);
+        }
+        // The block before may end with a newer version of the first key.
+        let first = search.until.map_or(0, |key| {
+            let first = until(key);
+            let is_key =
+                first < layout.count && key.strip_prefix(layout.prefix(bytes)) == Some(layout.key_rest(bytes, first));
+            first + usize::from(is_key)
+        });
+        self.index.saturating_sub(first.max(1))
+    }
+
+    #[inline]
+    fn step_plain(&mut self, backward: bool) {
+        let index = if backward { self.index.wrapping_sub(1) } else { self.index + 1 };
+        if index < self.count {
+            self.index = index;
+            self.load_entry();
+        }
+    }
+
+    #[inline]
+    fn is_first_of_key(&self) -> bool {
+        let Some(layout) = &self.layout else { return false };
+        match self.index.checked_sub(1) {
+            None => self.number == 0,
+            Some(_) if !layout.has(SEQUENCES) => true,
+            Some(before) => {
+                let bytes = self.bytes();
+                layout.key_rest(bytes, before) != layout.key_rest(bytes, self.index)
+            }
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.bytes().get(self.value.clone()).unwrap_or_default()
     }
 
     #[inline]

@@ -141,7 +141,7 @@ impl Table {
                 let pin = |start: usize, length| Slice::pinned(&self.file, place.start + start, length);
                 self.visit(place.bytes, &place.layout, key, max_sequence, pin, visit)
             } else {
-                let owned = self.owned(number, true, None)?;
+                let owned = self.owned(number)?;
                 let Some(block) = owned.block() else { return Err(self.inconsistent(number)) };
                 let pin = |start, length| Slice::pinned(block, start, length);
                 self.visit(block.bytes(), &block.layout, key, max_sequence, pin, visit)

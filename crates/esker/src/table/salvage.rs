@@ -124,7 +124,7 @@ impl Table {
             let handle = self.index.handle(number).unwrap_or_default();
             let mut stored = vec![0u8; usize::try_from(handle.bytes).unwrap_or_default()];
             let read = unless_damaged(self.file.0.read_at(handle.offset, &mut stored))?;
-            let block = read.map(|()| self.unpack(handle.offset, &stored));
+            let block = read.map(|()| self.unpack(handle.offset, &stored, Vec::new()));
             match block.map_or(Ok(None), unless_damaged)? {
                 Some(block) => taker.block(&block)?,
                 None => {
@@ -170,7 +170,7 @@ fn find_block(bytes: &[u8], path: &Path, file_number: u64, offset: u64) -> Optio
         // Nearly all wrong lengths end here.
         split(stored).filter(|(_, kind, _)| *kind <= 1)?;
         let (content, kind) = unseal(stored, path, file_number, offset).ok()?;
-        let raw = if kind == STORED { content.to_vec() } else { decompress(content).ok()? };
+        let raw = if kind == STORED { content.to_vec() } else { decompress(content, Vec::new()).ok()? };
         Block::new(raw).ok().map(|block| (block, length))
     })
 }

@@ -46,6 +46,14 @@ impl Owned {
     }
 }
 
+/// A block for one cursor.
+pub(super) enum Passing {
+    /// Found in the cache.
+    Shared(Arc<Block>),
+    /// In memory that is used again for the next one.
+    Own(Block),
+}
+
 /// Bytes of the file read ahead of a cursor that goes forward and keeps nothing in the cache.
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead {
@@ -135,26 +143,41 @@ impl Table {
         Ok(Some(InPlace { start: offset as usize, bytes: content, layout }))
     }
 
-    /// Block `number` from the cache, or from the file; then it is kept in the cache if `fill_cache`.
+    /// Starts loading what a search in block `number` looks at, if it is in memory.
     #[inline]
-    pub(super) fn owned(&self, number: usize, fill_cache: bool, ahead: Option<&mut ReadAhead>) -> Result<Owned> {
+    pub(super) fn prefetch_block(&self, number: usize) {
+        if let Some(mapping) = self.mapping()
+            && !self.verified.packed.contains(number)
+        {
+            if let Some(handle) = self.index.handle(number) {
+                let end = mapping.len().min(handle.end().unwrap_or(0) as usize);
+                prefetch_lines(mapping.get(handle.offset as usize..end).unwrap_or_default(), KEY_LINES);
+            }
+        } else if let Some(hit) = self.slots.peek(number)
+            && let Some(block) = hit.as_ref()
+        {
+            prefetch_lines(block.bytes(), KEY_LINES);
+        }
+    }
+
+    /// Block `number` from the cache, or from the file; then it is kept in the cache.
+    #[inline]
+    pub(super) fn owned(&self, number: usize) -> Result<Owned> {
         if let Some(hit) = self.slots.lookup(number) {
             if let Some(block) = hit.as_ref() {
                 prefetch_lines(block.bytes(), KEY_LINES);
             }
             return Ok(Owned::Hit(hit));
         }
-        self.load(number, fill_cache, ahead).map(Owned::Loaded)
+        self.load(number).map(Owned::Loaded)
     }
 
     #[cold]
-    fn load(&self, number: usize, fill_cache: bool, ahead: Option<&mut ReadAhead>) -> Result<Arc<Block>> {
+    fn load(&self, number: usize) -> Result<Arc<Block>> {
         let (handle, length) = self.located(number)?;
         let block = if let Some(mapping) = self.mapping() {
             let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length));
-            self.unpack(handle.offset, stored.unwrap_or_default())?
-        } else if let Some(ahead) = ahead {
-            self.unpack(handle.offset, ahead.fetch(self, handle, length, self.index.data_end())?)?
+            self.unpack(handle.offset, stored.unwrap_or_default(), Vec::new())?
         } else {
             let mut stored = vec![0u8; length];
             self.file.0.read_at(handle.offset, &mut stored)?;
@@ -164,19 +187,38 @@ impl Table {
                 stored.truncate(length);
                 Block::new(stored).map_err(|error| self.damaged(handle.offset, error))?
             } else {
-                self.unpack(handle.offset, &stored)?
+                self.unpack(handle.offset, &stored, Vec::new())?
             }
         };
         let block = Arc::new(block.charged(&self.cache));
-        Ok(if fill_cache { self.cache.insert(&self.slots, number, block) } else { block })
+        Ok(self.cache.insert(&self.slots, number, block))
     }
 
-    /// The block that `stored` at `offset` holds.
-    pub(super) fn unpack(&self, offset: u64, stored: &[u8]) -> Result<Block> {
+    /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache.
+    pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Passing> {
+        if let Some(block) = self.slots.lookup(number).and_then(arc_swap::Guard::into_inner) {
+            return Ok(Passing::Shared(block));
+        }
+        let (handle, length) = self.located(number)?;
+        let stored = match self.mapping() {
+            Some(mapping) => {
+                mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default()
+            }
+            None => ahead.fetch(self, handle, length, self.index.data_end())?,
+        };
+        Ok(Passing::Own(self.unpack(handle.offset, stored, spare)?.charged(&self.cache)))
+    }
+
+    /// The block that `stored` at `offset` holds, in the memory of `spare` if there is enough.
+    pub(super) fn unpack(&self, offset: u64, stored: &[u8], mut spare: Vec<u8>) -> Result<Block> {
         let (content, compression) = unseal(stored, &self.path, self.file_number, offset)?;
         let bytes = match compression {
-            STORED => content.to_vec(),
-            _ => decompress(content).map_err(|error| self.damaged(offset, error))?,
+            STORED => {
+                spare.clear();
+                spare.extend_from_slice(content);
+                spare
+            }
+            _ => decompress(content, spare).map_err(|error| self.damaged(offset, error))?,
         };
         Block::new(bytes).map_err(|error| self.damaged(offset, error))
     }

@@ -32,7 +32,7 @@ impl Table {
             let length = usize::try_from(handle.bytes).unwrap_or_default();
             let mut stored = vec![0u8; length];
             file.read_at(handle.offset, &mut stored)?;
-            let block = self.unpack(handle.offset, &stored)?;
+            let block = self.unpack(handle.offset, &stored, Vec::new())?;
             self.verify_block(&block, handle.offset, filter.as_ref(), &mut last, &mut found)?;
             if !last.as_ref().is_some_and(|(key, sequence)| self.index.is_last(number, key, *sequence)) {
                 return Err(self.inconsistent(number));

@@ -5,8 +5,8 @@ use super::tree::Run;
 use crate::base::key::{Entry, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
-use crate::iter::Cursor;
 use crate::iter::skipping::{Covers, SkippingCursor};
+use crate::iter::{Cursor, PlainSearch};
 use crate::memtable::RunCursor;
 use crate::table::TableCursor;
 use std::sync::Arc;
@@ -23,10 +23,19 @@ pub struct TablesCursor {
 impl TablesCursor {
     fn open(&mut self, at: usize) -> Option<&mut TableCursor> {
         if self.current.is_none() || self.at != at {
+            let passed_bytes = self.current.as_ref().map_or(0, TableCursor::passed_bytes);
             self.current = self.run.tables.get(at).map(|table| table.cursor(self.fill_cache));
+            if let Some(cursor) = &mut self.current {
+                cursor.go_on(passed_bytes);
+            }
             self.at = at;
         }
         self.current.as_mut()
+    }
+
+    /// The first table that is not wholly before `key`.
+    fn table_for(&self, key: &[u8]) -> usize {
+        self.run.tables.partition_point(|table| table.summary().is_before(key))
     }
 
     /// Goes on to the tables behind while the cursor is at none of their entries.
@@ -72,7 +81,7 @@ impl Cursor for TablesCursor {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let at = self.run.tables.partition_point(|table| table.summary().is_before(key));
+        let at = self.table_for(key);
         match self.open(at) {
             Some(cursor) => cursor.seek(key, sequence)?,
             None => return Ok(()),
@@ -105,6 +114,39 @@ impl Cursor for TablesCursor {
     #[inline]
     fn valid(&self) -> bool {
         self.current.as_ref().is_some_and(TableCursor::valid)
+    }
+
+    fn prepare(&mut self, key: &[u8]) {
+        let at = self.table_for(key);
+        if let Some(cursor) = self.open(at) {
+            cursor.prepare(key);
+        }
+    }
+
+    fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {
+        self.current.as_mut().map_or(0, |cursor| cursor.plain_run(search))
+    }
+
+    #[inline]
+    fn step_plain(&mut self, backward: bool) {
+        if let Some(cursor) = &mut self.current {
+            cursor.step_plain(backward);
+        }
+    }
+
+    #[inline]
+    fn is_first_of_key(&self) -> bool {
+        self.current.as_ref().is_some_and(|cursor| cursor.is_first_of_key())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |cursor| cursor.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |cursor| cursor.value())
     }
 
     #[inline]
@@ -183,5 +225,33 @@ impl Cursor for AnyCursor {
     #[inline]
     fn entry(&self) -> Entry<'_> {
         dispatch!(self, cursor => cursor.entry())
+    }
+
+    fn prepare(&mut self, key: &[u8]) {
+        dispatch!(self, cursor => cursor.prepare(key))
+    }
+
+    fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {
+        dispatch!(self, cursor => cursor.plain_run(search))
+    }
+
+    #[inline]
+    fn step_plain(&mut self, backward: bool) {
+        dispatch!(self, cursor => cursor.step_plain(backward))
+    }
+
+    #[inline]
+    fn is_first_of_key(&self) -> bool {
+        dispatch!(self, cursor => cursor.is_first_of_key())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        dispatch!(self, cursor => cursor.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        dispatch!(self, cursor => cursor.value())
     }
 }
