@@ -1,5 +1,6 @@
 //! The slots: where the blocks of one table are cached, and what is counted there.
 
+use crate::base::prefetch::prefetch_first;
 use arc_swap::{ArcSwapOption, Guard};
 use std::cell::Cell;
 use std::fmt;
@@ -33,6 +34,14 @@ pub(super) struct Slot<T> {
 impl<T: Weigh> Slots<T> {
     pub(super) fn new(count: usize, shared: &Arc<Shared>) -> Slots<T> {
         Slots { count, slots: OnceLock::new(), shared: Arc::clone(shared) }
+    }
+
+    /// Starts loading slot `index`.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        if let Some(slots) = self.slots.get() {
+            prefetch_first(slots.get(index..).unwrap_or_default());
+        }
     }
 
     /// The value in slot `index`, which may be looked up later: this counts for nothing.

@@ -6,7 +6,7 @@
 
 use crate::base::key::{Entry, Sequence, compare};
 use crate::error::{Error, Result};
-use crate::iter::{Cursor, PlainSearch};
+use crate::iter::{Cursor, LAST_STAGE, PlainSearch};
 use std::cmp::Ordering;
 use std::io;
 
@@ -248,7 +248,9 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         if self.children.len() > 1 {
-            self.children.iter_mut().for_each(|child| child.prepare(key));
+            for stage in 0..=LAST_STAGE {
+                self.children.iter_mut().for_each(|child| child.prepare(key, stage));
+            }
         }
         self.seek_all(false, |child| child.seek(key, sequence))
     }

@@ -7,6 +7,9 @@ pub mod bounded;
 pub mod merging;
 pub mod skipping;
 
+/// See [`Cursor::prepare`].
+pub const LAST_STAGE: usize = 2;
+
 /// What [`Cursor::plain_run`] is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainSearch<'a> {
@@ -54,8 +57,9 @@ pub trait Cursor {
         self.entry().value
     }
 
-    /// Starts loading what a seek of `key`, which must be the next move, will look at. So the misses of several cursors overlap.
-    fn prepare(&mut self, _key: &[u8]) {}
+    /// Starts loading what a seek of `key` will look at: called with stage 0, then 1, up to [`LAST_STAGE`], and then the seek is the next move. Each stage asks for
+    /// what the next one will look at, so that the misses of several cursors overlap.
+    fn prepare(&mut self, _key: &[u8], _stage: usize) {}
 
     /// At a valid cursor: how many of the next entries are plain, at least. Such an entry is a put that the reader sees and that never expires; it is the
     /// newest version of its key in this cursor; and going backward the only one.

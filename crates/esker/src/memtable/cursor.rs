@@ -44,7 +44,7 @@ pub struct RunCursor {
     index: usize,
     /// A copy of the current value, if it has eight bytes: those can change.
     eight: [u8; 8],
-    /// What [`Run::first_candidate`] says about the key of the seek to come, if that was prepared.
+    /// What [`Run::first_candidate`] says about the key of the seek to come, if that is prepared.
     candidate: Option<usize>,
 }
 
@@ -99,12 +99,20 @@ impl Cursor for RunCursor {
         Ok(())
     }
 
-    fn prepare(&mut self, key: &[u8]) {
-        let candidate = self.run.first_candidate(key);
-        if let Some(offset) = self.run.get(candidate) {
-            self.memtable.arena.prefetch(offset);
+    fn prepare(&mut self, key: &[u8], stage: usize) {
+        match stage {
+            0 => self.run.prefetch_candidates(key),
+            1 => {
+                let candidate = self.run.first_candidate(key);
+                self.run.prefetch_offset(candidate);
+                self.candidate = Some(candidate);
+            }
+            _ => {
+                if let Some(offset) = self.candidate.and_then(|candidate| self.run.get(candidate)) {
+                    self.memtable.arena.prefetch(offset);
+                }
+            }
         }
-        self.candidate = Some(candidate);
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {

@@ -6,6 +6,7 @@
 
 use super::arena::Arena;
 use crate::base::key::{Sequence, common_prefix, compare, head};
+use crate::base::prefetch::{LINE_BYTES, prefetch_first};
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -86,19 +87,40 @@ impl Run {
         }
     }
 
-    /// How many of the first entries are before `key` by their prefix and head alone: of those that follow only such with an equal head are too.
-    pub fn first_candidate(&self, key: &[u8]) -> usize {
+    /// The heads that [`Run::first_candidate`] is found among, or right behind; or itself as an error, if the prefix already decides.
+    #[inline]
+    fn chunk(&self, key: &[u8]) -> Result<Range<usize>, usize> {
         let skip = self.prefix.len();
         let start = &key[..key.len().min(skip)];
         match start.cmp(&self.prefix[..start.len()]) {
-            Ordering::Less => return 0,
-            Ordering::Greater => return self.len(),
-            Ordering::Equal if start.len() < skip => return 0,
+            Ordering::Less => return Err(0),
+            Ordering::Greater => return Err(self.len()),
+            Ordering::Equal if start.len() < skip => return Err(0),
             Ordering::Equal => {}
         }
-        let wanted = head(key, skip);
-        let chunk = partition(&self.sample, wanted) * SAMPLED;
-        chunk + partition(&self.heads[chunk..self.heads.len().min(chunk + SAMPLED)], wanted)
+        let chunk = partition(&self.sample, head(key, skip)) * SAMPLED;
+        Ok(chunk..self.heads.len().min(chunk + SAMPLED))
+    }
+
+    /// Starts loading what [`Run::first_candidate`] looks at.
+    pub fn prefetch_candidates(&self, key: &[u8]) {
+        if let Ok(chunk) = self.chunk(key) {
+            self.heads[chunk].chunks(LINE_BYTES / size_of::<u64>()).for_each(prefetch_first);
+        }
+    }
+
+    /// Starts loading the offset at `index`.
+    #[inline]
+    pub fn prefetch_offset(&self, index: usize) {
+        prefetch_first(self.offsets.get(index..).unwrap_or_default());
+    }
+
+    /// How many of the first entries are before `key` by their prefix and head alone: of those that follow only such with an equal head are too.
+    pub fn first_candidate(&self, key: &[u8]) -> usize {
+        match self.chunk(key) {
+            Ok(chunk) => chunk.start + partition(&self.heads[chunk], head(key, self.prefix.len())),
+            Err(known) => known,
+        }
     }
 
     /// The first index whose entry is at or after (`key`, `sequence`); `candidate` is what [`Run::first_candidate`] says about `key`.

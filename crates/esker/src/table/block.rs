@@ -16,6 +16,7 @@
 
 use crate::base::coding::DecodeError;
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head};
+use crate::base::prefetch::{prefetch_first, prefetch_lines};
 use crate::base::slice::Pin;
 use crate::cache::{Cache, Charge, Weigh};
 use std::cmp::Ordering;
@@ -30,6 +31,9 @@ pub(super) const WIDE_SEQUENCES: u8 = 16;
 pub(super) const KINDS: u8 = 32;
 pub(super) const EXPIRIES: u8 = 64;
 const KNOWN_FLAGS: u8 = 127;
+
+/// A search goes through this much of a block's beginning, usually: header, prefix and the rests of short keys.
+pub(super) const KEY_LINES: usize = 8;
 
 /// The memory of larger blocks is not used again.
 const KEPT_BYTES: usize = 1 << 20;
@@ -399,6 +403,20 @@ impl Block {
         let layout = Layout::parse(&bytes)?;
         layout.validate(&bytes)?;
         Ok(Block { bytes, layout, charge: None })
+    }
+
+    /// Starts loading what is known of the block.
+    #[inline]
+    pub(super) fn prefetch_layout(&self) {
+        prefetch_first(std::slice::from_ref(&self.bytes));
+        prefetch_first(std::slice::from_ref(&self.layout.count));
+        prefetch_first(std::slice::from_ref(&self.layout.expiry_ms));
+    }
+
+    /// Starts loading what a search looks at.
+    #[inline]
+    pub(super) fn prefetch_keys(&self) {
+        prefetch_lines(&self.bytes, KEY_LINES);
     }
 
     /// The memory of a block that is not needed any more, for the next one.

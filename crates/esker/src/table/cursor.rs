@@ -255,10 +255,17 @@ impl Cursor for TableCursor {
         self.start_block(self.table.index.len().checked_sub(1), true)
     }
 
-    fn prepare(&mut self, key: &[u8]) {
-        let number = self.table.index.find(key, MAX_SEQUENCE);
-        self.table.prefetch_block(number);
-        self.prepared = Some(number);
+    fn prepare(&mut self, key: &[u8], stage: usize) {
+        if stage == 0 {
+            let number = self.table.index.find(key, MAX_SEQUENCE);
+            self.table.prefetch_block(number);
+            self.prepared = Some(number);
+            return;
+        }
+        let cached = self.prepared.and_then(|number| self.table.cached(number));
+        if let Some(block) = cached.as_ref().and_then(|hit| hit.as_ref()) {
+            if stage == 1 { block.prefetch_layout() } else { block.prefetch_keys() }
+        }
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {

@@ -33,7 +33,7 @@ pub(super) struct Handle {
 
 impl Handle {
     /// The offset behind the block, if there is such a number.
-    pub(super) fn end(self) -> Option<u64> {
+    fn end(self) -> Option<u64> {
         self.offset.checked_add(self.bytes)
     }
 }

@@ -1,12 +1,11 @@
 //! Where a table's blocks come from: the mapping, the cache, or the file.
 
-use super::block::{Block, Layout};
+use super::block::{Block, KEY_LINES, Layout};
 use super::compress::{STORED, decompress};
 use super::format::{Handle, TRAILER_BYTES, split, unseal};
 use super::reader::Table;
 use crate::base::coding::DecodeError;
 use crate::base::prefetch::prefetch_lines;
-use crate::base::slice::Pin;
 use crate::cache::Hit;
 use crate::error::{Error, Result};
 use std::sync::Arc;
@@ -87,9 +86,6 @@ impl ReadAhead {
     }
 }
 
-/// A search goes through this much of a block's beginning, usually: header, prefix and the rests of short keys.
-const KEY_LINES: usize = 8;
-
 impl Table {
     /// The mapping, if blocks are to be read from it.
     #[inline]
@@ -143,21 +139,24 @@ impl Table {
         Ok(Some(InPlace { start: offset as usize, bytes: content, layout }))
     }
 
-    /// Starts loading what a search in block `number` looks at, if it is in memory.
+    /// Starts loading what leads to block `number`: its beginning if it is in place, or its slot in the cache.
     #[inline]
     pub(super) fn prefetch_block(&self, number: usize) {
         if let Some(mapping) = self.mapping()
             && !self.verified.packed.contains(number)
         {
             if let Some(handle) = self.index.handle(number) {
-                let end = mapping.len().min(handle.end().unwrap_or(0) as usize);
-                prefetch_lines(mapping.get(handle.offset as usize..end).unwrap_or_default(), KEY_LINES);
+                prefetch_lines(mapping.get(handle.offset as usize..).unwrap_or_default(), KEY_LINES);
             }
-        } else if let Some(hit) = self.slots.peek(number)
-            && let Some(block) = hit.as_ref()
-        {
-            prefetch_lines(block.bytes(), KEY_LINES);
+        } else {
+            self.slots.prefetch(number);
         }
+    }
+
+    /// Block `number`, if it is in the cache, to be taken from there soon.
+    #[inline]
+    pub(super) fn cached(&self, number: usize) -> Option<Hit<Block>> {
+        if self.mapped && !self.verified.packed.contains(number) { None } else { self.slots.peek(number) }
     }
 
     /// Block `number` from the cache, or from the file; then it is kept in the cache.
@@ -165,7 +164,7 @@ impl Table {
     pub(super) fn owned(&self, number: usize) -> Result<Owned> {
         if let Some(hit) = self.slots.lookup(number) {
             if let Some(block) = hit.as_ref() {
-                prefetch_lines(block.bytes(), KEY_LINES);
+                block.prefetch_keys();
             }
             return Ok(Owned::Hit(hit));
         }

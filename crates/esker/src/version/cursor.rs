@@ -116,10 +116,10 @@ impl Cursor for TablesCursor {
         self.current.as_ref().is_some_and(TableCursor::valid)
     }
 
-    fn prepare(&mut self, key: &[u8]) {
-        let at = self.table_for(key);
+    fn prepare(&mut self, key: &[u8], stage: usize) {
+        let at = if stage == 0 { self.table_for(key) } else { self.at };
         if let Some(cursor) = self.open(at) {
-            cursor.prepare(key);
+            cursor.prepare(key, stage);
         }
     }
 
@@ -227,8 +227,8 @@ impl Cursor for AnyCursor {
         dispatch!(self, cursor => cursor.entry())
     }
 
-    fn prepare(&mut self, key: &[u8]) {
-        dispatch!(self, cursor => cursor.prepare(key))
+    fn prepare(&mut self, key: &[u8], stage: usize) {
+        dispatch!(self, cursor => cursor.prepare(key, stage))
     }
 
     fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {

@@ -28,6 +28,7 @@ mod properties;
 mod range_delete;
 mod repair;
 mod repair_cut_short;
+mod scan_walks;
 mod sizes;
 mod styles;
 mod transactions;
