@@ -95,6 +95,34 @@ pub fn head(key: &[u8], skip: usize) -> u64 {
     }
 }
 
+/// Whether `a` and `b` are the same: for the usual short keys without a call.
+#[inline]
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    fn ends_agree<const N: usize>(a: &[u8], b: &[u8]) -> bool {
+        // Two words that may overlap are all of it.
+        let first = (a.first_chunk::<N>(), b.first_chunk::<N>());
+        let last = (a.last_chunk::<N>(), b.last_chunk::<N>());
+        (first.0 == first.1) & (last.0 == last.1)
+    }
+    if a.len() != b.len() {
+        return false;
+    }
+    match a.len() {
+        8..=16 => ends_agree::<8>(a, b),
+        4..=7 => ends_agree::<4>(a, b),
+        2..=3 => ends_agree::<2>(a, b),
+        0..=1 => a.first() == b.first(),
+        _ => a == b,
+    }
+}
+
+/// What follows `prefix` in `key`, if it begins with that.
+#[inline]
+pub fn rest_after<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (first, rest) = key.split_at_checked(prefix.len())?;
+    same(first, prefix).then_some(rest)
+}
+
 /// How many leading bytes `a` and `b` share.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -120,5 +148,21 @@ mod tests {
         assert_eq!(head(b"xx\0", 2), 0);
         assert_eq!(head(b"", 5), 0);
         assert_eq!(common_prefix(b"abc", b"abd"), 2);
+    }
+
+    #[test]
+    fn keys_are_the_same_only_in_every_byte() {
+        for length in 0..40 {
+            let key: Vec<u8> = (0..length).collect();
+            assert!(same(&key, &key.clone()));
+            assert!(!same(&key, &[key.as_slice(), b"x"].concat()));
+            assert_eq!(rest_after(&[key.as_slice(), b"x"].concat(), &key), Some(&b"x"[..]));
+            for changed in 0..key.len() {
+                let mut other = key.clone();
+                other[changed] ^= 0x80;
+                assert!(!same(&key, &other), "byte {changed} of {length}");
+                assert_eq!(rest_after(&key, &other), None);
+            }
+        }
     }
 }

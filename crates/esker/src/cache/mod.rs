@@ -8,6 +8,7 @@
 //! Scans do not flush the cache: a new block enters with its flag clear, so that one which is never asked for
 //! again goes at the next turn of the hand, and callers that read in bulk do not insert at all.
 
+mod counter;
 mod ring;
 mod slots;
 
@@ -94,7 +95,7 @@ impl<T: Weigh> Cache<T> {
         }
         let mut ring = self.ring.lock();
         let Some(slot) = slots.allocate().get(index) else { return value };
-        if let Some(present) = slot.value.load_full() {
+        if let Some(present) = slot.present() {
             return present;
         }
         if self.shared.dead.load(Ordering::Relaxed) > ring.len() / 2 {
@@ -105,8 +106,7 @@ impl<T: Weigh> Cache<T> {
             // What is left is being freed by tables that are just closing, or is pinned: there is no room yet.
             return value;
         }
-        slot.referenced.store(false, Ordering::Relaxed);
-        slot.value.store(Some(Arc::clone(&value)));
+        slot.fill(Arc::clone(&value));
         self.shared.usage.fetch_add(weight, Ordering::Relaxed);
         ring.push(slots, index);
         value
@@ -119,7 +119,7 @@ impl<T: Weigh> Cache<T> {
 
     /// Lookups that found their block.
     pub fn hits(&self) -> u64 {
-        self.shared.hits()
+        self.shared.hits.sum()
     }
 
     /// Lookups that did not.

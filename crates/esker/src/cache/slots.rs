@@ -1,17 +1,25 @@
 //! The slots: where the blocks of one table are cached, and what is counted there.
 
-use crate::base::prefetch::prefetch_first;
+use super::counter::Counter;
+use crate::base::prefetch::{prefetch_address, prefetch_first};
 use arc_swap::{ArcSwapOption, Guard};
-use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What a cached thing costs.
 pub trait Weigh: Send + Sync {
     /// The memory it holds, in bytes.
     fn weight(&self) -> usize;
+
+    /// What a reader looks at first, besides the value itself: loaded while the value is.
+    fn first_bytes(&self) -> &[u8] {
+        &[]
+    }
 }
+
+/// Of what a reader looks at first, this much is loaded early: of a block, usually header, prefix and the rests of short keys.
+const FIRST_LINES: usize = 8;
 
 /// A value found in the cache: alive while this is held, without having touched its reference count.
 pub type Hit<T> = Guard<Option<Arc<T>>>;
@@ -26,9 +34,50 @@ pub struct Slots<T: Weigh> {
 /// The place of one block.
 pub(super) struct Slot<T> {
     /// Stored to only under the ring's mutex, or by `drop`.
-    pub(super) value: ArcSwapOption<T>,
-    /// Asked for since the hand last passed.
-    pub(super) referenced: AtomicBool,
+    value: ArcSwapOption<T>,
+    /// Where the bytes that a reader looks at first are, one less if that is odd, with the lowest bit set if the value was asked for since the hand last
+    /// passed. Only a hint: it may belong to another value than the one that is found beside it, or to none.
+    mark: AtomicUsize,
+}
+
+const REFERENCED: usize = 1;
+
+impl<T: Weigh> Slot<T> {
+    fn empty() -> Slot<T> {
+        Slot { value: ArcSwapOption::empty(), mark: AtomicUsize::new(0) }
+    }
+
+    /// The value. While the processor waits for it, it loads what the value points to as well: two misses in the time of one.
+    #[inline]
+    fn load(&self) -> Option<Hit<T>> {
+        let mark = self.mark.load(Ordering::Relaxed);
+        prefetch_address(mark, FIRST_LINES);
+        let hit = self.value.load();
+        if hit.is_none() {
+            return None;
+        }
+        if mark & REFERENCED == 0 {
+            self.mark.fetch_or(REFERENCED, Ordering::Relaxed);
+        }
+        Some(hit)
+    }
+
+    /// What is in it, with a reference of its own.
+    pub(super) fn present(&self) -> Option<Arc<T>> {
+        self.value.load_full()
+    }
+
+    /// Fills it. Under the ring's mutex.
+    pub(super) fn fill(&self, value: Arc<T>) {
+        let address = value.first_bytes().as_ptr().addr();
+        self.mark.store(address & !REFERENCED, Ordering::Relaxed);
+        self.value.store(Some(value));
+    }
+
+    /// Whether it was asked for since the last call.
+    fn take_reference(&self) -> bool {
+        self.mark.fetch_and(!REFERENCED, Ordering::Relaxed) & REFERENCED != 0
+    }
 }
 
 impl<T: Weigh> Slots<T> {
@@ -54,12 +103,8 @@ impl<T: Weigh> Slots<T> {
     #[inline]
     pub fn lookup(&self, index: usize) -> Option<Hit<T>> {
         if let Some(slot) = self.slots.get().and_then(|slots| slots.get(index)) {
-            let hit = slot.value.load();
-            if hit.is_some() {
-                if !slot.referenced.load(Ordering::Relaxed) {
-                    slot.referenced.store(true, Ordering::Relaxed);
-                }
-                self.shared.hits[counter_index()].0.fetch_add(1, Ordering::Relaxed);
+            if let Some(hit) = slot.load() {
+                self.shared.hits.increment();
                 return Some(hit);
             }
         }
@@ -73,18 +118,14 @@ impl<T: Weigh> Slots<T> {
     }
 
     pub(super) fn allocate(&self) -> &[Slot<T>] {
-        self.slots.get_or_init(|| {
-            (0..self.count)
-                .map(|_| Slot { value: ArcSwapOption::empty(), referenced: AtomicBool::new(false) })
-                .collect()
-        })
+        self.slots.get_or_init(|| (0..self.count).map(|_| Slot::empty()).collect())
     }
 
     /// Empties slot `index` unless it was asked for since the last call; returns the weight freed. Without
     /// `spare` the flag is not looked at.
     pub(super) fn reclaim(&self, index: usize, spare: bool) -> Option<usize> {
         let slot = self.slots.get()?.get(index)?;
-        if spare && slot.referenced.swap(false, Ordering::Relaxed) {
+        if spare && slot.take_reference() {
             return None;
         }
         Some(slot.value.swap(None).map_or(0, |value| value.weight()))
@@ -144,37 +185,8 @@ pub(super) struct Shared {
     pub(super) charged: AtomicUsize,
     /// Ring entries whose slot array is gone: a hint when to sweep the ring.
     pub(super) dead: AtomicUsize,
-    hits: [Counter; COUNTERS],
+    /// Lookups that found their block.
+    pub(super) hits: Counter,
     /// Lookups that did not find their block.
     pub(super) misses: AtomicU64,
-}
-
-impl Shared {
-    /// Lookups that found their block.
-    pub(super) fn hits(&self) -> u64 {
-        self.hits.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
-    }
-}
-
-const COUNTERS: usize = 16;
-
-/// A counter on a cache line of its own.
-#[derive(Default)]
-#[repr(align(64))]
-struct Counter(AtomicU64);
-
-thread_local! {
-    static COUNTER: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-/// Which counter this thread adds to.
-#[inline]
-fn counter_index() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    COUNTER.with(|cell| {
-        if cell.get() == usize::MAX {
-            cell.set(NEXT.fetch_add(1, Ordering::Relaxed) % COUNTERS);
-        }
-        cell.get()
-    })
 }

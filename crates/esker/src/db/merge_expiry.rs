@@ -45,7 +45,8 @@ impl Chain {
     fn of(lookup: &Lookup) -> Chain {
         let mut operands: Vec<Vec<u8>> = lookup.operands.iter().rev().map(|operand| operand.to_vec()).collect();
         let base = match &lookup.base {
-            Base::None | Base::Absent => return Chain::default(),
+            // Only `get_into` copies.
+            Base::None | Base::Absent | Base::Copied => return Chain::default(),
             Base::First => Some((Kind::MergeFirst, operands.remove(0))),
             Base::Value(value) => Some((Kind::Put, value.to_vec())),
             Base::Large(reference) => Some((Kind::PutLarge, reference.to_vec())),

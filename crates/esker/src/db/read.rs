@@ -10,7 +10,7 @@
 use super::inner::{Inner, KeyspaceInner, View};
 use super::large;
 use crate::base::expiry::{Expiry, visible};
-use crate::base::key::{Kind, NEVER, Sequence, hash};
+use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
 use crate::error::{Error, Result, escape_key};
 use crate::memtable::Memtable;
@@ -31,8 +31,36 @@ pub enum Base {
     First,
     /// The value of a put.
     Value(Slice),
+    /// The value of a put with no operands above it, which is where the reader wants it: [`get_into`] alone.
+    Copied,
     /// The reference of a large value.
     Large(Slice),
+}
+
+/// What a reader wants of the value of a put that is the answer.
+trait Keep {
+    /// Keeps `value`, which `slice` would pin.
+    fn keep(&mut self, value: &[u8], slice: impl FnOnce() -> Slice) -> Base;
+}
+
+/// Wants it as a slice.
+struct Pinned;
+
+impl Keep for Pinned {
+    #[inline]
+    fn keep(&mut self, _value: &[u8], slice: impl FnOnce() -> Slice) -> Base {
+        Base::Value(slice())
+    }
+}
+
+/// Wants it in a buffer of its own, whatever was there before.
+impl Keep for Vec<u8> {
+    #[inline]
+    fn keep(&mut self, value: &[u8], _slice: impl FnOnce() -> Slice) -> Base {
+        self.clear();
+        self.extend_from_slice(value);
+        Base::Copied
+    }
 }
 
 /// What the versions of a key amount to, for one reader.
@@ -57,10 +85,9 @@ impl Lookup {
     #[inline]
     fn take(
         &mut self,
-        sequence: Sequence,
-        kind: Kind,
-        expiry_ms: u64,
-        value: impl FnOnce() -> Slice,
+        keep: &mut impl Keep,
+        Entry { sequence, kind, expiry_ms, value, .. }: Entry<'_>,
+        slice: impl FnOnce() -> Slice,
     ) -> ControlFlow<()> {
         if sequence < self.cover {
             self.base = Base::Absent;
@@ -76,15 +103,16 @@ impl Lookup {
         }
         self.base = match kind {
             Kind::Merge => {
-                self.operands.push(value());
+                self.operands.push(slice());
                 return ControlFlow::Continue(());
             }
             Kind::MergeFirst => {
-                self.operands.push(value());
+                self.operands.push(slice());
                 Base::First
             }
-            Kind::Put => Base::Value(value()),
-            Kind::PutLarge => Base::Large(value()),
+            Kind::Put if self.operands.is_empty() => keep.keep(value, slice),
+            Kind::Put => Base::Value(slice()),
+            Kind::PutLarge => Base::Large(slice()),
             Kind::Delete => Base::Absent,
         };
         ControlFlow::Break(())
@@ -92,16 +120,24 @@ impl Lookup {
 
     /// Searches all sources, newest first.
     #[inline]
-    fn search(&mut self, inner: &Inner, view: &View, key: &[u8], sequence: Sequence) -> Result<()> {
+    fn search(
+        &mut self,
+        inner: &Inner,
+        view: &View,
+        key: &[u8],
+        sequence: Sequence,
+        keep: &mut impl Keep,
+    ) -> Result<()> {
         let hash = hash(key);
-        let mut found = self.search_active(inner, &view.active, key, hash, sequence);
+        prefetch(view, hash);
+        let mut found = self.search_active(inner, &view.active, key, hash, sequence, keep);
         for memtable in &view.frozen {
             if found.is_break() {
                 return Ok(());
             }
-            found = self.search_frozen(memtable, key, hash, sequence);
+            found = self.search_frozen(memtable, key, hash, sequence, keep);
         }
-        if found.is_break() { Ok(()) } else { search_runs(&view.tree.runs, key, hash, sequence, self) }
+        if found.is_break() { Ok(()) } else { search_runs(&view.tree.runs, key, hash, sequence, self, keep) }
     }
 
     /// After a whole source: whether a range tombstone hides all older ones.
@@ -115,11 +151,16 @@ impl Lookup {
     }
 
     /// Searches a memtable that is no longer written.
-    fn search_frozen(&mut self, memtable: &Memtable, key: &[u8], hash: u64, at: Sequence) -> ControlFlow<()> {
+    fn search_frozen(
+        &mut self,
+        memtable: &Memtable,
+        key: &[u8],
+        hash: u64,
+        at: Sequence,
+        keep: &mut impl Keep,
+    ) -> ControlFlow<()> {
         self.cover = memtable.cover(key, at);
-        memtable.get(key, hash, at, &mut |entry| {
-            self.take(entry.sequence, entry.kind, entry.expiry_ms, || Slice::copy(entry.value))
-        })?;
+        memtable.get(key, hash, at, &mut |entry| self.take(keep, entry, || Slice::copy(entry.value)))?;
         self.end_of_source()
     }
 
@@ -132,17 +173,16 @@ impl Lookup {
         key: &[u8],
         hash: u64,
         at: Sequence,
+        keep: &mut impl Keep,
     ) -> ControlFlow<()> {
         if !memtable.has_range_tombstones() {
-            let found = memtable.get(key, hash, at, &mut |entry| {
-                self.take(entry.sequence, entry.kind, entry.expiry_ms, || Slice::copy(entry.value))
-            });
+            let found = memtable.get(key, hash, at, &mut |entry| self.take(keep, entry, || Slice::copy(entry.value)));
             // Operands may belong to a range tombstone that was just written below them.
             if self.operands.is_empty() || !memtable.has_range_tombstones() {
                 return found;
             }
         }
-        self.search_covered(inner, memtable, key, hash, at)
+        self.search_covered(inner, memtable, key, hash, at, keep)
     }
 
     /// As `search_active`, with range tombstones. One of a batch that is not finished counts only for what the batch itself wrote: who replaces
@@ -155,6 +195,7 @@ impl Lookup {
         key: &[u8],
         hash: u64,
         at: Sequence,
+        keep: &mut impl Keep,
     ) -> ControlFlow<()> {
         loop {
             *self = Lookup::new(self.now_ms);
@@ -167,7 +208,7 @@ impl Lookup {
                     self.cover = memtable.cover(key, newest);
                     bound = Some(newest);
                 }
-                self.take(entry.sequence, entry.kind, entry.expiry_ms, || Slice::copy(entry.value))
+                self.take(keep, entry, || Slice::copy(entry.value))
             });
             let newest = bound.unwrap_or(at.min(finished));
             if bound.is_none() {
@@ -196,15 +237,42 @@ pub fn get(
     // Held until the value is loaded: it keeps the file of a large one.
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, &view, key, sequence)?;
+    lookup.search(inner, &view, key, sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
     match lookup.base {
         Base::Value(value) => Ok(Some(value)),
-        Base::None | Base::Absent | Base::First => Ok(None),
+        Base::None | Base::Absent | Base::First | Base::Copied => Ok(None),
         Base::Large(reference) => Ok(Some(Slice::from(large::load(inner, &reference)?))),
     }
+}
+
+/// As [`get`], but puts the value in the place of what `out` holds, and says whether there is one; without one `out` is empty. The usual value is copied from
+/// where it lies: nothing is allocated, and no counter that others share is touched.
+pub fn get_into(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    key: &[u8],
+    sequence: Sequence,
+    now_ms: u64,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let view = keyspace.view.load();
+    let mut lookup = Lookup::new(now_ms);
+    let searched = lookup.search(inner, &view, key, sequence, out);
+    if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
+        return Ok(true);
+    }
+    // What was there before, or what was copied before a range tombstone over it was seen.
+    out.clear();
+    searched?;
+    if lookup.operands.is_empty() && !matches!(lookup.base, Base::Large(_)) {
+        return Ok(false);
+    }
+    let value = value_of(inner, keyspace, key, lookup)?;
+    value.iter().for_each(|value| out.extend_from_slice(value));
+    Ok(value.is_some())
 }
 
 /// When the value of `key` expires, if it has one.
@@ -228,7 +296,7 @@ pub fn expires_at(
 /// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
 pub fn look_up(inner: &Inner, view: &View, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, view, key, sequence)?;
+    lookup.search(inner, view, key, sequence, &mut Pinned)?;
     Ok(lookup)
 }
 
@@ -238,7 +306,8 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
     let base = match lookup.base {
         // An operand that lost what it was combined with, when that expired: possible only if the clock stepped back.
         Base::None | Base::Absent if keyspace.ttl.is_enabled() => return Ok(None),
-        Base::None | Base::Absent | Base::First => None,
+        // What operands lie on is not copied.
+        Base::None | Base::Absent | Base::First | Base::Copied => None,
         Base::Value(value) => Some(value),
         Base::Large(reference) => Some(Slice::from(large::load(inner, &reference)?)),
     };
@@ -249,6 +318,19 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
     Ok(full_merge(inner, keyspace, key, base.as_deref(), &operands)?.map(Slice::from))
 }
 
+/// Starts loading what the search will look at first, in all sources: one wait instead of one after the other. Of a run of several tables, the search
+/// for the right one would cost too much if a memtable has the key.
+#[inline]
+fn prefetch(view: &View, hash: u64) {
+    view.active.prefetch(hash);
+    view.frozen.iter().for_each(|memtable| memtable.prefetch(hash));
+    for run in &view.tree.runs {
+        if let [table] = run.tables.as_slice() {
+            table.prefetch_filter(hash);
+        }
+    }
+}
+
 #[inline]
 fn search_runs(
     runs: &[std::sync::Arc<crate::version::tree::Run>],
@@ -256,13 +338,14 @@ fn search_runs(
     hash: u64,
     sequence: Sequence,
     lookup: &mut Lookup,
+    keep: &mut impl Keep,
 ) -> Result<()> {
     if runs.len() > 1 {
-        // One cache miss for all filters instead of one after the other.
-        runs.iter().filter_map(|run| run.table_for(key)).for_each(|table| table.prefetch_filter(hash));
+        let of_several = runs.iter().filter(|run| run.tables.len() > 1);
+        of_several.filter_map(|run| run.table_for(key)).for_each(|table| table.prefetch_filter(hash));
     }
     for table in runs.iter().filter_map(|run| run.table_for(key)) {
-        if search_table(table, key, hash, sequence, lookup)?.is_break() {
+        if search_table(table, key, hash, sequence, lookup, keep)?.is_break() {
             break;
         }
     }
@@ -276,10 +359,12 @@ fn search_table(
     hash: u64,
     sequence: Sequence,
     lookup: &mut Lookup,
+    keep: &mut impl Keep,
 ) -> Result<ControlFlow<()>> {
     lookup.cover = table.range_tombstones().cover(key, sequence);
-    let mut visit = |version: Version| {
-        lookup.take(version.sequence, version.kind, version.expiry_ms, || version.value).is_continue()
+    let mut visit = |Version { sequence, kind, expiry_ms, value }: Version<'_>| {
+        let entry = Entry { key, sequence, kind, expiry_ms, value: &value };
+        lookup.take(keep, entry, || value.to_slice()).is_continue()
     };
     let go_on = table.get(key, hash, sequence, &mut visit)?;
     Ok(if go_on { lookup.end_of_source() } else { ControlFlow::Break(()) })

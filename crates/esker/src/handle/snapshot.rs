@@ -70,6 +70,30 @@ impl Snapshot {
         )
     }
 
+    /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds, and returns whether there was one: see
+    /// [`Keyspace::get_into`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// let snapshot = db.snapshot();
+    /// names.delete("ada")?;
+    /// let mut year = Vec::new();
+    /// assert!(snapshot.get_into(&names, "ada", &mut year)?);
+    /// assert_eq!(year, b"1815");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; `value` is empty then.
+    pub fn get_into(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        self.check(keyspace)?;
+        let (sequence, now_ms) = (self.registration.sequence(), self.registration.now_ms());
+        read::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
+    }
+
     /// The values of `keys` then, in their order. A key whose value cannot be read does not harm the others.
     ///
     /// # Errors

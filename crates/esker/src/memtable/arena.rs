@@ -20,7 +20,7 @@
 
 use crate::base::key::{Kind, NEVER, Sequence};
 use crate::base::memory::{Memory, MemoryPool};
-use crate::base::prefetch::{LINE_BYTES, prefetch_first};
+use crate::base::prefetch::prefetch_address;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -142,11 +142,13 @@ impl Arena {
     /// Starts loading the entry at this many times eight bytes.
     #[inline]
     pub(super) fn prefetch(&self, offset: u32) {
-        let start = offset as usize * 8;
-        let end = (start + ENTRY_LINES * LINE_BYTES).min(self.capacity());
-        for line in (start..end).step_by(LINE_BYTES) {
-            prefetch_first(std::slice::from_ref(self.half(line & !3)));
-        }
+        self.prefetch_entry(offset as usize * 8);
+    }
+
+    /// Starts loading the entry at `at`.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, at: usize) {
+        prefetch_address(self.memory.start().as_ptr().addr() + at, ENTRY_LINES);
     }
 
     /// The published entry at this many times eight bytes, which is how offsets are kept in four bytes.

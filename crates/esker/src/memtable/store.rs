@@ -4,7 +4,7 @@ use super::arena::Arena;
 use super::index::Index;
 use super::order::Order;
 use super::tombstones::TombstoneSets;
-use crate::base::key::{Entry, Sequence};
+use crate::base::key::{Entry, Sequence, same};
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
@@ -83,9 +83,13 @@ impl Memtable {
         key: &[u8],
         hash: u64,
         max_sequence: Sequence,
-        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(Entry<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut at = self.index.get(hash, |offset| self.arena.entry(offset).key() == key);
+        if self.is_empty() {
+            // Whoever waits for a write to be acknowledged sees it here as well.
+            return ControlFlow::Continue(());
+        }
+        let mut at = self.index.get(hash, |offset| self.is_at(offset, key));
         while let Some(offset) = at {
             let stored = self.arena.entry(offset);
             let sequence = stored.sequence();
@@ -97,6 +101,22 @@ impl Memtable {
             at = stored.older();
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether the entry at `offset` has this key.
+    #[inline]
+    fn is_at(&self, offset: usize, key: &[u8]) -> bool {
+        // The value as well: it probably is the key.
+        self.arena.prefetch_entry(offset);
+        same(self.arena.entry(offset).key(), key)
+    }
+
+    /// Starts loading what [`Memtable::get`] looks at first for this hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if !self.is_empty() {
+            self.index.prefetch(hash);
+        }
     }
 
     /// Where the next entry will be. Under the writer lock: behind all writes made so far, and before all later ones.
@@ -163,6 +183,7 @@ impl Memtable {
     }
 
     /// Whether nothing was ever written.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.first_sequence.load(Ordering::Relaxed) == 0
     }

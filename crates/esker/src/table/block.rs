@@ -15,11 +15,12 @@
 //! All integers are little-endian and unaligned; entries are in THE order.
 
 use crate::base::coding::DecodeError;
-use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head};
+use crate::base::key::{
+    Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head, rest_after, same,
+};
 use crate::base::prefetch::{prefetch_first, prefetch_lines};
 use crate::base::slice::Pin;
 use crate::cache::{Cache, Charge, Weigh};
-use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
 pub(super) const HEADER_BYTES: usize = 36;
@@ -280,9 +281,16 @@ impl Layout {
     /// The index of the first entry at or after (`key`, `sequence`) in THE order; `count` if there is none.
     pub(super) fn lower_bound(&self, bytes: &[u8], key: &[u8], sequence: Sequence) -> usize {
         let prefix = self.prefix(bytes);
-        let Some(rest) = key.strip_prefix(prefix) else {
-            return if key < prefix { 0 } else { self.count };
-        };
+        match rest_after(key, prefix) {
+            Some(rest) => self.lower_bound_of_rest(bytes, rest, sequence),
+            None if key < prefix => 0,
+            None => self.count,
+        }
+    }
+
+    /// As `lower_bound`, for a key that begins with the prefix and goes on with `rest`.
+    #[inline]
+    pub(super) fn lower_bound_of_rest(&self, bytes: &[u8], rest: &[u8], sequence: Sequence) -> usize {
         let wanted = head(rest, 0);
         let low = if self.has(KEY_OFFSETS) {
             self.partition(|index| head(self.key_rest(bytes, index), 0) < wanted)
@@ -332,10 +340,10 @@ impl Layout {
     /// steps grow from there.
     #[inline]
     fn search_ties(&self, bytes: &[u8], low: usize, rest: &[u8], sequence: Sequence) -> usize {
-        let before = |index: usize| match self.key_rest(bytes, index).cmp(rest) {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => self.sequence_of(bytes, index) > sequence,
+        let before = |index: usize| {
+            let at_index = self.key_rest(bytes, index);
+            // Usually it is the key, and is at or before `sequence`.
+            if same(at_index, rest) { self.sequence_of(bytes, index) > sequence } else { at_index < rest }
         };
         let (mut low, mut high, mut step) = (low, self.count, 1);
         // Everything below `low` is before the target.
@@ -441,6 +449,10 @@ impl Pin for Block {
 impl Weigh for Block {
     fn weight(&self) -> usize {
         self.bytes.capacity() + std::mem::size_of::<Block>()
+    }
+
+    fn first_bytes(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

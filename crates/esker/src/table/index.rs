@@ -7,10 +7,10 @@
 //! that their sizes (trailer included) are their places as well.
 
 use super::format::{Handle, TRAILER_BYTES};
+use super::heads::Heads;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
-use crate::base::key::{Sequence, common_prefix, head};
+use crate::base::key::{Sequence, common_prefix, head, rest_after};
 use std::cmp::Ordering;
-use std::hint::select_unpredictable;
 
 /// No block is shorter: a decompressed size, and the LZ4 form of 36 bytes of header at its best.
 const SMALLEST_CONTENT: usize = 14;
@@ -60,7 +60,7 @@ impl IndexBuilder {
 pub(super) struct Index {
     common: Vec<u8>,
     /// The eight bytes behind `common` of each block's last key.
-    heads: Vec<u64>,
+    heads: Heads,
     rests: Vec<u8>,
     rest_ends: Vec<usize>,
     sequences: Vec<Sequence>,
@@ -82,17 +82,18 @@ impl Index {
         let common = cursor.bytes("a common prefix")?.to_vec();
         let mut index = Index {
             common,
-            heads: Vec::with_capacity(count),
+            heads: Heads::default(),
             rests: Vec::new(),
             rest_ends: Vec::with_capacity(count),
             sequences: Vec::with_capacity(count),
             offsets: Vec::with_capacity(count + 1),
         };
+        let mut heads = Vec::with_capacity(count);
         let mut offset = 0u64;
         index.offsets.push(offset);
         for _ in 0..count {
             let rest = cursor.bytes("a key")?;
-            index.heads.push(head(rest, 0));
+            heads.push(head(rest, 0));
             index.rests.extend_from_slice(rest);
             index.rest_ends.push(index.rests.len());
             index.sequences.push(cursor.varint("a sequence number")?);
@@ -106,6 +107,7 @@ impl Index {
         if !cursor.is_empty() {
             return Err(cursor.expected("the end of the index"));
         }
+        index.heads = Heads::new(&heads);
         index.check_order()?;
         Ok(index)
     }
@@ -117,9 +119,8 @@ impl Index {
 
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        let words =
-            self.heads.capacity() + self.rest_ends.capacity() + self.sequences.capacity() + self.offsets.capacity();
-        self.common.capacity() + self.rests.capacity() + 8 * words
+        let words = self.rest_ends.capacity() + self.sequences.capacity() + self.offsets.capacity();
+        self.common.capacity() + self.rests.capacity() + self.heads.memory_bytes() + 8 * words
     }
 
     /// Data blocks.
@@ -164,16 +165,16 @@ impl Index {
     /// The first block whose last entry is at or after (`key`, `sequence`) in THE order; the number of blocks
     /// if there is none.
     pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> usize {
-        let Some(rest) = key.strip_prefix(self.common.as_slice()) else {
+        let Some(rest) = rest_after(key, &self.common) else {
             return if key < self.common.as_slice() { 0 } else { self.len() };
         };
         let wanted = head(rest, 0);
-        let low = partition(&self.heads, |&head| head < wanted);
-        if self.heads.get(low).is_none_or(|&head| head > wanted) {
+        let low = self.heads.rank(wanted);
+        if self.heads.get(low) != Some(wanted) {
             return low;
         }
         // Equal heads decide nothing: compare in full among those.
-        let mut high = low + partition(&self.heads[low..], |&head| head == wanted);
+        let mut high = wanted.checked_add(1).map_or(self.len(), |next| self.heads.rank(next));
         let mut low = low;
         while low < high {
             let middle = low + (high - low) / 2;
@@ -185,19 +186,6 @@ impl Index {
         }
         low
     }
-}
-
-/// How many of the first elements satisfy `before`, which holds for a prefix of them. Without branches that
-/// depend on the data.
-#[inline]
-fn partition(heads: &[u64], before: impl Fn(&u64) -> bool) -> usize {
-    let (mut low, mut length) = (0, heads.len());
-    while length > 1 {
-        let half = length / 2;
-        low = select_unpredictable(before(&heads[low + half - 1]), low + half, low);
-        length -= half;
-    }
-    low + usize::from(length == 1 && before(&heads[low]))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod compress;
 mod cursor;
 mod filter;
 mod format;
+mod heads;
 mod index;
 mod keyspace;
 mod mapped;

@@ -7,11 +7,11 @@ use super::format::{Footer, read_plain};
 use super::index::Index;
 use super::mapped::{MappedFile, Verified};
 use super::summary::TableSummary;
-use super::version::Version;
+use super::version::{Place, Value, Version};
 use crate::base::coding::DecodeError;
-use crate::base::key::Sequence;
+use crate::base::key::{Sequence, rest_after, same};
 use crate::base::range_tombstone::RangeTombstones;
-use crate::base::slice::{Pin, Slice};
+use crate::base::slice::Pin;
 use crate::cache::Slots;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
@@ -130,21 +130,20 @@ impl Table {
         key: &[u8],
         hash: u64,
         max_sequence: Sequence,
-        visit: &mut dyn FnMut(Version) -> bool,
+        visit: &mut impl FnMut(Version<'_>) -> bool,
     ) -> Result<bool> {
         if !self.may_contain(hash) {
             return Ok(true);
         }
         let mut number = self.index.find(key, max_sequence);
         while number < self.index.len() {
-            let visited = if let Some(place) = self.in_place(number)? {
-                let pin = |start: usize, length| Slice::pinned(&self.file, place.start + start, length);
-                self.visit(place.bytes, &place.layout, key, max_sequence, pin, visit)
+            let visited = if let Some(found) = self.in_place(number)? {
+                let place = Place::File(&self.file, found.start);
+                visit_block(found.bytes, &found.layout, key, max_sequence, place, visit)
             } else {
                 let owned = self.owned(number)?;
                 let Some(block) = owned.block() else { return Err(self.inconsistent(number)) };
-                let pin = |start, length| Slice::pinned(block, start, length);
-                self.visit(block.bytes(), &block.layout, key, max_sequence, pin, visit)
+                visit_block(block.bytes(), &block.layout, key, max_sequence, Place::Block(block), visit)
             };
             match visited {
                 Some(Visited::Stopped) => return Ok(false),
@@ -156,41 +155,6 @@ impl Table {
         Ok(true)
     }
 
-    /// Visits the versions in one block. `None` if a value lies outside the block.
-    #[inline]
-    fn visit(
-        &self,
-        bytes: &[u8],
-        layout: &Layout,
-        key: &[u8],
-        max_sequence: Sequence,
-        pin: impl Fn(usize, usize) -> Slice,
-        visit: &mut dyn FnMut(Version) -> bool,
-    ) -> Option<Visited> {
-        let Some(rest) = key.strip_prefix(layout.prefix(bytes)) else {
-            return Some(Visited::Complete);
-        };
-        let first = layout.lower_bound(bytes, key, max_sequence);
-        for index in first..layout.count {
-            if layout.key_rest(bytes, index) != rest {
-                return Some(Visited::Complete);
-            }
-            let (start, end) = layout.value_range(bytes, index);
-            // What is pinned has these bytes at these places: `pin` cannot be asked for what is not there.
-            bytes.get(start..end)?;
-            let version = Version {
-                sequence: layout.sequence_of(bytes, index),
-                kind: layout.kind_of(bytes, index),
-                expiry_ms: layout.expiry_of(bytes, index),
-                value: pin(start, end - start),
-            };
-            if !visit(version) {
-                return Some(Visited::Stopped);
-            }
-        }
-        Some(Visited::GoOn)
-    }
-
     /// The error that block `number` and the index contradict each other.
     #[cold]
     pub(super) fn inconsistent(&self, number: usize) -> Error {
@@ -198,4 +162,36 @@ impl Table {
         let error = DecodeError { offset: 0, expected: "entries as the index describes them" };
         self.damaged(offset, error)
     }
+}
+
+/// Visits the versions in the block with `bytes`, which lies in `place`. `None` if a value lies outside the block.
+#[inline]
+fn visit_block(
+    bytes: &[u8],
+    layout: &Layout,
+    key: &[u8],
+    max_sequence: Sequence,
+    place: Place<'_>,
+    visit: &mut impl FnMut(Version<'_>) -> bool,
+) -> Option<Visited> {
+    let Some(rest) = rest_after(key, layout.prefix(bytes)) else {
+        return Some(Visited::Complete);
+    };
+    let first = layout.lower_bound_of_rest(bytes, rest, max_sequence);
+    for index in first..layout.count {
+        if !same(layout.key_rest(bytes, index), rest) {
+            return Some(Visited::Complete);
+        }
+        let (start, end) = layout.value_range(bytes, index);
+        let version = Version {
+            sequence: layout.sequence_of(bytes, index),
+            kind: layout.kind_of(bytes, index),
+            expiry_ms: layout.expiry_of(bytes, index),
+            value: Value::new(bytes, start, end, place)?,
+        };
+        if !visit(version) {
+            return Some(Visited::Stopped);
+        }
+    }
+    Some(Visited::GoOn)
 }

@@ -163,9 +163,6 @@ impl Table {
     #[inline]
     pub(super) fn owned(&self, number: usize) -> Result<Owned> {
         if let Some(hit) = self.slots.lookup(number) {
-            if let Some(block) = hit.as_ref() {
-                block.prefetch_keys();
-            }
             return Ok(Owned::Hit(hit));
         }
         self.load(number).map(Owned::Loaded)

@@ -1,11 +1,15 @@
 //! One version of a key as a point read hands it out.
 
+use super::block::Block;
+use super::mapped::MappedFile;
 use crate::base::key::{Kind, Sequence};
 use crate::base::slice::Slice;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// One version of the key that was asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Version {
+#[derive(Debug)]
+pub struct Version<'a> {
     /// The write that made this version.
     pub sequence: Sequence,
     /// What the version does.
@@ -13,5 +17,49 @@ pub struct Version {
     /// When it expires, in milliseconds since the Unix epoch; [`crate::base::key::NEVER`] if it does not.
     pub expiry_ms: u64,
     /// The value, or the operand of a merge; empty for a delete.
-    pub value: Slice,
+    pub value: Value<'a>,
+}
+
+/// A value where it lies. Nothing is counted or copied before it is asked for.
+#[derive(Debug)]
+pub struct Value<'a> {
+    /// What `place` has from `start` on.
+    bytes: &'a [u8],
+    start: usize,
+    place: Place<'a>,
+}
+
+/// What a value lies in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    Block(&'a Arc<Block>),
+    /// A block in the mapping, which begins here.
+    File(&'a Arc<MappedFile>, usize),
+}
+
+impl<'a> Value<'a> {
+    /// The bytes from `start` to `end` of the block with `block_bytes`, which lies in `place`; none if it has fewer.
+    #[inline]
+    pub(super) fn new(block_bytes: &'a [u8], start: usize, end: usize, place: Place<'a>) -> Option<Value<'a>> {
+        let bytes = block_bytes.get(start..end)?;
+        Some(Value { bytes, start, place })
+    }
+
+    /// The value to keep.
+    #[inline]
+    pub fn to_slice(&self) -> Slice {
+        match self.place {
+            Place::Block(block) => Slice::pinned(block, self.start, self.bytes.len()),
+            Place::File(file, block_start) => Slice::pinned(file, block_start + self.start, self.bytes.len()),
+        }
+    }
+}
+
+impl Deref for Value<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
 }
