@@ -213,14 +213,7 @@ impl Session for EskerSession {
     }
 
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        value.clear();
-        match self.keyspace.get(key).map_err(failed)? {
-            Some(found) => {
-                value.extend_from_slice(&found);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        self.keyspace.get_into(key, value).map_err(failed)
     }
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {

@@ -34,8 +34,17 @@ pub struct Slice(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    Inline { length: u8, bytes: [u8; INLINE_BYTES] },
-    Shared { pin: Arc<dyn Pin>, start: usize, length: usize },
+    Inline {
+        length: u8,
+        bytes: [u8; INLINE_BYTES],
+    },
+    Shared {
+        pin: Arc<dyn Pin>,
+        start: usize,
+        length: usize,
+    },
+    /// A copy, in one allocation with its reference count.
+    Copied(Arc<[u8]>),
 }
 
 impl Slice {
@@ -46,7 +55,7 @@ impl Slice {
     /// ```
     #[inline]
     pub fn copy(bytes: &[u8]) -> Slice {
-        if bytes.len() <= INLINE_BYTES { Slice::inline(bytes) } else { Slice::from(bytes.to_vec()) }
+        if bytes.len() <= INLINE_BYTES { Slice::inline(bytes) } else { Slice(Repr::Copied(Arc::from(bytes))) }
     }
 
     #[inline]
@@ -88,6 +97,7 @@ impl Deref for Slice {
         match &self.0 {
             Repr::Inline { length, bytes } => &bytes[..usize::from(*length)],
             Repr::Shared { pin, start, length } => &pin.bytes()[*start..*start + *length],
+            Repr::Copied(bytes) => bytes,
         }
     }
 }
@@ -139,6 +149,7 @@ mod tests {
         for length in [0, 1, 30, 31, 1000] {
             let bytes: Vec<u8> = (0..length).map(|i| i as u8).collect();
             assert_eq!(Slice::copy(&bytes), bytes.as_slice());
+            assert_eq!(Slice::from(bytes.clone()).clone(), bytes.as_slice());
             let pin = Arc::new(bytes.clone());
             assert_eq!(Slice::pinned(&pin, 0, length), bytes.as_slice());
         }

@@ -102,11 +102,10 @@ impl<T: Weigh> Slots<T> {
     /// The value in slot `index`, counted as a hit or a miss.
     #[inline]
     pub fn lookup(&self, index: usize) -> Option<Hit<T>> {
-        if let Some(slot) = self.slots.get().and_then(|slots| slots.get(index)) {
-            if let Some(hit) = slot.load() {
-                self.shared.hits.increment();
-                return Some(hit);
-            }
+        let slot = self.slots.get().and_then(|slots| slots.get(index));
+        if let Some(hit) = slot.and_then(Slot::load) {
+            self.shared.hits.increment();
+            return Some(hit);
         }
         self.shared.misses.fetch_add(1, Ordering::Relaxed);
         None

@@ -1,8 +1,9 @@
 //! The read path for one key.
 //!
-//! 1. Load the keyspace's view: no lock, no counter shared with other readers.
+//! 1. Load the keyspace's view: no lock, no counter shared with other readers. Start loading the index slots of all memtables and the filter lines of
+//!    runs of one table.
 //! 2. Probe the active memtable's index, then those of the full ones, newest first.
-//! 3. Probe the filters of the runs that can hold the key, then search those that may, newest first.
+//! 3. Probe the filters of the runs that can hold the key, those of runs of several tables loaded first, then search those that may, newest first.
 //! 4. The first put or delete decides. Merge operands met before it are combined with it. If the newest version has expired, the key has no value,
 //!    whatever is older. A range tombstone over the key is a delete at its place among the versions: a source is asked for it before its
 //!    entries, and ends the search if it has one.

@@ -22,7 +22,7 @@ use super::format::FORMAT_VERSION;
 use super::keyspace::TableKeyspace;
 use crate::base::blob_reference::BlobReference;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
-use crate::base::key::{Kind, NEVER, Sequence};
+use crate::base::key::{Kind, NEVER, Sequence, less};
 use crate::base::range_tombstone::{RangeTombstones, is_before_end};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -115,13 +115,13 @@ impl TableSummary {
     /// Whether the whole table is before `key`.
     #[inline]
     pub fn is_before(&self, key: &[u8]) -> bool {
-        if self.largest_exclusive { !is_before_end(key, &self.largest_key) } else { self.largest_key.as_slice() < key }
+        if self.largest_exclusive { !is_before_end(key, &self.largest_key) } else { less(&self.largest_key, key) }
     }
 
     /// Whether `key` is between the table's bounds.
     #[inline]
     pub fn spans(&self, key: &[u8]) -> bool {
-        self.smallest_key.as_slice() <= key && !self.is_before(key)
+        !less(key, &self.smallest_key) && !self.is_before(key)
     }
 
     /// Adds range tombstones to a summary of the entries alone.

@@ -12,6 +12,7 @@ mod examples;
 mod failed_open;
 mod fifo;
 mod filters;
+mod get_into;
 mod in_place;
 mod ingest;
 mod interplay;
