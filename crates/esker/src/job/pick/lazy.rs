@@ -1,47 +1,190 @@
-//! Lazy leveling: a few runs that may overlap lie above one large sorted run, the last. Runs above are merged with each other when there are several of
-//! similar size, and into the last one only when together they are large enough to be worth rewriting it, so that each byte is rewritten a
-//! logarithm of times. When writes pause, a database of modest size is merged into one run.
+//! Lazy leveling: a few runs that may overlap lie above one large sorted run, the last.
+//!
+//! Runs above are merged with each other when there are many: a window of neighbours of similar size, or the window that costs the least for each run that it saves.
+//! They go into the last run only when they amount to a good part of what they overlap there, so that each byte is rewritten a logarithm of times.
+//! That is done in pieces, by key: a large run gives up its leftmost tables with all that they overlap, again and again, and each piece is
+//! installed and its inputs removed before the next. So it takes the space of a few tables, not of the last run once more, and what is left
+//! to do follows from the shape alone.
+//!
+//! When writes pause, a database of modest size is merged into one run.
 
-use super::shape::{Plan, Shape};
+use super::shape::{Plan, RunShape, Shape};
+use std::ops::Bound;
 
 /// Runs above the last one at which merging begins.
-pub const UPPER_RUNS: usize = 6;
+pub const UPPER_RUNS: usize = 8;
+/// Runs of similar size that are merged with each other.
+const WIDTH: usize = 6;
+/// Runs are similar if the older ones are less than this many times the newest of them.
+const SIMILAR: u64 = 2;
+/// Runs above the last one at which those that are cheapest to merge are merged, similar or not, before anything else.
+pub const MOST_UPPER_RUNS: usize = 12;
+/// Under load, runs go into the last one when they are this part of what they overlap there.
+const DUE: Share = Share { numerator: 1, denominator: 2 };
+/// A run whose left end has gone there already goes on down to this part: the rest of it would only be merged once more.
+const DUE_TO_GO_ON: Share = Share { numerator: 1, denominator: 4 };
+/// When idle, this part is enough.
+const DUE_WHEN_IDLE: Share = Share { numerator: 1, denominator: 8 };
+/// A run smaller than this part of what it overlaps does not go down by itself.
+const LARGE: Share = Share { numerator: 1, denominator: 16 };
 /// A database up to this size is merged into one run when idle, whatever its shape.
 const IDLE_WHOLE_BYTES: u64 = 1 << 30;
-/// When idle, a larger one is merged into one run if the last run is at most this many times the others.
-const IDLE_LAST_RATIO: u64 = 8;
-/// Under load the last run is rewritten when it is at most this many times the others.
-const LAST_RATIO: u64 = 2;
-/// A run joins a merge if it is at most this many times all the newer ones in it.
-const SIMILAR: u64 = 2;
+/// A last run of fewer tables is merged as a whole.
+const FEW_TABLES: usize = 8;
+/// The most tables of an upper run in one piece. With fewer, more is rewritten because it is in a table with what must be.
+const PIECE_TABLES: usize = 12;
+
+/// A fraction.
+struct Share {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Share {
+    fn reached(&self, bytes: u64, of: u64) -> bool {
+        u128::from(bytes) * u128::from(self.denominator) >= u128::from(of) * u128::from(self.numerator)
+    }
+}
 
 pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
-    let runs = &shape.runs;
-    let (last, upper) = runs.split_last()?;
+    let (last, upper) = shape.runs.split_last()?;
     if upper.is_empty() {
         return None;
     }
-    let upper_bytes: u64 = upper.iter().map(|run| run.bytes).sum();
-    let whole = Plan::Merge { first: 0, last: runs.len() - 1 };
     if shape.idle {
-        let modest = upper_bytes + last.bytes <= IDLE_WHOLE_BYTES;
-        let due = modest || upper_bytes.saturating_mul(IDLE_LAST_RATIO) >= last.bytes;
-        let upper_only = Plan::Merge { first: 0, last: upper.len() - 1 };
-        return (due || upper.len() > 1).then_some(if due { whole } else { upper_only });
+        return when_idle(shape);
     }
-    if upper.len() < UPPER_RUNS {
+    let first = first_narrow(shape);
+    let goes_down = Descent::of(shape, first).filter(|goes_down| goes_down.is_due());
+    if upper.len() < UPPER_RUNS && !goes_down.as_ref().is_some_and(|goes_down| goes_down.begun) {
         return None;
     }
-    if upper_bytes.saturating_mul(LAST_RATIO) >= last.bytes {
-        return Some(whole);
+    let upper_bytes: u64 = upper.iter().map(|run| run.bytes).sum();
+    if last.tables.len() < FEW_TABLES {
+        let due = DUE.reached(upper_bytes, last.bytes);
+        return if due { Some(whole(shape)) } else { among_themselves(shape, upper.len()) };
     }
-    let mut end = 0;
-    let mut bytes = upper[0].bytes;
-    while end + 1 < upper.len() && upper[end + 1].bytes <= bytes.saturating_mul(SIMILAR) {
-        end += 1;
-        bytes += upper[end].bytes;
+    if let Some(goes_down) = goes_down {
+        return match among_themselves(shape, first) {
+            Some(plan) if upper.len() >= MOST_UPPER_RUNS => Some(plan),
+            _ => goes_down.piece(),
+        };
     }
-    // Too many runs of growing sizes: merge the newest half, which is the cheap half.
-    let end = end.max(upper.len() / 2);
-    Some(Plan::Merge { first: 0, last: end })
+    if DUE.reached(upper_bytes, last.bytes) && first > 1 {
+        // All together are worth it. The wide ones merged with each other are tables that can go down one by one.
+        return Some(Plan::Merge { first: 0, last: first - 1 });
+    }
+    among_themselves(shape, upper.len())
+}
+
+fn whole(shape: &Shape<'_>) -> Plan {
+    Plan::Merge { first: 0, last: shape.runs.len() - 1 }
+}
+
+/// When no write came for a while: towards one run, as far as that is worth rewriting the last one.
+fn when_idle(shape: &Shape<'_>) -> Option<Plan> {
+    let (last, upper) = shape.runs.split_last()?;
+    let upper_bytes: u64 = upper.iter().map(|run| run.bytes).sum();
+    let modest = upper_bytes + last.bytes <= IDLE_WHOLE_BYTES;
+    let due = modest || DUE_WHEN_IDLE.reached(upper_bytes, last.bytes);
+    if due && last.tables.len() < FEW_TABLES {
+        return Some(whole(shape));
+    }
+    let first = first_narrow(shape);
+    if let Some(goes_down) = Descent::of(shape, first)
+        && (modest || DUE_WHEN_IDLE.reached(goes_down.bytes, goes_down.overlapped))
+    {
+        return goes_down.piece();
+    }
+    match upper.len() {
+        1 => due.then(|| whole(shape)),
+        count => Some(Plan::Merge { first: 0, last: count - 1 }),
+    }
+}
+
+/// The first of the oldest upper runs that can go down in pieces: a table of each overlaps at most half of the last run. Nor are they so small that they had better be
+/// merged with each other first. The number of upper runs if the oldest cannot.
+fn first_narrow(shape: &Shape<'_>) -> usize {
+    let Some((last, upper)) = shape.runs.split_last() else { return 0 };
+    let cannot = |run: &RunShape<'_>| {
+        let overlapped = |from: &[u8], to: Bound<&[u8]>| {
+            last.tables[last.overlapping(from, to)].iter().map(|table| table.bytes).sum::<u64>()
+        };
+        let ([leftmost, .., rightmost] | [leftmost @ rightmost]) = run.tables.as_slice() else { return true };
+        overlapped(leftmost.smallest, leftmost.largest) > last.bytes / 2
+            || !LARGE.reached(run.bytes, overlapped(leftmost.smallest, rightmost.largest))
+    };
+    upper.iter().rposition(cannot).map_or(0, |wide| wide + 1)
+}
+
+/// The upper runs from `first` on, which are to go into the last run piece by piece.
+struct Descent<'s, 'a> {
+    shape: &'s Shape<'a>,
+    first: usize,
+    bytes: u64,
+    /// Bytes that they overlap in the last run.
+    overlapped: u64,
+    /// Something in the last run lies left of all of them.
+    begun: bool,
+}
+
+impl<'s, 'a> Descent<'s, 'a> {
+    fn of(shape: &'s Shape<'a>, first: usize) -> Option<Descent<'s, 'a>> {
+        let (last, upper) = shape.runs.split_last()?;
+        let runs = upper.get(first..).filter(|runs| !runs.is_empty())?;
+        let tables = || runs.iter().flat_map(|run| &run.tables);
+        let smallest = tables().map(|table| table.smallest).min()?;
+        let largest = tables().map(|table| table.largest).reduce(super::shape::later)?;
+        let overlapped = last.overlapping(smallest, largest);
+        let begun = overlapped.start > 0;
+        let overlapped = last.tables[overlapped].iter().map(|table| table.bytes).sum();
+        Some(Descent { shape, first, bytes: runs.iter().map(|run| run.bytes).sum(), overlapped, begun })
+    }
+
+    fn is_due(&self) -> bool {
+        let due = if self.begun { DUE_TO_GO_ON } else { DUE };
+        due.reached(self.bytes, self.overlapped)
+    }
+
+    /// The leftmost tables, and what they overlap in older runs.
+    fn piece(&self) -> Option<Plan> {
+        let target = self.shape.runs.len() - 1;
+        let runs = &self.shape.runs[self.first..target];
+        let smallest = runs.iter().filter_map(|run| run.tables.first()).map(|table| table.smallest).min()?;
+        // By the tables of the largest run: cut at those of a small one, slivers of it would be merged with much.
+        let largest = runs.iter().max_by_key(|run| run.bytes)?;
+        let count = (largest.tables.len() / 8).clamp(1, PIECE_TABLES);
+        let largest = largest.tables.get(count - 1)?.largest;
+        let parts = self.shape.closure(self.first, target, smallest, largest);
+        Some(Plan::Partial { parts, target })
+    }
+}
+
+/// Merges upper runs, of the newest `count`, with each other if there are too many of them.
+fn among_themselves(shape: &Shape<'_>, count: usize) -> Option<Plan> {
+    let sizes: Vec<u64> = shape.runs.iter().take(count).map(|run| run.bytes).collect();
+    let mut first = 0;
+    while first < sizes.len() {
+        let similar = |bytes: &&u64| **bytes < sizes[first].saturating_mul(SIMILAR);
+        let width = 1 + sizes[first + 1..].iter().take_while(similar).count();
+        if width >= WIDTH {
+            return Some(Plan::Merge { first, last: first + width - 1 });
+        }
+        first += width;
+    }
+    if shape.runs.len() <= MOST_UPPER_RUNS {
+        return None;
+    }
+    let mut cheapest: Option<(u64, Plan)> = None;
+    for first in 0..sizes.len() {
+        let mut bytes = sizes[first];
+        for last in first + 1..sizes.len() {
+            bytes = bytes.saturating_add(sizes[last]);
+            let cost = bytes / (last - first) as u64;
+            if cheapest.as_ref().is_none_or(|(least, _)| cost < *least) {
+                cheapest = Some((cost, Plan::Merge { first, last }));
+            }
+        }
+    }
+    cheapest.map(|(_, plan)| plan)
 }

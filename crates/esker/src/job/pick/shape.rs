@@ -84,7 +84,7 @@ fn reaches(largest: Bound<&[u8]>, key: &[u8]) -> bool {
 }
 
 /// The later of two ends of ranges.
-fn later<'a>(a: Bound<&'a [u8]>, b: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
+pub fn later<'a>(a: Bound<&'a [u8]>, b: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
     let b_is_later = match (a, b) {
         (Bound::Unbounded, _) => false,
         (_, Bound::Unbounded) => true,

@@ -1,4 +1,4 @@
-use super::lazy::UPPER_RUNS;
+use super::lazy::MOST_UPPER_RUNS;
 use super::shape::{Part, RunShape, TableShape};
 use super::*;
 
@@ -50,9 +50,51 @@ fn lazy_plans_follow_the_shape() {
     let huge = 100 << 30;
     assert_eq!(lazy(&[1, huge], true), None, "a large last run is not rewritten for a little data");
     assert_eq!(lazy(&[1, 1, huge], true), Some((0, 1)));
-    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, huge], false), Some((0, 5)));
-    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, 8], false), Some((0, 6)));
-    assert_eq!(lazy(&[1, 1, 1, 100, 300, 1000, huge], false), Some((0, 3)));
+    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, 1, huge], false), None, "few enough");
+    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, 1, 1, huge], false), Some((0, 7)));
+    assert_eq!(lazy(&[1, 1, 1, 1, 1, 1, 1, 1, 16], false), Some((0, 8)), "half of the last run is worth it");
+    assert_eq!(lazy(&[1, 1, 5, 5, 5, 5, 5, 5, 70, huge], false), Some((2, 7)), "those of one size");
+    assert_eq!(lazy(&[1, 2, 4, 8, 16, 32, 64, 128, 256, huge], false), None, "all of different sizes");
+    assert_eq!(lazy(&[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, huge], false), Some((0, 1)), "too many");
+}
+
+/// A run of `tables` tables of `bytes` each, which divide the keys among them.
+fn divided(tables: u64, bytes: u64) -> RunShape<'static> {
+    const KEYS: &str = "abcdefghijklmnopqrstuvwxyz";
+    let step = KEYS.len() / tables as usize;
+    let at = |at: usize| &KEYS[at..=at];
+    RunShape::new((0..tables as usize).map(|n| table(n as u64, bytes, at(n * step), at(n * step + step - 1))).collect())
+}
+
+#[test]
+fn large_runs_go_down_in_pieces() {
+    let style = CompactionStyle::LazyLeveling;
+    let small = |count: usize| vec![divided(1, 1); count];
+    let with = |runs: Vec<RunShape<'static>>| Shape { runs, oldest_snapshot: u64::MAX, ..Shape::default() };
+    let part = |run, tables| Part { run, tables };
+    let mut runs: Vec<_> = small(7).into_iter().chain([divided(13, 50), divided(26, 50)]).collect();
+    let piece = Plan::Partial { parts: vec![part(7, 0..1), part(8, 0..2)], target: 8 };
+    assert_eq!(pick(&with(runs.clone()), style), Some(piece));
+    // What has begun goes on, also with fewer runs, and also where less is left.
+    runs.drain(..4);
+    runs[3].tables.drain(..6);
+    runs[3].tables.iter_mut().for_each(|table| table.bytes = 30);
+    runs[3].bytes = 7 * 30;
+    let piece = Plan::Partial { parts: vec![part(3, 0..1), part(4, 12..14)], target: 4 };
+    assert_eq!(pick(&with(runs.clone()), style), Some(piece));
+    // Not when too much would be rewritten for it.
+    runs[3].tables.iter_mut().for_each(|table| table.bytes = 20);
+    runs[3].bytes = 7 * 20;
+    assert_eq!(pick(&with(runs.clone()), style), None);
+    // Too many runs are merged first, of those that are not on their way.
+    let many: Vec<_> = small(11).into_iter().chain([divided(13, 50), divided(26, 50)]).collect();
+    assert_eq!(pick(&with(many), style), Some(Plan::Merge { first: 0, last: 10 }));
+    // Idle, small runs are made one that can be divided, before the rest.
+    let idle = |runs| Shape { idle: true, ..with(runs) };
+    let few: Vec<_> = small(2).into_iter().chain([divided(26, 1 << 30)]).collect();
+    assert_eq!(pick(&idle(few), style), Some(Plan::Merge { first: 0, last: 1 }));
+    let one = vec![divided(8, 26 << 28), divided(26, 1 << 30)];
+    assert_eq!(pick(&idle(one), style), Some(Plan::Partial { parts: vec![part(0, 0..1), part(1, 0..3)], target: 1 }));
 }
 
 /// Whatever the sizes, working as planned comes to an end with few runs: fewer than those at which writes wait.
@@ -79,7 +121,7 @@ fn every_style_comes_to_an_end() {
             }
             assert_eq!(pick(&sizes(&bytes, idle), style), None, "{style:?}: {bytes:?}");
             assert!(bytes.len() <= 12, "{style:?}: {bytes:?}");
-            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= UPPER_RUNS);
+            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= MOST_UPPER_RUNS);
         }
     }
 }
