@@ -12,6 +12,7 @@ use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::error::{Error, Result};
 use crate::event_listener::CompactionCompleted;
 use crate::job::compact::{Compacted, compact};
+use crate::job::output::table_options;
 use crate::job::pace::Pace;
 use crate::job::parallel::divide;
 use crate::job::pick::shape::{Plan, RunShape, Shape, TableShape};
@@ -19,7 +20,8 @@ use crate::job::pick::{merge_all, merge_range, next_due, pick, scan_debt_is_due}
 use crate::job::retain::Rules;
 use crate::job::task::Task;
 use crate::options::CompactionStyle;
-use crate::table::Table;
+use crate::table::{Table, TableSummary};
+use crate::version::edit::Change;
 use crate::version::tree::Tree;
 use parking_lot::MutexGuard;
 use std::collections::BTreeSet;
@@ -35,6 +37,8 @@ pub struct Job {
     plan: Plan,
     /// Nothing older than what the plan reads exists for any of its keys.
     bottom: bool,
+    /// A caller asked for it, and waits: what can be made smaller is.
+    by_hand: bool,
     /// Those that the plan was made for. Held until it is carried out: what it takes for expired is expired for readers to come.
     readers: Readers,
 }
@@ -42,10 +46,12 @@ pub struct Job {
 impl Job {
     fn new(keyspace: &Arc<KeyspaceInner>, tree: &Arc<Tree>, plan: Plan, shape: &Shape<'_>, readers: Readers) -> Job {
         let bottom = shape.is_bottom(&plan);
-        Job { keyspace: Arc::clone(keyspace), tree: Arc::clone(tree), plan, bottom, readers }
+        Job { keyspace: Arc::clone(keyspace), tree: Arc::clone(tree), plan, bottom, by_hand: false, readers }
     }
 }
 
+/// A table smaller than this part of a full one is written again together with others, although nothing in it changes.
+const LEAST_KEPT: u64 = 4;
 /// A level of its own is a run of at least this many write buffers.
 const LEVEL_BASE_BUFFERS: u64 = 4;
 /// How long a merge that waits, for its rate or for a reader to leave, sleeps before it looks around.
@@ -119,12 +125,22 @@ pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
 /// As [`carry_out`]; what is written has copies of the values in the blob files `emptied`.
 fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
     inner.condition.check()?;
-    let Job { keyspace, tree, plan, bottom, readers } = job;
+    let Job { keyspace, tree, plan, bottom, by_hand, readers } = job;
     match Task::new(&tree, &plan) {
-        Some(task) => {
+        Some(mut task) => {
             let whole = task.entries() == tree.runs.iter().map(|run| run.entries()).sum::<u64>();
             drop(tree);
-            merge(inner, &keyspace, task, (bottom, matches!(plan, Plan::Rewrite { .. })), emptied)?;
+            let rewrite = matches!(plan, Plan::Rewrite { .. });
+            if !rewrite && keyspace.compaction.filter().is_none() {
+                let into_last = task.into_last;
+                let gains = |table: &TableSummary, oldest: bool| {
+                    let moves = into_last && !oldest && !same_everywhere(inner);
+                    moves || by_hand && table.largest_sequence > 0 || rewriting_helps(inner, table, bottom, &readers)
+                };
+                let refers = |table: &TableSummary| table.blobs.keys().any(|file| emptied.contains(file));
+                task.keep_apart(|table, oldest| !gains(table.summary(), oldest) && !refers(table.summary()));
+            }
+            merge(inner, &keyspace, task, (bottom, rewrite), emptied)?;
             if whole {
                 keyspace.compaction.forgive_scans();
             }
@@ -139,7 +155,7 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
                 keyspace.compaction.note_dropped(newest.unwrap_or(0));
             }
             inner.counters.tables_dropped.fetch_add(removed.len() as u64, Relaxed);
-            install(inner, &keyspace, 0, &[], &removed)?;
+            install(inner, &keyspace, 0, &[], &[], &removed)?;
             files::retire_tables(inner, removed);
         }
     }
@@ -150,20 +166,42 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
     Ok(())
 }
 
-/// Makes `added`, of run `run`, take the place of `removed`, durably and then for readers.
+/// Whether tables of all runs are written in the same way.
+fn same_everywhere(inner: &Inner) -> bool {
+    table_options(&inner.options, true) == table_options(&inner.options, false)
+}
+
+/// Whether anything would be gained by writing a table again that overlaps nothing.
+fn rewriting_helps(inner: &Inner, table: &TableSummary, bottom: bool, readers: &Readers) -> bool {
+    // Small tables are worth putting together.
+    table.file_bytes < inner.options.target_file_bytes / LEAST_KEPT
+        || bottom && table.deletes + table.merges > 0
+        || table.expiring_entries > 0 && table.smallest_expiry_ms <= readers.expired_until_ms
+}
+
+/// Makes `added` take the place of `removed`, and puts them and `moved` into run `run`, durably and then for readers.
 fn install(
     inner: &Inner,
     keyspace: &KeyspaceInner,
     run: u64,
     added: &[Arc<Table>],
+    moved: &[Arc<Table>],
     removed: &[Arc<Table>],
 ) -> Result<()> {
-    let numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
-    commit(inner, keyspace, Vec::new(), run, added, &numbers)?;
+    let id = keyspace.id;
+    let moves = moved.iter().map(|table| table.summary()).flat_map(|table| {
+        let number = table.file_number;
+        let add = Change::AddTable { keyspace: id, run, number, bytes: table.file_bytes };
+        [Change::RemoveTable { keyspace: id, number }, add]
+    });
+    let mut numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
+    commit(inner, keyspace, moves.collect(), run, added, &numbers)?;
+    numbers.extend(moved.iter().map(|table| table.summary().file_number));
+    let added = added.iter().chain(moved);
     keyspace.change_view(|view| View {
         active: Arc::clone(&view.active),
         frozen: view.frozen.clone(),
-        tree: Arc::new(view.tree.edited(&numbers, added.iter().map(|table| (run, Arc::clone(table))))),
+        tree: Arc::new(view.tree.edited(&numbers, added.map(|table| (run, Arc::clone(table))))),
     });
     Ok(())
 }
@@ -176,6 +214,11 @@ fn merge(
     emptied: &BTreeSet<u64>,
 ) -> Result<()> {
     let removed: Vec<Arc<Table>> = task.inputs.iter().flat_map(|run| run.tables.iter().cloned()).collect();
+    let elsewhere = task.kept.iter().filter(|(run, _)| *run != task.run);
+    let moved: Vec<Arc<Table>> = elsewhere.map(|(_, table)| Arc::clone(table)).collect();
+    if removed.is_empty() {
+        return if moved.is_empty() { Ok(()) } else { install(inner, keyspace, task.run, &[], &moved, &[]) };
+    }
     let mut filter = keyspace.compaction.filter();
     let tables = loop {
         // Kept until the result is installed.
@@ -192,7 +235,7 @@ fn merge(
                 continue;
             }
         }
-        install(inner, keyspace, task.run, &tables, &removed)?;
+        install(inner, keyspace, task.run, &tables, &moved, &removed)?;
         drop(quiet);
         inner.counters.expired_entries.fetch_add(expired, Relaxed);
         break tables;
@@ -241,9 +284,9 @@ fn write(
         let bytes = u64::try_from(u128::from(read) * bytes / entries).unwrap_or(u64::MAX);
         attend(inner, &mut pace, bytes)
     };
-    *inner.merging.lock() = Some((keyspace.id, task.newest()));
+    *inner.merging.lock() = Some((keyspace.id, task.newest));
     let result = with_output(inner, keyspace, 0, task.into_last, emptied, |output| {
-        compact(&task.inputs, rules, output, &parts, ahead, &mut pause)
+        compact(&task.inputs, rules, output, &task.cuts, &parts, ahead, &mut pause)
     });
     *inner.merging.lock() = None;
     result.inspect_err(|_| clean_up(inner))
@@ -349,7 +392,7 @@ fn compact_keyspace(
             style @ CompactionStyle::Fifo { .. } => pick(&shape, style),
             _ => choose(&shape, keyspace.compaction.filter().is_some()),
         };
-        plan.map(|plan| Job::new(keyspace, &tree, plan, &shape, readers))
+        plan.map(|plan| Job { by_hand: true, ..Job::new(keyspace, &tree, plan, &shape, readers) })
     };
     job.map_or(Ok(()), |job| carry_out(inner, job))
 }

@@ -20,6 +20,7 @@ use crate::base::range_tombstone::RangeTombstones;
 use crate::error::{Error, Result, escape_key};
 use crate::event_listener::IngestCompleted;
 use crate::iter::Cursor;
+use crate::job::cuts::Cuts;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions, table_options};
 use crate::table::Table;
@@ -184,7 +185,7 @@ fn with_output<T>(
             copy: Copy::From(&|_| false),
         },
     };
-    work(Output::new(&options, RangeTombstones::default()))
+    work(Output::new(&options, RangeTombstones::default(), &Cuts::default()))
 }
 
 fn write<K: AsRef<[u8]>, V: AsRef<[u8]>>(

@@ -1,5 +1,6 @@
 //! Merging runs into one.
 
+use super::cuts::Cuts;
 use super::output::{Output, OutputOptions};
 use super::parallel::{Part, in_parallel};
 use super::retain::{PAUSE_EVERY, Retained, Rules, retain};
@@ -29,12 +30,13 @@ pub fn compact(
     runs: &[Arc<Run>],
     rules: Rules<'_>,
     options: &OutputOptions<'_>,
+    cuts: &Cuts,
     parts: &[Part],
     ahead: u64,
     pause: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Compacted> {
     let expected: u64 = runs.iter().map(|run| run.entries()).sum();
-    let work = |part: &Part, pause: &mut dyn FnMut(u64) -> Result<()>| compact_part(runs, rules, options, part, pause);
+    let work = |part: &Part, pause: &mut dyn FnMut(u64) -> Result<()>| compact_part(runs, rules, (options, cuts), part, pause);
     let results = match parts {
         [] => vec![work(&Part::default(), pause)?],
         [only] => vec![work(only, pause)?],
@@ -60,7 +62,7 @@ pub fn compact(
 fn compact_part(
     runs: &[Arc<Run>],
     rules: Rules<'_>,
-    options: &OutputOptions<'_>,
+    (options, cuts): (&OutputOptions<'_>, &Cuts),
     part: &Part,
     pause: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<(Vec<Arc<Table>>, Retained)> {
@@ -68,7 +70,7 @@ fn compact_part(
     // An empty end is behind every key.
     let (start, end) = (part.start.as_deref().unwrap_or_default(), part.end.as_deref().unwrap_or_default());
     let tombstones = if *part == Part::default() { tombstones } else { tombstones.clip(start, end) };
-    let mut output = Output::new(options, rules.reduce(&tombstones));
+    let mut output = Output::new(options, rules.reduce(&tombstones), cuts);
     let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect());
     let load_large = &|reference: &[u8]| options.large.load(reference);
     let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);

@@ -37,9 +37,10 @@ impl Maker {
             next_file: &next_file,
             large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false) },
         };
+        let cuts = crate::job::cuts::Cuts::default();
         let sets: Vec<_> =
             ranges.iter().map(|(from, to, at)| RangeTombstones::one(from.as_bytes(), to.as_bytes(), *at)).collect();
-        let mut output = Output::new(&options, RangeTombstones::union(&sets));
+        let mut output = Output::new(&options, RangeTombstones::union(&sets), &cuts);
         for (key, sequence) in keys {
             let (key, kind) = (key.as_bytes(), Kind::Put);
             output.add(Entry { key, sequence: *sequence, kind, expiry_ms: NEVER, value: b"v" }).expect("memory");

@@ -1,5 +1,6 @@
 //! Writing a memtable as tables.
 
+use super::cuts::Cuts;
 use super::output::{Output, OutputOptions};
 use super::retain::{Rules, retain};
 use crate::base::range_tombstone::RangeTombstones;
@@ -23,7 +24,8 @@ pub fn flush(
     pause: &mut dyn FnMut(),
 ) -> Result<Flushed> {
     let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
-    let mut output = Output::new(options, rules.reduce(&tombstones));
+    let cuts = Cuts::default();
+    let mut output = Output::new(options, rules.reduce(&tombstones), &cuts);
     let load_large = &|reference: &[u8]| options.large.load(reference);
     let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);
     let pause = &mut || {

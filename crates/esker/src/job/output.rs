@@ -1,6 +1,7 @@
 //! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened again before anybody
 //! relies on them.
 
+use super::cuts::{Cuts, Passage};
 use super::large::LargeValues;
 use crate::base::key::{Entry, Kind, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
@@ -46,7 +47,7 @@ pub struct Output<'a> {
     options: &'a OutputOptions<'a>,
     current: Option<(u64, TableBuilder)>,
     finished: Vec<TableSummary>,
-    last_key: Vec<u8>,
+    cuts: Passage<'a>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
     /// Blob files of this output alone: the parts of a merge that is divided share none.
@@ -55,9 +56,10 @@ pub struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// For tables that also hold the range tombstones. Each gets what lies before the first key of the next, so that they do not overlap.
-    pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones) -> Output<'a> {
+    pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a Cuts) -> Output<'a> {
         let blobs = BlobWriter::new(options.large.store);
-        Output { options, current: None, finished: Vec::new(), last_key: Vec::new(), tombstones, blobs }
+        let cuts = Passage::new(cuts, options.target_file_bytes);
+        Output { options, current: None, finished: Vec::new(), cuts, tombstones, blobs }
     }
 
     /// Adds an entry; entries come in THE order.
@@ -79,17 +81,18 @@ impl<'a> Output<'a> {
     }
 
     fn add_entry(&mut self, entry: Entry<'_>) -> Result<()> {
-        if let Some((_, builder)) = &self.current
-            && builder.estimated_file_bytes() >= self.options.target_file_bytes
-            && self.last_key != entry.key
-        {
-            self.finish_table(entry.key, self.options.keyspace.flushed)?;
+        if let Some((_, builder)) = &self.current {
+            let bytes = builder.estimated_file_bytes();
+            if self.cuts.looks(bytes)
+                && builder.last_key() != entry.key
+                && self.cuts.ends(bytes, builder.last_key(), entry.key)
+            {
+                self.finish_table(entry.key, self.options.keyspace.flushed)?;
+            }
         }
         if self.current.is_none() {
             self.start_table()?;
         }
-        self.last_key.clear();
-        self.last_key.extend_from_slice(entry.key);
         match &mut self.current {
             Some((_, builder)) => builder.add(entry),
             None => Ok(()),

@@ -1,6 +1,8 @@
 //! A plan applied to a tree: which tables are read, and where the result goes.
 
+use super::cuts::Cuts;
 use super::pick::shape::{Part, Plan};
+use crate::table::Table;
 use crate::version::tree::{Run, Tree};
 use std::sync::Arc;
 
@@ -13,6 +15,12 @@ pub struct Task {
     pub run: u64,
     /// That run is the last.
     pub into_last: bool,
+    /// The newest run it reads from.
+    pub newest: u64,
+    /// Where its tables end.
+    pub cuts: Cuts,
+    /// Tables of the inputs that become part of the result as they are, each with the run that it was in.
+    pub kept: Vec<(u64, Arc<Table>)>,
 }
 
 impl Task {
@@ -39,12 +47,43 @@ impl Task {
                 (vec![input], tree.runs.get(*run)?.id, *run)
             }
         };
-        Some(Task { inputs, run, into_last: oldest + 1 == tree.runs.len() })
+        let into_last = oldest + 1 == tree.runs.len();
+        let newest = inputs.first().map_or(run, |run| run.id);
+        let bytes = inputs.iter().map(|run| run.bytes()).sum();
+        let cuts = match plan {
+            Plan::Merge { .. } if !into_last => Cuts::above_last(tree, bytes),
+            _ => Cuts::default(),
+        };
+        Some(Task { inputs, run, into_last, newest, cuts, kept: Vec::new() })
     }
 
-    /// The id of the newest run it reads from.
-    pub fn newest(&self) -> u64 {
-        self.inputs.first().map_or(self.run, |run| run.id)
+    /// Takes tables that overlap nothing in the other inputs out of these, if `may_stay` allows it: they need not be written again. It is told whether the table is
+    /// of the oldest input.
+    ///
+    /// No entry passes another of its key that way: all between a table's run and the result's that has keys in its range is read (see `new`), and there is none. The
+    /// result gets no table that reaches over one that stays. Range tombstones could, from both sides of it; with any, nothing stays.
+    pub fn keep_apart(&mut self, may_stay: impl Fn(&Table, bool) -> bool) {
+        if self.inputs.iter().any(|run| !run.range_tombstones.is_empty()) {
+            return;
+        }
+        let oldest = self.inputs.len() - 1;
+        let stays = |at: usize, table: &Arc<Table>| {
+            let mut others = self.inputs.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, run)| run);
+            may_stay(table, at == oldest) && !others.any(|run| run.overlaps(table.summary(), table.summary()))
+        };
+        let mut inputs = Vec::new();
+        let mut kept = Vec::new();
+        for (at, run) in self.inputs.iter().enumerate() {
+            let (stay, go): (Vec<_>, Vec<_>) = run.tables.iter().cloned().partition(|table| stays(at, table));
+            kept.extend(stay.into_iter().map(|table| (run.id, table)));
+            if !go.is_empty() {
+                inputs.push(Arc::new(Run::new(run.id, go)));
+            }
+        }
+        self.inputs = inputs;
+        self.cuts.kept = kept.iter().map(|(_, table)| table.summary().smallest_key.clone()).collect();
+        self.cuts.kept.sort();
+        self.kept = kept;
     }
 
     /// Bytes of the tables it reads.

@@ -151,7 +151,14 @@ impl TableBuilder {
         ))
     }
 
+    /// The key of the last entry; empty if there is none.
+    #[inline]
+    pub fn last_key(&self) -> &[u8] {
+        self.block.last().map_or(&self.last_key, |(key, _)| key)
+    }
+
     /// Roughly how long the file would be if it were finished now.
+    #[inline]
     pub fn estimated_file_bytes(&self) -> u64 {
         self.offset()
             + self.block.estimated_bytes() as u64

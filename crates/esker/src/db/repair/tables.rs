@@ -12,6 +12,7 @@ use crate::env::ReadFile;
 use crate::error::{Error, Result};
 use crate::iter::Cursor;
 use crate::iter::merging::MergingCursor;
+use crate::job::cuts::Cuts;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions, table_options};
 use crate::options::Options;
@@ -190,7 +191,8 @@ impl Tables<'_> {
             // What tables refer to stays where it is.
             large: LargeValues { store: &self.blobs, threshold: usize::MAX, copy: Copy::From(&|_| false) },
         };
-        let mut output = Output::new(&options, tombstones);
+        let cuts = Cuts::default();
+        let mut output = Output::new(&options, tombstones, &cuts);
         let result = fill(&mut |entry| output.add(entry))?;
         Ok((output.finish()?, result))
     }
