@@ -1,5 +1,6 @@
 //! Counters of work done.
 
+use super::pacing::FlushSpeed;
 use std::sync::atomic::AtomicU64;
 
 /// Work done since open.
@@ -17,4 +18,5 @@ pub struct Counters {
     pub skipped_entries: AtomicU64,
     /// Entries whose bytes went because they had expired.
     pub expired_entries: AtomicU64,
+    pub flush_speed: FlushSpeed,
 }

@@ -16,7 +16,7 @@ use crate::version::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Retired log segments that make a keyspace flush a memtable that is not full.
 const MAX_LOG_BUFFERS: u64 = 4;
@@ -104,6 +104,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     inner.condition.check()?;
     // It was put aside before: from here on nobody changes it.
     inner.unlocked.wait_for_all();
+    let started = Instant::now();
     let tree = Arc::clone(&keyspace.view.load().tree);
     // Taken before the entries are read: whoever registers later reads at or above all of them.
     let readers = inner.readers(keyspace);
@@ -143,6 +144,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         frozen: view.frozen.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
+    inner.counters.flush_speed.note(memtable.bytes(), started.elapsed());
     memory::flushed(inner, memtable);
     if memtable.blob_bytes() > 0 {
         inner.flushed.lock().push(Arc::downgrade(memtable));

@@ -1,6 +1,7 @@
 //! Putting full memtables aside for their flush.
 
 use super::inner::{Inner, View, Writer};
+use super::pacing;
 use std::sync::Arc;
 
 /// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
@@ -22,4 +23,5 @@ pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
             tree: Arc::clone(&view.tree),
         }
     });
+    pacing::begin(inner, target);
 }

@@ -24,6 +24,7 @@ use super::compaction_state::CompactionState;
 use super::counters::Counters;
 use super::events::Events;
 use super::health::Condition;
+use super::pacing::Pace;
 use super::snapshot::{Readers, Registration, SnapshotList};
 use super::unlocked::Unlocked;
 use crate::base::clock::Clock;
@@ -135,6 +136,8 @@ pub struct KeyspaceWriter {
     pub operator: Option<Arc<dyn MergeOperator>>,
     /// The operator is the built-in `uint64add`, which the memtable carries out in place.
     pub adds_uint64: bool,
+    /// How fast the memtable may fill.
+    pub pace: Pace,
 }
 
 impl std::fmt::Debug for dyn MergeOperator {

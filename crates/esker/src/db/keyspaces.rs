@@ -2,6 +2,7 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
+use super::pacing::Pace;
 use super::{files, memory, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
@@ -157,7 +158,9 @@ pub fn add(
         writer.keyspaces.resize_with(at + 1, || None);
     }
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    writer.keyspaces[at] = Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64 });
+    let pace = Pace::unlimited(inner);
+    writer.keyspaces[at] =
+        Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, pace });
     drop(writer);
     inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
 }

@@ -1,21 +1,21 @@
 //! When writers wait, and why.
 //!
 //! A writer whose memtable is full waits while too many full ones are waiting for their flush, or too many runs for their merge. It waits for exactly that to change,
-//! is told the reason, and the time is counted. With a memory budget it also waits while memtables take their share of it (`memory.rs`). If the background work it waits for keeps failing, it gets that error instead.
+//! is told the reason, and the time is counted. Before it comes to that, `pacing.rs` slows it down. With a memory budget it also waits while memtables take their share of it (`memory.rs`). If the background work it waits for keeps failing, it gets that error instead.
 
 use super::background;
 use super::events::Event;
 use super::inner::{Inner, Writer};
-use super::memory;
+use super::{memory, pacing};
 use crate::error::Result;
 use crate::options::CompactionStyle;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Full memtables of one keyspace that may wait for their flush.
-const MAX_FROZEN: usize = 2;
+pub const MAX_FROZEN: usize = 2;
 /// Runs of one keyspace at which writes wait for merging.
-const MAX_RUNS: usize = 24;
+const MAX_RUNS: usize = 32;
 /// How long a waiting writer sleeps before it looks again, whatever happens.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -48,6 +48,7 @@ pub fn current_reason(inner: &Inner) -> Option<String> {
     keyspaces
         .iter()
         .find_map(|keyspace| reason(keyspace).map(|reason| format!("{reason} in keyspace {:?}", keyspace.name)))
+        .or_else(|| keyspaces.iter().find_map(|keyspace| pacing::reason(inner, keyspace).map(str::to_owned)))
         .or_else(|| memory::reason_to_wait(inner, &keyspaces, 0).map(str::to_owned))
 }
 

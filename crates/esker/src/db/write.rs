@@ -13,7 +13,7 @@ use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::memory::{self, Step};
 use super::record::{Need, need_of};
 use super::shorten::{LongChain, shorten};
-use super::{merge_expiry, stall};
+use super::{merge_expiry, pacing, stall};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Sequence, hash};
 use crate::error::{Error, Result};
@@ -241,7 +241,7 @@ fn apply(
 ) {
     // A keyspace that is not there was refused when room was made.
     let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { return };
-    let KeyspaceWriter { keyspace, memtable, operator, adds_uint64 } = target;
+    let KeyspaceWriter { keyspace, memtable, operator, adds_uint64, .. } = target;
     let context = WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
     let Operation { kind, expiry_ms, key, value, .. } = operation;
     if memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context) {
@@ -328,14 +328,18 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             let memtable = target.memtable.memtable();
             // One that is empty is not frozen, whatever its index takes.
             let is_small = memtable.is_empty()
-                || (memtable.bytes() < inner.options.write_buffer_bytes
-                    && memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
+                || (memtable.bytes() < target.pace.limit_bytes && memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
             if !is_small || !target.memtable.has_room(bytes) {
                 full = Some((keyspace, bytes));
                 break;
             }
         }
         let Some((keyspace, bytes)) = full else { return Ok(writer) };
+        if let Some(left) = pacing::wait(inner, &mut writer, keyspace) {
+            drop(writer);
+            pacing::sleep(inner, left);
+            continue;
+        }
         if stall::reason_to_wait(inner, &writer, keyspace).is_none() {
             freeze(inner, &mut writer, keyspace, bytes);
             drop(writer);

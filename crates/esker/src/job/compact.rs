@@ -36,7 +36,8 @@ pub fn compact(
     pause: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Compacted> {
     let expected: u64 = runs.iter().map(|run| run.entries()).sum();
-    let work = |part: &Part, pause: &mut dyn FnMut(u64) -> Result<()>| compact_part(runs, rules, (options, cuts), part, pause);
+    let work =
+        |part: &Part, pause: &mut dyn FnMut(u64) -> Result<()>| compact_part(runs, rules, (options, cuts), part, pause);
     let results = match parts {
         [] => vec![work(&Part::default(), pause)?],
         [only] => vec![work(only, pause)?],

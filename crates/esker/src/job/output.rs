@@ -9,7 +9,7 @@ use crate::blob::BlobWriter;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::table::{BlockCache, Table, TableBuilder, TableKeyspace, TableOptions, TableSummary};
+use crate::table::{BlockCache, Buffers, Table, TableBuilder, TableKeyspace, TableOptions, TableSummary};
 use crate::version::file_name;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ pub fn table_options(options: &Options, last_run: bool) -> TableOptions {
 /// The tables of one job, in the order of their keys.
 pub struct Output<'a> {
     options: &'a OutputOptions<'a>,
-    current: Option<(u64, TableBuilder)>,
+    current: Option<TableBuilder>,
+    buffers: Buffers,
     finished: Vec<TableSummary>,
     cuts: Passage<'a>,
     /// The range tombstones that are in no finished table.
@@ -59,7 +60,7 @@ impl<'a> Output<'a> {
     pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a Cuts) -> Output<'a> {
         let blobs = BlobWriter::new(options.large.store);
         let cuts = Passage::new(cuts, options.target_file_bytes);
-        Output { options, current: None, finished: Vec::new(), cuts, tombstones, blobs }
+        Output { options, current: None, buffers: Buffers::default(), finished: Vec::new(), cuts, tombstones, blobs }
     }
 
     /// Adds an entry; entries come in THE order.
@@ -81,7 +82,7 @@ impl<'a> Output<'a> {
     }
 
     fn add_entry(&mut self, entry: Entry<'_>) -> Result<()> {
-        if let Some((_, builder)) = &self.current {
+        if let Some(builder) = &self.current {
             let bytes = builder.estimated_file_bytes();
             if self.cuts.looks(bytes)
                 && builder.last_key() != entry.key
@@ -94,7 +95,7 @@ impl<'a> Output<'a> {
             self.start_table()?;
         }
         match &mut self.current {
-            Some((_, builder)) => builder.add(entry),
+            Some(builder) => builder.add(entry),
             None => Ok(()),
         }
     }
@@ -103,20 +104,23 @@ impl<'a> Output<'a> {
         let number = (self.options.next_file)();
         let path = self.options.directory.join(file_name::table(number));
         let file = self.options.env.create(&path)?;
-        self.current = Some((number, TableBuilder::new(file, path, number, self.options.table)));
+        let buffers = std::mem::take(&mut self.buffers);
+        self.current = Some(TableBuilder::new(file, path, number, self.options.table).reusing(buffers));
         Ok(())
     }
 
     /// Finishes the table at hand. `end`: the first key of the next one; empty if there is none.
     fn finish_table(&mut self, end: &[u8], flushed: Sequence) -> Result<()> {
-        if let Some((_, mut builder)) = self.current.take() {
+        if let Some(mut builder) = self.current.take() {
             if !self.tombstones.is_empty() {
                 builder.set_range_tombstones(self.tombstones.clip(&[], end));
                 let rest = if end.is_empty() { RangeTombstones::default() } else { self.tombstones.clip(end, &[]) };
                 self.tombstones = rest;
             }
             builder.set_keyspace(TableKeyspace { flushed, ..self.options.keyspace.clone() });
-            self.finished.push(builder.finish()?);
+            let (summary, buffers) = builder.finish_reusably()?;
+            self.buffers = buffers;
+            self.finished.push(summary);
         }
         Ok(())
     }

@@ -79,7 +79,7 @@ pub enum Compression {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionStyle {
-    /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm of times; a point read asks up to about eight runs, and
+    /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm of times; a point read asks up to about a dozen runs, and
     /// one after a pause in writing. The default.
     #[default]
     LazyLeveling,

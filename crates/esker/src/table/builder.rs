@@ -40,7 +40,16 @@ const LARGEST_BLOCK_BYTES: usize = 16 << 20;
 /// Finished blocks are handed to the file in pieces of about this size.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Writes one table. Dropped before [`TableBuilder::finish`], it leaves a file that is not a table; the caller
+/// Memory that one builder leaves to the next: fresh memory costs more than what is done with it.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    block: BlockBuilder,
+    hashes: Vec<u64>,
+    out: Vec<u8>,
+    compressor: Option<Compressor>,
+}
+
+/// Writes one table. Dropped before [`TableBuilder::finish_reusably`], it leaves a file that is not a table; the caller
 /// removes it.
 #[derive(Debug)]
 pub struct TableBuilder {
@@ -87,6 +96,13 @@ impl TableBuilder {
             tombstones: RangeTombstones::default(),
             failed: false,
         }
+    }
+
+    /// This builder, to which nothing was added yet, with the memory of a finished one.
+    pub fn reusing(self, buffers: Buffers) -> TableBuilder {
+        let Buffers { block, hashes, out, compressor } = buffers;
+        let compressor = self.compressor.map(|fresh| compressor.unwrap_or(fresh));
+        TableBuilder { block, hashes, out, compressor, ..self }
     }
 
     /// Adds the next entry, which must come after all others in THE order.
@@ -172,8 +188,14 @@ impl TableBuilder {
         self.summary.keyspace = Some(keyspace);
     }
 
-    /// Writes what is missing, makes the file durable (not its name) and returns the facts about it.
-    pub fn finish(mut self) -> Result<TableSummary> {
+    /// As [`TableBuilder::finish_reusably`], for those who make one table.
+    #[cfg(test)]
+    pub fn finish(self) -> Result<TableSummary> {
+        self.finish_reusably().map(|(summary, _)| summary)
+    }
+
+    /// Writes what is missing, makes the file durable (not its name) and returns the facts about it, and memory for the next builder.
+    pub fn finish_reusably(mut self) -> Result<(TableSummary, Buffers)> {
         if self.failed {
             return Err(self.refusal(&Entry { key: b"", sequence: 0, kind: key::Kind::Put, expiry_ms: 0, value: b"" }));
         }
@@ -181,7 +203,7 @@ impl TableBuilder {
             self.finish_block()?;
         }
         self.summary.largest_key = std::mem::take(&mut self.last_key);
-        let (hashes, bits) = (std::mem::take(&mut self.hashes), self.options.filter_bits_per_key);
+        let (mut hashes, bits) = (std::mem::take(&mut self.hashes), self.options.filter_bits_per_key);
         let filter = self.write_block(|out| filter::write(out, &hashes, bits));
         let index = std::mem::take(&mut self.index);
         let index = self.write_block(|out| index.write(out));
@@ -194,7 +216,9 @@ impl TableBuilder {
         self.file.sync()?;
         self.summary.file_bytes = self.written;
         self.summary.add_range_tombstones(self.tombstones);
-        Ok(self.summary)
+        hashes.clear();
+        let TableBuilder { summary, block, out, compressor, .. } = self;
+        Ok((summary, Buffers { block, hashes, out, compressor }))
     }
 
     /// Where in the file the next block begins.

@@ -25,7 +25,7 @@ mod verify;
 mod version;
 
 pub use block::Block;
-pub use builder::{TableBuilder, TableOptions};
+pub use builder::{Buffers, TableBuilder, TableOptions};
 pub use cursor::TableCursor;
 pub use keyspace::TableKeyspace;
 pub use reader::Table;

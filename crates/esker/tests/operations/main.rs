@@ -7,6 +7,7 @@ mod common;
 mod compact_range;
 mod compaction_power_loss;
 mod compaction_support;
+mod compaction_work;
 mod events;
 mod examples;
 mod failed_open;

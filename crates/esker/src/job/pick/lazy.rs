@@ -32,7 +32,7 @@ const IDLE_WHOLE_BYTES: u64 = 1 << 30;
 /// A last run of fewer tables is merged as a whole.
 const FEW_TABLES: usize = 8;
 /// The most tables of an upper run in one piece. With fewer, more is rewritten because it is in a table with what must be.
-const PIECE_TABLES: usize = 12;
+const PIECE_TABLES: usize = 4;
 
 /// A fraction.
 struct Share {

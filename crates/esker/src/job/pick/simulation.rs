@@ -43,7 +43,7 @@ fn shape_of(runs: &[Run]) -> Shape<'_> {
 fn carry_out(runs: &mut Vec<Run>, plan: Plan, number: &mut u64) -> u64 {
     let last = runs.len() - 1;
     let mut boundaries: Vec<[u8; 8]> = runs[last].iter().map(|(_, keys)| keys[0]).collect();
-    let (taken, target, into_last): (Run, usize, bool) = match plan {
+    let (taken, target, plain): (Run, usize, bool) = match plan {
         Plan::Merge { first, last: end } => {
             let taken = runs.splice(first..=end, [Vec::new()]).flatten().collect();
             (taken, first, end == last)
@@ -51,15 +51,15 @@ fn carry_out(runs: &mut Vec<Run>, plan: Plan, number: &mut u64) -> u64 {
         Plan::Partial { parts, target } => {
             let taken =
                 parts.into_iter().flat_map(|part| runs[part.run].drain(part.tables).collect::<Vec<_>>()).collect();
-            (taken, target, target == last)
+            (taken, target, true)
         }
         other => panic!("nothing is dead here: {other:?}"),
     };
     let mut keys: Vec<[u8; 8]> = taken.into_iter().flat_map(|(_, keys)| keys).collect();
     keys.sort_unstable();
     keys.dedup();
-    let most = if into_last { TABLE_ENTRIES } else { TABLE_ENTRIES.min(keys.len().div_ceil(UPPER_TABLES)) };
-    if into_last {
+    let most = if plain { TABLE_ENTRIES } else { TABLE_ENTRIES.min(keys.len().div_ceil(UPPER_TABLES)) };
+    if plain {
         boundaries.clear();
     }
     let mut rest = keys.as_slice();
