@@ -150,7 +150,7 @@ impl TableKernel {
         for key in keys {
             builder.add(Entry { key, sequence: 1, kind: Kind::Put, expiry_ms: NEVER, value })?;
         }
-        builder.finish()?;
+        builder.finish_reusably()?;
         let file: Arc<dyn ReadFile> = env.open(&path)?;
         let table = Table::open(file, path, 1, Arc::new(BlockCache::new(CACHE_BYTES)), false)?;
         Ok(TableKernel { cursor: table.cursor(true), table })
