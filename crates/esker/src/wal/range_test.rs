@@ -113,7 +113,7 @@ fn a_failed_sync_of_a_range_is_the_last_one() {
     let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
     let mut log = start(Arc::new(faulty.clone()));
     append(&mut log, 1);
-    faulty.add(Rule::new(Class::Sync, 0, Action::FailAfter(std::io::ErrorKind::Other)).on_names_with(&file_name(1)));
+    faulty.add(Rule::new(Class::Sync, 0, Action::FailAfter(std::io::ErrorKind::Other)).on_names_with(file_name(1)));
     assert!(log.shared().sync_all().is_err());
     let calls = faulty.calls(Class::Sync);
     assert!(log.shared().sync_all().is_err() && log.shared().sync_link(1).is_err() && log.close().is_err());

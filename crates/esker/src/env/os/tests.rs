@@ -236,7 +236,7 @@ fn ranged_syncs_leave_every_byte_where_it_is() {
 fn a_store_touches_nothing_but_its_bytes_and_the_rest_of_their_last_word() {
     let scratch = Scratch::new();
     let path = scratch.path("log");
-    fs::write(&path, [9; 8192]).unwrap();
+    fs::write(&path, vec![9; 8192]).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let Some(map) = LogMap::new(&file, 8192) else { return };
     for len in 0..40u64 {
