@@ -1,6 +1,6 @@
 //! Counters of work done.
 
-use super::pacing::FlushSpeed;
+use super::pace::FlushSpeed;
 use std::sync::atomic::AtomicU64;
 
 /// Work done since open.

@@ -24,7 +24,7 @@ use super::compaction_state::CompactionState;
 use super::counters::Counters;
 use super::events::Events;
 use super::health::Condition;
-use super::pacing::Pace;
+use super::pace::Pace;
 use super::snapshot::{Readers, Registration, SnapshotList};
 use super::unlocked::Unlocked;
 use crate::base::clock::Clock;

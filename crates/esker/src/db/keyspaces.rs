@@ -2,7 +2,7 @@
 
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
-use super::pacing::Pace;
+use super::pace::Pace;
 use super::{files, memory, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
@@ -158,7 +158,7 @@ pub fn add(
         writer.keyspaces.resize_with(at + 1, || None);
     }
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    let pace = Pace::unlimited(inner);
+    let pace = Pace::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
         Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, pace });
     drop(writer);

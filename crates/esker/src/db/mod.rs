@@ -51,6 +51,7 @@ pub mod large;
 pub mod memory;
 mod merge_expiry;
 pub mod open;
+pub mod pace;
 pub mod pacing;
 pub mod properties;
 pub mod read;

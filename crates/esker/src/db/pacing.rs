@@ -7,9 +7,9 @@
 //! Everything in here but the sleep is done under the writer lock.
 
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, Writer};
-use super::stall;
+use super::pace::{MAX_FROZEN, Pace};
 use crate::options::CompactionStyle;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Runs of one keyspace from which writes are slowed down, the more the more there are.
@@ -23,39 +23,6 @@ const LEAST_SLEEP: Duration = Duration::from_micros(200);
 /// No sleep is longer: the pace is an estimate.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
-/// How fast flushes are: nanoseconds for each KiB of memtable, a moving average.
-#[derive(Debug, Default)]
-pub struct FlushSpeed(AtomicU64);
-
-impl FlushSpeed {
-    /// Notes a flush. Call with the job lock.
-    pub fn note(&self, bytes: usize, took: Duration) {
-        let Some(now) = took.as_nanos().checked_div(bytes as u128 >> 10) else { return };
-        let now = u64::try_from(now).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
-        let before = self.0.load(Relaxed);
-        self.0.store(if before == 0 { now } else { (3 * before + now) / 4 }, Relaxed);
-    }
-
-    fn time_for(&self, bytes: usize) -> Duration {
-        Duration::from_nanos((bytes as u64 >> 10).saturating_mul(self.0.load(Relaxed)))
-    }
-}
-
-/// How fast a memtable may fill.
-#[derive(Debug)]
-pub struct Pace {
-    /// Bytes of the memtable at which a write looks closer.
-    pub limit_bytes: usize,
-    since: Instant,
-}
-
-impl Pace {
-    /// No limit below the memtable's size.
-    pub fn unlimited(inner: &Inner) -> Pace {
-        Pace { limit_bytes: inner.options.write_buffer_bytes, since: Instant::now() }
-    }
-}
-
 /// How many times as long as its flush a memtable should take to fill; 0 if that does not matter.
 fn slowness(inner: &Inner, keyspace: &KeyspaceInner) -> u32 {
     if inner.inline_jobs() {
@@ -68,12 +35,12 @@ fn slowness(inner: &Inner, keyspace: &KeyspaceInner) -> u32 {
     };
     // Merging needs time beside the flushes.
     let for_runs = if runs < SLOW_RUNS { 0 } else { runs - SLOW_RUNS + 2 };
-    for_runs.max(u32::from(view.frozen.len() >= stall::MAX_FROZEN))
+    for_runs.max(u32::from(view.frozen.len() >= MAX_FROZEN))
 }
 
 /// Sets the pace of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
-    target.pace = Pace::unlimited(inner);
+    target.pace = Pace::unlimited(inner.options.write_buffer_bytes);
     if slowness(inner, &target.keyspace) > 0 {
         target.pace.limit_bytes = target.pace.limit_bytes.min(step_bytes(inner));
     }

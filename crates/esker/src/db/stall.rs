@@ -6,14 +6,13 @@
 use super::background;
 use super::events::Event;
 use super::inner::{Inner, Writer};
+use super::pace::MAX_FROZEN;
 use super::{memory, pacing};
 use crate::error::Result;
 use crate::options::CompactionStyle;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Full memtables of one keyspace that may wait for their flush.
-pub const MAX_FROZEN: usize = 2;
 /// Runs of one keyspace at which writes wait for merging.
 const MAX_RUNS: usize = 32;
 /// How long a waiting writer sleeps before it looks again, whatever happens.

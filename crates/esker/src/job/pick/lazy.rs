@@ -176,10 +176,10 @@ fn among_themselves(shape: &Shape<'_>, count: usize) -> Option<Plan> {
         return None;
     }
     let mut cheapest: Option<(u64, Plan)> = None;
-    for first in 0..sizes.len() {
-        let mut bytes = sizes[first];
-        for last in first + 1..sizes.len() {
-            bytes = bytes.saturating_add(sizes[last]);
+    for (first, &newest) in sizes.iter().enumerate() {
+        let mut bytes = newest;
+        for (last, &older) in sizes.iter().enumerate().skip(first + 1) {
+            bytes = bytes.saturating_add(older);
             let cost = bytes / (last - first) as u64;
             if cheapest.as_ref().is_none_or(|(least, _)| cost < *least) {
                 cheapest = Some((cost, Plan::Merge { first, last }));
