@@ -1,6 +1,6 @@
 //! From the rows of a part to the figures it is about, and to text.
 
-use super::parts::Part;
+use super::arguments::Part;
 use crate::record::Record;
 use crate::stats::median;
 use crate::study::scoreboard::table::{aligned, figure};

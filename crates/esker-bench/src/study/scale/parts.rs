@@ -1,26 +1,11 @@
 //! What is measured in each part.
 
-use super::Arguments;
+use super::arguments::{Arguments, Part};
 use crate::record::Host;
 use crate::study::task::{Step, Task};
-use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A part of the study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// More and more entries.
-    Grow,
-    /// More and more threads.
-    Threads,
-    /// Creating and opening.
-    Open,
-    /// More data than memory.
-    Dataset,
-}
-
-/// Entries of the databases that need some, and are not to be read much.
+/// Bytes of an entry of all parts but `dataset`, and of counters.
 const KEY_BYTES: u64 = 16;
 const VALUE_BYTES: u64 = 100;
 const ENTRY_MEMORY_BYTES: u64 = 134;
