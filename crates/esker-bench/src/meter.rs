@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn the_worst_second_is_found_wherever_it_begins() {
-        let mut series = vec![100; 50];
+        let mut series = vec![100; 60];
         series[17..23].fill(0);
         assert_eq!(worst_and_median_second(&series), Some((400.0, 1000.0)));
         assert_eq!(worst_and_median_second(&series[..20]), None);
