@@ -149,17 +149,6 @@ impl MemoryPool {
         memory
     }
 
-    /// Makes sure that the next one to `take` so many bytes finds them touched, if the pool keeps any.
-    pub fn prepare(self: &Arc<MemoryPool>, bytes: usize) {
-        let is_kept = |kept: &Vec<Memory>| kept.iter().any(|memory| memory.bytes == bytes.max(64));
-        if self.most == 0 || bytes > LARGEST_KEPT_BYTES || is_kept(&self.kept.lock()) {
-            return;
-        }
-        let mut memory = Memory::zeroed(bytes);
-        memory.touch_until(bytes);
-        memory.pool = Arc::downgrade(self);
-    }
-
     fn give_back(&self, memory: Memory) -> Option<Memory> {
         let mut kept = self.kept.lock();
         if memory.bytes > LARGEST_KEPT_BYTES {
@@ -233,13 +222,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_prepared_is_taken_and_touching_changes_nothing() {
+    fn touching_changes_nothing_and_is_remembered() {
         let pool = Arc::new(MemoryPool::default());
-        pool.prepare(3 << 20);
-        pool.prepare(3 << 20);
-        assert_eq!(pool.unused_bytes(), 3 << 20);
+        pool.take(3 << 20).touch_until(2 << 20);
         let memory = pool.take(3 << 20);
-        assert_eq!((memory.touched(), pool.unused_bytes()), (3 << 20, 0));
+        assert_eq!((memory.touched(), pool.unused_bytes()), (2 << 20, 0));
         let fresh = Memory::zeroed(2 << 20);
         // SAFETY: the byte is in the block, which nobody else refers to.
         unsafe { fresh.start().as_ptr().add(5000).write(7) };
@@ -249,9 +236,6 @@ mod tests {
         assert_eq!(fresh.touched(), 2 << 20);
         // SAFETY: as above.
         assert_eq!(unsafe { fresh.start().as_ptr().add(5000).read() }, 7);
-        let none = Arc::new(MemoryPool::keeping(0));
-        none.prepare(1 << 20);
-        assert_eq!(none.unused_bytes(), 0);
         drop(memory);
         assert_eq!(pool.unused_bytes(), 3 << 20);
     }

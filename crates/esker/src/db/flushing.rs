@@ -113,7 +113,10 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let goes_last = goes_last(inner, &tree, memtable);
     let last = memtable.last_sequence();
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || attend_to_log(inner))
+        flush(memtable, rules, output, &mut || {
+            attend_to_log(inner);
+            memory::touch_ahead(inner);
+        })
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);

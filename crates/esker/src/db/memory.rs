@@ -123,9 +123,7 @@ pub fn touch_ahead(inner: &Inner) {
     }
     for keyspace in inner.all_keyspaces() {
         let active = Arc::clone(&keyspace.view.load().active);
-        if let Some(next) = active.touch_ahead() {
-            inner.memory.prepare(next);
-        }
+        active.touch_ahead();
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) const START: usize = 8;
 /// What the system gives out memory in.
 const PAGE_BYTES: usize = 4096;
 
-/// Memory is touched ahead up to so many times what was written.
-const TOUCHED_AHEAD: usize = 8;
+/// Memory is touched so far ahead of the writer: what it fills while the background does something else for some ten milliseconds.
+const TOUCHED_AHEAD_BYTES: usize = 8 << 20;
 
 /// Recent writes of one keyspace. `MemtableWriter` alone changes it; everything else only reads.
 pub struct Memtable {
@@ -158,12 +158,11 @@ impl Memtable {
         self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
-    /// Has memory backed that the writer will come to if it goes on: in proportion to what was written, so that small ones stay small. For the background.
-    /// The length of the next memtable's memory, if it should be prepared.
-    pub fn touch_ahead(&self) -> Option<usize> {
+    /// Has memory backed that the writer will come to if it goes on: not far ahead, and not more than was written, so that small ones stay small. For
+    /// the background.
+    pub fn touch_ahead(&self) {
         let end = self.end.load(Ordering::Relaxed);
-        self.arena.touch_until(end.saturating_mul(TOUCHED_AHEAD));
-        (end >= self.arena.capacity() / TOUCHED_AHEAD).then_some(self.arena.capacity())
+        self.arena.touch_until(end + end.min(TOUCHED_AHEAD_BYTES));
     }
 
     /// Bytes that the system has backed with memory for it, as far as they are known: entries, index and order. 0 while it is empty.

@@ -40,8 +40,8 @@ pub struct MemtableWriter {
 
 /// Smaller memtables are not worth touching ahead.
 const FIRST_TOUCH_BYTES: usize = 256 << 10;
-/// How much more has been written at each of the next times: less than is touched ahead.
-const TOUCH_GROWTH: usize = 4;
+/// How much more has been written at each of the next times, at most: less than is touched ahead.
+const TOUCH_STEP_BYTES: usize = 1 << 20;
 
 impl MemtableWriter {
     /// The memtable it writes.
@@ -72,8 +72,8 @@ impl MemtableWriter {
         if end < self.next_touch {
             return false;
         }
-        self.next_touch = end.saturating_mul(TOUCH_GROWTH);
-        true
+        self.next_touch = end + end.min(TOUCH_STEP_BYTES);
+        self.memtable.arena.touched() < self.memtable.arena.capacity()
     }
 
     /// Starts loading what [`MemtableWriter::apply`] needs first for a key with this hash.

@@ -162,7 +162,7 @@ impl TableCursor {
         }
         if !self.fill_cache || self.passed > self.table.cache.budget_bytes() / BULK_PART {
             let spare = std::mem::take(&mut self.spare);
-            return Ok(match self.table.passing(number, &mut self.ahead, spare)? {
+            return Ok(match self.table.passing(number, &mut self.ahead, spare, !self.fill_cache)? {
                 Passing::Shared(block) => {
                     let layout = block.layout;
                     (Held::Block(block), layout)

@@ -190,17 +190,18 @@ impl Table {
         Ok(self.cache.insert(&self.slots, number, block))
     }
 
-    /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache.
-    pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Passing> {
+    /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache. With
+    /// `once` the mapping is left alone: pages that are read for the last time should not become the process's.
+    pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>, once: bool) -> Result<Passing> {
         if let Some(block) = self.slots.lookup(number).and_then(arc_swap::Guard::into_inner) {
             return Ok(Passing::Shared(block));
         }
         let (handle, length) = self.located(number)?;
         let stored = match self.mapping() {
-            Some(mapping) => {
+            Some(mapping) if !once => {
                 mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default()
             }
-            None => ahead.fetch(self, handle, length, self.index.data_end())?,
+            _ => ahead.fetch(self, handle, length, self.index.data_end())?,
         };
         Ok(Passing::Own(self.unpack(handle.offset, stored, spare)?.charged(&self.cache)))
     }
