@@ -20,13 +20,13 @@
 //! Readers take none of them: they load a keyspace's view and search it.
 
 use super::account::MemoryAccount;
+use super::at_work::ThreadsAtWork;
 use super::compaction_state::CompactionState;
 use super::counters::Counters;
 use super::events::Events;
 use super::health::Condition;
 use super::pace::Pace;
 use super::snapshot::{Readers, Registration, SnapshotList};
-use super::unlocked::Unlocked;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
@@ -35,8 +35,8 @@ use crate::blob::BlobStore;
 use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
-use crate::merge_operator::{MergeOperator, UINT64_ADD};
 use crate::merge_operator::chain::LongestChain;
+use crate::merge_operator::{MergeOperator, UINT64_ADD};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
 use crate::version::manifest::Manifest;
@@ -188,7 +188,7 @@ pub struct Inner {
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
     /// Threads that write without the writer lock.
-    pub unlocked: Unlocked,
+    pub unlocked: ThreadsAtWork,
     pub cache: Arc<BlockCache>,
     pub blobs: Arc<BlobStore>,
     /// The least bytes of a large value.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `open`, `replayed` | recovery, and creating what is missing |
 //! | `record`, `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
-//! | `unlocked` | writes of eight bytes in place, without that lock |
+//! | `unlocked`, `at_work` | writes of eight bytes in place, without that lock |
 //! | `merge_expiry` | merges into keyspaces with TTL: what they meet is decided when they are written |
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `shorten` | chains of merge operands are kept short |
@@ -27,6 +27,7 @@
 //! | `inner`, `compaction_state`, `counters` | the state all of them share, and its locks |
 
 pub mod account;
+pub mod at_work;
 pub mod background;
 pub mod blob_collection;
 pub mod checkpoint;

@@ -13,12 +13,12 @@
 //! on a full disk they would pile up with each attempt.
 
 use super::account::MemoryAccount;
+use super::at_work::ThreadsAtWork;
 use super::counters::Counters;
 use super::events::Events;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::snapshot::SnapshotList;
-use super::unlocked::Unlocked;
 use super::{files, flushing, keyspaces, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
@@ -572,7 +572,7 @@ fn assemble(
         last_sequence: AtomicU64::new(last_sequence),
         next_file: AtomicU64::new(next_file),
         snapshots: Arc::new(SnapshotList::default()),
-        unlocked: Unlocked::default(),
+        unlocked: ThreadsAtWork::default(),
         cache,
         blobs,
         flushed: Mutex::new(Vec::new()),

@@ -172,7 +172,12 @@ impl Memtable {
     /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its only writer.
     pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
         let memtable = Arc::new(Memtable::new(capacity, expected_keys, pool));
-        let writer = MemtableWriter { memtable: Arc::clone(&memtable), keys: 0, longest_chain: 0, next_touch: FIRST_TOUCH_BYTES };
+        let writer = MemtableWriter {
+            memtable: Arc::clone(&memtable),
+            keys: 0,
+            longest_chain: 0,
+            next_touch: FIRST_TOUCH_BYTES,
+        };
         (memtable, writer)
     }
 

@@ -15,9 +15,7 @@
 //! All integers are little-endian and unaligned; entries are in THE order.
 
 use crate::base::coding::DecodeError;
-use crate::base::key::{
-    Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head, rest_after, same,
-};
+use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head, rest_after, same};
 use crate::base::prefetch::{prefetch_first, prefetch_lines};
 use crate::base::slice::Pin;
 use crate::cache::{Cache, Charge, Weigh};

@@ -51,7 +51,9 @@ fn counters_are_exact_beside_snapshots_flushes_and_logged_merges() {
                 for step in 0..EACH {
                     // One of the threads has its merges logged.
                     let options = WriteOptions::new().disable_wal(thread > 0);
-                    keyspace.merge_with(key((step * 7 + thread) % KEYS), 1u64.to_le_bytes(), &options).expect("a merge");
+                    keyspace
+                        .merge_with(key((step * 7 + thread) % KEYS), 1u64.to_le_bytes(), &options)
+                        .expect("a merge");
                 }
             });
         }

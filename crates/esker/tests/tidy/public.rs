@@ -138,6 +138,8 @@ fn exports(workspace: &Workspace) -> Vec<Export> {
                 continue;
             }
             match source.word(index + 1) {
+                // What the documentation hides is not meant for users.
+                "mod" if index >= 3 && source.word(index - 3) == "hidden" => {}
                 "mod" if source.word(index + 3) == ";" => {
                     let below = join(&path, source.word(index + 2));
                     modules.push((format!("{ROOT}{below}.rs"), below.clone()));
