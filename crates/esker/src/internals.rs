@@ -95,7 +95,7 @@ impl LogKernel {
             env: Arc::new(OsEnv::new()),
             directory: directory.to_path_buf(),
             mapped: true,
-            release_memory: false,
+            in_foreground: false,
             read_only: false,
             smallest_bytes: Self::SEGMENT_BYTES,
             largest_bytes: Self::SEGMENT_BYTES,

@@ -9,7 +9,7 @@ use super::flushing::{flush_all, freeze_log_holders};
 use super::inner::{Inner, Signals};
 use super::installing::lock_jobs;
 use super::reclaim::reclaim_all;
-use super::{expiring, files};
+use super::{expiring, files, resting};
 use crate::error::Result;
 use parking_lot::MutexGuard;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +34,7 @@ pub fn run(inner: &Inner) {
 
 fn work_until_stopped(inner: &Inner) {
     loop {
-        let (idle, at_rest) = {
+        let (hurry, idle, at_rest) = {
             let mut signals = inner.signals.lock();
             if signals.shutting_down {
                 return;
@@ -43,9 +43,9 @@ fn work_until_stopped(inner: &Inner) {
             signals.busy = true;
             let hurry = std::mem::take(&mut signals.hurry);
             let pause = pause(inner);
-            (hurry || pause >= IDLE_AFTER, hurry || pause >= AT_REST_AFTER)
+            (hurry, hurry || pause >= IDLE_AFTER, hurry || pause >= AT_REST_AFTER)
         };
-        let result = run_all(inner, idle).and_then(|()| if at_rest { rest(inner) } else { Ok(()) });
+        let result = if at_rest { work_at_rest(inner, hurry) } else { run_all(inner, idle) };
         match &result {
             Ok(()) => inner.condition.recovered(),
             // Giving up for a close is no failure.
@@ -64,7 +64,7 @@ fn work_until_stopped(inner: &Inner) {
             (Err(_), _) if inner.condition.check().is_err() => None,
             (Err(_), _) => Some(RETRY_AFTER),
             (Ok(()), false) => Some(IDLE_AFTER),
-            (Ok(()), true) if !at_rest && files::log_is_reclaimable(inner) => {
+            (Ok(()), true) if !at_rest && resting::gives_something_back(inner) => {
                 Some(until_due.map_or(AT_REST_AFTER, |until_due| until_due.min(AT_REST_AFTER)))
             }
             (Ok(()), true) => until_due,
@@ -115,13 +115,14 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     Ok(())
 }
 
-/// Gives back what was kept for more writes.
-fn rest(inner: &Inner) -> Result<()> {
-    if inner.stopping.load(Relaxed) || !files::log_is_reclaimable(inner) {
+/// Does everything that is due when no more writes are expected. First the log gives back its space, which merges can use.
+fn work_at_rest(inner: &Inner, asked_for: bool) -> Result<()> {
+    if inner.stopping.load(Relaxed) {
         return Ok(());
     }
-    let _jobs = lock_jobs(inner)?;
-    files::reclaim_log(inner)
+    resting::empty_log(inner, asked_for)?;
+    run_all(inner, true)?;
+    resting::reclaim(inner)
 }
 
 /// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.
@@ -144,7 +145,7 @@ fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
 pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.condition.check()?;
     if inner.inline_jobs() {
-        return run_all(inner, true).and_then(|()| rest(inner));
+        return work_at_rest(inner, true);
     }
     let mut signals = inner.signals.lock();
     signals.hurry = true;

@@ -90,7 +90,7 @@ fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
         env: Arc::clone(&inner.options.env),
         directory: target.to_path_buf(),
         mapped: inner.options.wal_mode == WalMode::Mapped,
-        release_memory: false,
+        in_foreground: false,
         read_only: false,
         smallest_bytes: inner.options.wal_segment_bytes.clamp(256, 1 << 20),
         largest_bytes: inner.options.wal_segment_bytes.max(256),

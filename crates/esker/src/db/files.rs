@@ -20,10 +20,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Log segment files kept for reuse while writes come: as many as a flush lets go of and the next write buffer fills again.
+/// Of what a flush lets go of, so many parts of a write buffer are kept for reuse while writes come. To make a file takes the background thread some milliseconds.
+const KEPT_PART: u64 = 4;
+
+/// Log segment files kept for reuse while writes come.
 fn segments_to_keep(inner: &Inner) -> usize {
-    let needed = (inner.options.write_buffer_bytes as u64).div_ceil(inner.options.wal_segment_bytes);
-    usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, 16)
+    let part = inner.options.write_buffer_bytes as u64 / KEPT_PART;
+    usize::try_from(part / inner.options.wal_segment_bytes).unwrap_or(usize::MAX).clamp(1, 16)
 }
 
 /// Takes tables that a durable edit has just removed, or that none ever named, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
@@ -166,7 +169,8 @@ pub fn log_is_reclaimable(inner: &Inner) -> bool {
     inner.log.as_ref().is_some_and(|log| !log.is_at_rest(no_memtable_has_writes(inner)))
 }
 
-fn no_memtable_has_writes(inner: &Inner) -> bool {
+/// Whether everything written is in tables.
+pub fn no_memtable_has_writes(inner: &Inner) -> bool {
     inner.all_keyspaces().iter().all(|keyspace| {
         let view = keyspace.view.load();
         view.frozen.iter().chain([&view.active]).all(|memtable| memtable.is_empty())

@@ -24,20 +24,21 @@ const MAX_LOG_BUFFERS: u64 = 4;
 /// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
 pub fn flush_all(inner: &Inner) -> Result<()> {
     loop {
-        memory::touch_ahead(inner);
+        let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
         // On a full disk a flush may be what makes room for the segment, so the flush is tried whatever became of it.
-        let prepared = match &inner.log {
-            Some(log) if !inner.inline_jobs() && log.wants_preparation() => log.prepare_next(),
+        let prepared = match log {
+            Some(log) if log.wants_preparation() => log.prepare_next(),
             _ => Ok(()),
         };
+        // Before a flush, which may first sort for a while, and before the memory of memtables, of which there is more.
+        while log.is_some_and(|log| log.tend()) {}
+        memory::touch_ahead(inner);
         let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
             let oldest = keyspace.view.load().frozen.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
             Some((keyspace, memtable)) => flush_one(inner, &keyspace, &memtable)?,
-            // In small steps: the next flush does not wait for all of it.
-            None if prepared.is_ok() && inner.log.as_ref().is_some_and(|log| log.prefault_some()) => {}
             None => return prepared,
         }
     }
@@ -46,9 +47,10 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
 /// What a flush does for the log in its pauses: writers do not wait for either. Failures are left to whoever needs the segment.
 fn attend_to_log(inner: &Inner) {
     let Some(log) = inner.log.as_ref().filter(|_| !inner.inline_jobs()) else { return };
-    if !log.wants_preparation() || log.prepare_next().is_ok() {
-        log.prefault_some();
+    if log.wants_preparation() {
+        let _ = log.prepare_next();
     }
+    log.tend();
 }
 
 /// A memtable that is seldom written holds back the log: put it aside when that has become long.

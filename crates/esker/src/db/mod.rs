@@ -13,6 +13,7 @@
 //! | `transaction`, `footprint`, `deleted`, `transaction_scan` | what a transaction has read and would write, and how it sees that |
 //! | `conflict` | whether a transaction may be committed |
 //! | `background` | what is next, and when |
+//! | `resting` | what an idle database gives back |
 //! | `flushing`, `compacting`, `installing` | flush, compaction, and what both need to make a result durable |
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
@@ -60,6 +61,7 @@ pub mod reclaim;
 pub mod record;
 pub mod repair;
 pub mod replayed;
+mod resting;
 pub mod scan;
 pub mod shorten;
 pub mod sizes;

@@ -230,7 +230,7 @@ pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
         env: Arc::clone(&options.env),
         directory: directory.to_path_buf(),
         mapped: options.wal_mode == WalMode::Mapped,
-        release_memory: options.memory_budget_bytes > 0,
+        in_foreground: options.background_threads == 0,
         read_only: false,
         smallest_bytes: FIRST_SEGMENT_BYTES.min(largest_bytes),
         largest_bytes,

@@ -562,8 +562,12 @@ impl LogFile for FaultLogFile {
         self.inner.prefault(from, to);
     }
 
-    fn release_memory(&self) {
-        self.inner.release_memory();
+    fn fill_new(&self, from: u64) {
+        self.inner.fill_new(from);
+    }
+
+    fn release_memory(&self, from: u64, to: u64) {
+        self.inner.release_memory(from, to);
     }
 }
 

@@ -568,7 +568,21 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     fn prefault(&self, from: u64, to: u64) {
         let _ = (from, to);
     }
-    /// A hint that no store will follow for long: what the mapping takes of the process's memory can go. The bytes stay with the system.
+    /// A hint that stores will follow everywhere from `from` on, in a file that was just made and holds nothing there: brings its zeroes into the
+    /// system's memory without reading them, where it can.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
+    /// log.fill_new(64);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    fn fill_new(&self, from: u64) {
+        let _ = from;
+    }
+    /// A hint that no store will follow for long between these offsets: what the mapping takes of the process's memory there can go. The bytes stay with the system.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -576,8 +590,10 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # let env = MemEnv::new();
     /// # let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
     /// log.store(0, b"ada")?;
-    /// log.release_memory();
+    /// log.release_memory(0, 4096);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn release_memory(&self) {}
+    fn release_memory(&self, from: u64, to: u64) {
+        let _ = (from, to);
+    }
 }

@@ -30,7 +30,7 @@ fn maker(env: &MemEnv) -> SegmentMaker {
         env: Arc::new(env.clone()),
         directory,
         mapped: true,
-        release_memory: false,
+        in_foreground: false,
         read_only: false,
         smallest_bytes: bytes,
         largest_bytes: bytes,

@@ -17,7 +17,7 @@ fn maker(env: Arc<dyn Env>) -> SegmentMaker {
         env,
         directory: Path::new("/db").to_path_buf(),
         mapped: true,
-        release_memory: false,
+        in_foreground: false,
         read_only: false,
         smallest_bytes: SEGMENT_BYTES,
         largest_bytes: SEGMENT_BYTES,
@@ -130,7 +130,6 @@ fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
     assert!(shared.wants_preparation() && log.take_notice() && !log.take_notice());
     shared.prepare_next().expect("a healthy machine");
     assert!(!shared.wants_preparation() && !shared.is_at_rest(false));
-    assert!(shared.prefault_some() && !shared.prefault_some());
     log.rest(false, 1).expect("a healthy machine");
     assert_eq!(shared.release(1, 0), [Path::new("/db").join(file_name(2))]);
     assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_at_rest(true));

@@ -34,6 +34,9 @@ pub struct Segment {
     pub synced: AtomicU64,
     /// Whether its link is known to be on the device.
     pub linked: AtomicBool,
+    /// Up to where its pages are ready for stores, and up to where they have been taken out of memory again: see `resident.rs`.
+    pub ready: AtomicU64,
+    pub left: AtomicU64,
     space: Space,
 }
 
@@ -41,7 +44,8 @@ impl Segment {
     pub fn new(number: u64, file: FreeFile, written: u64, synced: u64) -> Arc<Segment> {
         let FreeFile { path, file, space } = file;
         let (written, synced) = (AtomicU64::new(written), AtomicU64::new(synced));
-        Arc::new(Segment { number, path, file, written, synced, linked: AtomicBool::new(false), space })
+        let (ready, left) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Segment { number, path, file, written, synced, linked: AtomicBool::new(false), ready, left, space })
     }
 
     /// Its file, for when nothing in it is needed any more.
@@ -71,8 +75,8 @@ pub struct SegmentMaker {
     pub env: Arc<dyn Env>,
     pub directory: PathBuf,
     pub mapped: bool,
-    /// A full segment gives up the memory that its mapping takes.
-    pub release_memory: bool,
+    /// No background thread tends to the log.
+    pub in_foreground: bool,
     /// Nothing may be written: segments are opened for reading only.
     pub read_only: bool,
     /// Length of the first segment of a database and of a full-grown one.
@@ -90,6 +94,8 @@ pub struct Plan {
     pub new_bytes: u64,
     /// Its space is to be [`Space::Written`].
     pub for_syncs: bool,
+    /// A new file's pages are to be in memory: else the first store into each stretch of them waits for a read of zeroes.
+    pub for_stores: bool,
 }
 
 impl Plan {
@@ -130,7 +136,7 @@ pub fn file_number(name: &str) -> Option<u64> {
 impl SegmentMaker {
     /// Makes a segment ready for its first record. Its header is on the device when this returns.
     pub fn prepare(&self, plan: Plan) -> Result<Arc<Segment>> {
-        let Plan { number, free, new_bytes, for_syncs } = plan;
+        let Plan { number, free, new_bytes, for_syncs, for_stores } = plan;
         let is_new = free.is_none();
         let FreeFile { path, file, space } = match free {
             Some(free) => free,
@@ -155,6 +161,10 @@ impl SegmentMaker {
             // Nobody would know the file any more, and every attempt would leave one.
             let _ = self.env.remove(&path);
             return Err(error);
+        }
+        if is_new && for_stores && !fills {
+            // Not before the sync, which would write all of it to the device.
+            file.fill_new(HEADER_BYTES as u64);
         }
         let space = if fills { Space::Written } else { space.max(Space::Reserved) };
         let file = FreeFile { path, file, space };

@@ -5,6 +5,7 @@
 //! operations.
 
 use super::format::{HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
+use super::resident::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
@@ -24,8 +25,6 @@ const LINK_END: u64 = HEADER_BYTES as u64 + (RECORD_HEADER_BYTES + LINK_BYTES) a
 const GROWTH: u64 = 4;
 /// Once so many parts of a segment are written, the next one is to be prepared: `1/PREPARE_AFTER`.
 const PREPARE_AFTER: u64 = 8;
-/// The prepared segment's pages are made ready for stores in steps of this size, between which a flush can begin.
-const PREFAULT_BYTES: u64 = 1 << 20;
 /// The longest file that is written through while writers wait for it.
 const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
 
@@ -40,8 +39,8 @@ pub struct Position {
 struct State {
     active: Arc<Segment>,
     prepared: Option<Arc<Segment>>,
-    /// The segment that was prepared last, and up to where its pages are ready for stores.
-    ready: Option<(Arc<Segment>, u64)>,
+    /// Full segments that still take memory.
+    leaving: VecDeque<Arc<Segment>>,
     /// Somebody is preparing a segment: one does at a time.
     preparing: bool,
     /// The next number for a segment, and for a file of one. No number is given twice, not even after a failure.
@@ -64,6 +63,9 @@ pub struct LogSync {
     turn: Condvar,
     /// Bytes of records appended since open.
     appended: AtomicU64,
+    /// What `inherited_bytes` and `appended` were together when the log was last emptied for being at rest.
+    unrested_from: AtomicU64,
+    inherited_bytes: u64,
     /// Whether the active segment is so full that the next one should be prepared.
     wants_next: AtomicBool,
     /// Whether most of the last full segment was stored, not written through: the next one is then worth pre-faulting.
@@ -94,6 +96,8 @@ pub struct LogWriter {
     /// Bytes of records stored, not written through, in this segment.
     stored: u64,
     /// The offset from which on the next segment should be prepared, until that has been said.
+    prepare_at: u64,
+    /// The offset at which there will be something to do for the background thread.
     notice_at: u64,
     /// Whether there is something to do for the background thread.
     notice: bool,
@@ -151,7 +155,9 @@ impl LogWriter {
         let next_file_bytes = largest_seen.unwrap_or(smallest).saturating_mul(GROWTH).min(maker.largest_bytes);
         // Always in a new file: see `Inherited::free`.
         let number = highest_number + 1;
-        let segment = maker.prepare(Plan { number, free: None, new_bytes: smallest, for_syncs: true })?;
+        let segment =
+            maker.prepare(Plan { number, free: None, new_bytes: smallest, for_syncs: true, for_stores: true })?;
+        let inherited_bytes = retired.iter().map(|old| old.segment.written.load(Ordering::Relaxed)).sum();
         let link = match retired.last() {
             Some(last) => Link::to(&last.segment),
             None => Link { previous_number: below_floor, ..Link::default() },
@@ -160,7 +166,7 @@ impl LogWriter {
             state: Mutex::new(State {
                 active: Arc::clone(&segment),
                 prepared: None,
-                ready: None,
+                leaving: VecDeque::new(),
                 preparing: false,
                 next_number: number + 1,
                 retired: retired.into(),
@@ -173,15 +179,18 @@ impl LogWriter {
             maker,
             turn: Condvar::new(),
             appended: AtomicU64::new(0),
+            unrested_from: AtomicU64::new(0),
+            inherited_bytes,
             wants_next: AtomicBool::new(false),
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
             before_sync: OnceLock::new(),
         };
         let (offset, length) = (HEADER_BYTES as u64, segment.file.len());
-        let notice_at = length / PREPARE_AFTER;
+        let prepare_at = length / PREPARE_AFTER;
+        let shared = Arc::new(shared);
         let mut writer =
-            LogWriter { shared: Arc::new(shared), segment, length, offset, stored: 0, notice_at, notice: false };
+            LogWriter { shared, segment, length, offset, stored: 0, prepare_at, notice_at: prepare_at, notice: false };
         writer.append_link(link)?;
         writer.segment.file.sync_range(0, writer.offset)?;
         writer.segment.linked.store(true, Ordering::Relaxed);
@@ -219,11 +228,19 @@ impl LogWriter {
         }
         self.write_record(record, RecordType::Batch, sequence, soon_synced).map_err(AppendError::Failed)?;
         if self.offset >= self.notice_at {
-            self.notice_at = u64::MAX;
-            self.notice = true;
-            self.shared.wants_next.store(true, Ordering::Relaxed);
+            self.give_notice();
         }
         Ok(self.position())
+    }
+
+    #[cold]
+    fn give_notice(&mut self) {
+        if self.offset >= self.prepare_at {
+            self.prepare_at = u64::MAX;
+            self.shared.wants_next.store(true, Ordering::Relaxed);
+        }
+        self.notice_at = self.prepare_at.min(self.offset + TEND_EVERY_BYTES);
+        self.notice = true;
     }
 
     /// Whether something has come up for the background thread since the last call.
@@ -265,16 +282,21 @@ impl LogWriter {
         let old = std::mem::replace(&mut self.segment, Arc::clone(&next));
         self.length = next.file.len();
         self.offset = HEADER_BYTES as u64;
-        self.notice_at = self.length / PREPARE_AFTER;
+        self.prepare_at = self.length / PREPARE_AFTER;
+        self.notice_at = self.prepare_at.min(TEND_EVERY_BYTES);
         // What was said of the old one holds no more; that it is full is news.
         self.shared.wants_next.store(false, Ordering::Relaxed);
         self.notice = true;
         // Before anybody can see the segment as the active one: a manifest may name it from then on.
         self.append_link(link)?;
-        if self.shared.maker.release_memory {
-            old.file.release_memory();
+        let in_foreground = self.shared.maker.in_foreground;
+        if in_foreground {
+            old.file.release_memory(0, u64::MAX);
         }
         let mut state = self.shared.state.lock();
+        if !in_foreground {
+            state.leaving.push_back(Arc::clone(&old));
+        }
         state.retired.push_back(Retired { segment: old, last_sequence });
         state.active = next;
         Ok(())
@@ -286,7 +308,10 @@ impl LogWriter {
         let roll = needless && self.length > self.shared.maker.smallest_bytes;
         match self.shared.start_small(roll).map_err(AppendError::NoSegment)? {
             Some(next) => self.roll(next, last_sequence).map_err(AppendError::Failed)?,
-            None => self.notice_at = self.offset + self.length / PREPARE_AFTER,
+            None => {
+                self.prepare_at = self.offset + self.length / PREPARE_AFTER;
+                self.notice_at = self.prepare_at.min(self.offset + TEND_EVERY_BYTES);
+            }
         }
         Ok(())
     }
@@ -420,6 +445,7 @@ impl LogSync {
         drop(state);
         // Under the writer lock: whoever prepares at the same time does it for later.
         plan.for_syncs &= plan.bytes() <= MAX_WAITED_FOR_BYTES;
+        plan.for_stores &= plan.bytes() <= MAX_WAITED_FOR_BYTES;
         self.maker.prepare(plan)
     }
 
@@ -432,7 +458,6 @@ impl LogSync {
         if let Some(unused) = state.prepared.take() {
             state.free.push(unused.to_free());
         }
-        state.ready = None;
         self.wants_next.store(false, Ordering::Relaxed);
         if !roll {
             return Ok(None);
@@ -443,8 +468,8 @@ impl LogSync {
         state.next_number += 1;
         drop(state);
         // Not a free file: those are longer, or still named by the manifest.
-        let plan =
-            Plan { number, free: None, new_bytes: smallest, for_syncs: self.synced_writes.load(Ordering::Relaxed) };
+        let for_syncs = self.synced_writes.load(Ordering::Relaxed);
+        let plan = Plan { number, free: None, new_bytes: smallest, for_syncs, for_stores: true };
         self.maker.prepare(plan).map(Some)
     }
 
@@ -467,11 +492,7 @@ impl LogSync {
         let prepared = self.maker.prepare(plan);
         let mut state = self.state.lock();
         state.preparing = false;
-        let result = prepared.map(|segment| {
-            let stores = self.mostly_stored.load(Ordering::Relaxed);
-            state.ready = stores.then(|| (Arc::clone(&segment), 0));
-            state.prepared = Some(segment);
-        });
+        let result = prepared.map(|segment| state.prepared = Some(segment));
         drop(state);
         self.turn.notify_all();
         result
@@ -482,20 +503,20 @@ impl LogSync {
         self.wants_next.load(Ordering::Relaxed) && self.state.lock().prepared.is_none()
     }
 
-    /// Makes some pages of the segment that was prepared last ready for stores, ahead of the writer. Whether it was worth it: then there may be more. For the
-    /// background thread.
-    pub fn prefault_some(&self) -> bool {
+    /// Makes some pages ahead of the writer ready for stores, or takes some behind it out of memory. Whether there was anything to do: then there may be more.
+    /// For the background thread.
+    pub fn tend(&self) -> bool {
         let mut state = self.state.lock();
-        let Some((segment, done)) = state.ready.take() else { return false };
-        let from = done.max(segment.written.load(Ordering::Relaxed));
-        if from >= segment.file.len() || segment.number < state.active.number {
-            return false;
-        }
-        let to = from.saturating_add(PREFAULT_BYTES);
-        state.ready = Some((Arc::clone(&segment), to));
+        let State { active, prepared, leaving, .. } = &mut *state;
+        let stores = self.mostly_stored.load(Ordering::Relaxed);
+        let ahead = if stores { self.appended.load(Ordering::Relaxed) } else { 0 };
+        let step = resident::next_step(active, prepared.as_ref(), leaving, ahead);
         drop(state);
-        segment.file.prefault(from, to);
-        true
+        let is_some = step.is_some();
+        if let Some(step) = step {
+            step.take();
+        }
+        is_some
     }
 
     /// The number of the oldest segment that holds a write at or after `needed`, or the active one.
@@ -513,18 +534,37 @@ impl LogSync {
                 state.free.push(old.segment.to_free());
             }
         }
+        let mut leaving = std::mem::take(&mut state.leaving);
+        state.leaving = leaving.split_off(leaving.partition_point(|segment| segment.number < floor));
         // The largest are the most useful.
         state.free.sort_by_key(|free| std::cmp::Reverse(free.file.len()));
         let keep = keep.min(state.free.len());
         let gone = state.free.split_off(keep);
         // Before the files are: taking a mapping down takes a while.
         drop(state);
+        leaving.iter().for_each(|segment| segment.file.release_memory(0, u64::MAX));
         gone.into_iter().map(|free| free.path).collect()
     }
 
     /// Bytes of the files of retired segments.
     pub fn retired_bytes(&self) -> u64 {
         self.state.lock().retired.iter().map(|r| r.segment.file.len()).sum()
+    }
+
+    /// Bytes of the files that hold records, or could.
+    pub fn held_bytes(&self) -> u64 {
+        self.state.lock().segments().map(|segment| segment.file.len()).sum()
+    }
+
+    /// Bytes of records since the log was last emptied for being at rest.
+    pub fn unrested_bytes(&self) -> u64 {
+        let all = self.inherited_bytes + self.appended.load(Ordering::Relaxed);
+        all.saturating_sub(self.unrested_from.load(Ordering::Relaxed))
+    }
+
+    /// Says that the log is being emptied for being at rest.
+    pub fn note_rest(&self) {
+        self.unrested_from.store(self.inherited_bytes + self.appended.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Segments that are retired, active or prepared.
@@ -577,6 +617,7 @@ impl State {
         if free.is_none() {
             self.next_file_bytes = self.next_file_bytes.saturating_mul(GROWTH).min(largest);
         }
-        Plan { number, free, new_bytes, for_syncs: log.synced_writes.load(Ordering::Relaxed) }
+        let for_syncs = log.synced_writes.load(Ordering::Relaxed);
+        Plan { number, free, new_bytes, for_syncs, for_stores: log.mostly_stored.load(Ordering::Relaxed) }
     }
 }

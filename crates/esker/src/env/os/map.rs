@@ -79,14 +79,7 @@ impl LogMap {
         if len == 0 {
             return Ok(());
         }
-        let (first, behind) = (from - from % PAGE_BYTES, from + len - (from + len) % PAGE_BYTES);
-        if behind > first {
-            // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes, because they are the file's, and no Rust reference to them exists. A store
-            // that runs meanwhile brings its page back.
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            let _ =
-                unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, behind - first) };
-        }
+        self.leave(from, len);
         self.map.flush_range(from, len)
     }
 
@@ -100,11 +93,22 @@ impl LogMap {
         let _ = (from, len);
     }
 
-    /// Takes the pages out of the process's memory. What was stored is the system's, and comes back at the next touch.
-    pub(super) fn release_memory(&self) {
-        // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes, because they are the file's, and no Rust reference to them exists.
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    /// Takes the pages of a range out of the process's memory, but for the one that its end is in. What was stored is the system's, and comes back at the
+    /// next touch.
+    pub(super) fn release_memory(&self, from: u64, to: u64) {
+        let (from, len) = self.clip(from, to);
+        self.leave(from, len);
+    }
+
+    fn leave(&self, from: usize, len: usize) {
+        let (first, behind) = (from - from % PAGE_BYTES, from + len - (from + len) % PAGE_BYTES);
+        if behind > first {
+            // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes, because they are the file's, and no Rust reference to them exists. A store
+            // that runs meanwhile brings its page back.
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            let _ =
+                unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, behind - first) };
+        }
     }
 
     /// Copies `bytes` to `offset`, and zeroes up to the next multiple of 8. False, with nothing written, if they do not begin at such a multiple or do not

@@ -323,6 +323,9 @@ impl WriteFile for OsWriteFile {
     }
 }
 
+/// A new log file's zeroes are written in aligned pieces of this size: the larger the piece, the larger the pages that the system keeps them in, and the fewer page faults.
+const ZEROES_BYTES: usize = 1 << 20;
+
 #[derive(Debug)]
 struct OsLogFile {
     path: PathBuf,
@@ -400,9 +403,25 @@ impl LogFile for OsLogFile {
         }
     }
 
-    fn release_memory(&self) {
+    fn fill_new(&self, from: u64) {
+        if self.map.is_none() {
+            return;
+        }
+        let zeroes = vec![0; ZEROES_BYTES];
+        let mut at = from;
+        while at < self.len {
+            let step = (self.len - at).min(ZEROES_BYTES as u64 - at % ZEROES_BYTES as u64);
+            // The bytes are zeroes in any case.
+            if self.file.write_all_at(&zeroes[..step as usize], at).is_err() {
+                return;
+            }
+            at += step;
+        }
+    }
+
+    fn release_memory(&self, from: u64, to: u64) {
         if let Some(map) = &self.map {
-            map.release_memory();
+            map.release_memory(from, to);
         }
     }
 }

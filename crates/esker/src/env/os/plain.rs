@@ -81,7 +81,7 @@ impl LogMap {
         match *self {}
     }
 
-    pub(super) fn release_memory(&self) {
+    pub(super) fn release_memory(&self, _from: u64, _to: u64) {
         match *self {}
     }
 }
