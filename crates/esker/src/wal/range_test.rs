@@ -137,3 +137,32 @@ fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
     append(&mut log, 3);
     assert!(shared.wants_preparation() && log.take_notice());
 }
+
+/// Under the log's lock each time, so every step says something new, and there is an end.
+#[test]
+fn tending_ends_when_nothing_is_left_to_do() {
+    let env = MemEnv::new();
+    let mut log = start(Arc::new(env.clone()));
+    let shared = Arc::clone(log.shared());
+    assert!(!shared.tend());
+    let mut sequence = 0;
+    while log.position().segment < 4 {
+        sequence += 1;
+        append(&mut log, sequence);
+    }
+    let steps = (0..100).take_while(|_| shared.tend()).count();
+    assert!((3..10).contains(&steps), "{steps}");
+    assert!(!shared.tend());
+}
+
+#[test]
+fn a_log_that_was_emptied_counts_anew() {
+    let mut log = start(Arc::new(MemEnv::new()));
+    let shared = Arc::clone(log.shared());
+    append(&mut log, 1);
+    assert!(shared.unrested_bytes() > 0 && shared.held_bytes() == SEGMENT_BYTES);
+    shared.note_rest();
+    assert_eq!(shared.unrested_bytes(), 0);
+    append(&mut log, 2);
+    assert!(shared.unrested_bytes() > 0);
+}

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// The smallest size of a segment.
 const SMALLEST: u64 = 1 << 20;
+/// A log of up to this size is left to an idle database.
+const SMALL: u64 = 4 << 20;
 const ENTRIES: u32 = 40_000;
 
 fn options() -> Options {
@@ -81,4 +83,89 @@ fn a_pause_is_enough() {
         std::thread::sleep(Duration::from_millis(50));
     }
     check(&keyspace(&db, "k"), 1);
+}
+
+/// With a write buffer of 64 MiB nothing of it would be written to a table. Merging would write all tables again, so there must be something to gain.
+#[test]
+fn a_memtable_that_keeps_much_of_the_log_is_flushed_once_writes_pause() {
+    let scratch = Scratch::new("held-log");
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    load(&keyspace(&db, "k"), 1);
+    load(&keyspace(&db, "k"), 2);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while scratch.bytes_ending(".wal") > SMALLEST {
+        assert!(Instant::now() < deadline, "{} bytes of log are kept", scratch.bytes_ending(".wal"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let flushes = db.stats().flushes;
+    assert!(flushes >= 1);
+    check(&keyspace(&db, "k"), 2);
+    // Little: that has to wait for more, but not if somebody asks.
+    for number in 0..ENTRIES / 2 {
+        keyspace(&db, "k").put(number.to_be_bytes(), [2; 200]).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(db.stats().flushes, flushes);
+    assert!(scratch.bytes_ending(".wal") > SMALL);
+    db.wait_idle().unwrap();
+    assert_eq!(db.stats().flushes, flushes + 1);
+    assert_eq!(scratch.bytes_ending(".wal"), SMALLEST);
+    drop(db);
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    check(&keyspace(&db, "k"), 2);
+}
+
+/// Small bursts with pauses between them must not each bring a table, and a merge of everything.
+#[test]
+fn waiting_for_little_flushes_nothing() {
+    let scratch = Scratch::new("little-log");
+    let db = Db::open(scratch.path(), Options::default().background_threads(0)).unwrap();
+    let k = keyspace(&db, "k");
+    for round in 0..20u8 {
+        k.put([round], [round; 100]).unwrap();
+        db.wait_idle().unwrap();
+    }
+    assert_eq!(db.stats().flushes, 0);
+    assert_eq!(scratch.bytes_ending(".wal"), SMALLEST);
+}
+
+/// Bytes of log segments that this process has in memory.
+#[cfg(target_os = "linux")]
+fn resident_log_bytes(directory: &std::path::Path) -> u64 {
+    let directory = std::fs::canonicalize(directory).unwrap();
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut bytes, mut ours) = (0, false);
+    for line in maps.lines() {
+        if let Some(rest) = line.strip_prefix("Rss:") {
+            let kibibytes: u64 = rest.trim().trim_end_matches(" kB").parse().unwrap();
+            bytes += if ours { kibibytes << 10 } else { 0 };
+        } else if line.contains(" r") && line.contains('-') {
+            ours = line.contains(".wal") && line.contains(directory.to_str().unwrap());
+        }
+    }
+    bytes
+}
+
+/// Mapped pages count as memory of the process. A log of many times as many bytes takes only those around the writer.
+#[test]
+#[cfg(target_os = "linux")]
+fn only_pages_around_the_writer_are_in_memory() {
+    const MOST: u64 = 24 << 20;
+    let scratch = Scratch::new("resident-log");
+    for threads in [0, 1] {
+        let options = Options::default().write_buffer_bytes(256 << 20).background_threads(threads);
+        let db = Db::open(&scratch.path().join(threads.to_string()), options).unwrap();
+        let k = keyspace(&db, "k");
+        for round in 1..=10 {
+            load(&k, round);
+            // The background thread may not have come to it.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while resident_log_bytes(scratch.path()) > MOST {
+                assert!(Instant::now() < deadline, "{} bytes", resident_log_bytes(scratch.path()));
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        assert!(db.stats().flushes == 0 && resident_log_bytes(scratch.path()) > 0);
+        check(&k, 10);
+    }
 }
