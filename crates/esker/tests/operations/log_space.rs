@@ -154,7 +154,7 @@ fn only_pages_around_the_writer_are_in_memory() {
     let scratch = Scratch::new("resident-log");
     for threads in [0, 1] {
         let options = Options::default().write_buffer_bytes(256 << 20).background_threads(threads);
-        let db = Db::open(&scratch.path().join(threads.to_string()), options).unwrap();
+        let db = Db::open(scratch.path().join(threads.to_string()), options).unwrap();
         let k = keyspace(&db, "k");
         for round in 1..=10 {
             load(&k, round);
