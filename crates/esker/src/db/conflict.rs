@@ -183,7 +183,12 @@ impl Question<'_> {
         if self.intervals.is_empty() {
             return Ok(());
         }
-        for mut cursor in memtables.iter().flat_map(|memtable| memtable.cursors()) {
+        let mut cursors = Vec::new();
+        for memtable in &memtables {
+            // Whoever scans next sees to it that runs are merged.
+            memtable.cursors(|cursor| cursors.push(cursor));
+        }
+        for mut cursor in cursors {
             self.look_along(&mut cursor, snapshot)?;
         }
         let newer = runs

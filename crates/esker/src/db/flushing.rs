@@ -4,7 +4,7 @@ use super::events::Event;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
-use super::{files, memory};
+use super::{files, memory, ordering};
 use crate::error::Result;
 use crate::event_listener::FlushCompleted;
 use crate::iter::Cursor;
@@ -33,6 +33,7 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
         // Before a flush, which may first sort for a while, and before the memory of memtables, of which there is more.
         while log.is_some_and(|log| log.tend()) {}
         memory::touch_ahead(inner);
+        ordering::merge_runs(inner);
         let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
             let oldest = keyspace.view.load().frozen.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
@@ -44,8 +45,10 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
     }
 }
 
-/// What a flush does for the log in its pauses: writers do not wait for either. Failures are left to whoever needs the segment.
-fn attend_to_log(inner: &Inner) {
+/// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures are left to whoever needs the segment.
+fn attend_to_others(inner: &Inner) {
+    memory::touch_ahead(inner);
+    ordering::merge_runs(inner);
     let Some(log) = inner.log.as_ref().filter(|_| !inner.inline_jobs()) else { return };
     if log.wants_preparation() {
         let _ = log.prepare_next();
@@ -115,10 +118,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let goes_last = goes_last(inner, &tree, memtable);
     let last = memtable.last_sequence();
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || {
-            attend_to_log(inner);
-            memory::touch_ahead(inner);
-        })
+        flush(memtable, rules, output, &mut || attend_to_others(inner))
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);

@@ -199,6 +199,8 @@ pub struct Inner {
     pub memory: Arc<MemoryPool>,
     /// The background thread should touch memory ahead of the writer.
     pub memory_wanted: AtomicBool,
+    /// The background thread should merge runs of the order of active memtables.
+    pub order_wanted: AtomicBool,
     /// What is known of the memory of all parts.
     pub account: MemoryAccount,
     pub condition: Condition,
@@ -229,7 +231,7 @@ impl std::fmt::Debug for Inner {
 impl Inner {
     /// A reader's registration at the last write acknowledged.
     pub fn register_snapshot(&self) -> Registration {
-        let writer = self.writer.lock();
+        let writer = self.lock_writer();
         let registration = self.snapshots.register(writer.last_sequence, &*self.options.clock);
         // From here on nobody changes what it sees.
         self.unlocked.wait_for_all();
@@ -242,7 +244,7 @@ impl Inner {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
-    /// The writer lock, for a write. It is held about as long as it takes to put a thread to sleep and to wake it, so it is worth looking a few times more
+    /// The writer lock, for a write or a registration. It is held about as long as it takes to put a thread to sleep and to wake it, so it is worth looking a few times more
     /// first; not much longer, because whoever has it may have been interrupted.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {

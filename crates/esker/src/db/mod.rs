@@ -53,6 +53,7 @@ pub mod large;
 pub mod memory;
 mod merge_expiry;
 pub mod open;
+pub mod ordering;
 pub mod pace;
 pub mod pacing;
 pub mod properties;

@@ -578,6 +578,7 @@ fn assemble(
         flushed: Mutex::new(Vec::new()),
         memory,
         memory_wanted: AtomicBool::new(false),
+        order_wanted: AtomicBool::new(false),
         condition: super::health::Condition::new(events.clone()),
         events,
         counters: Counters::default(),

@@ -6,9 +6,9 @@
 //! through them without a look at any: which stretches there are is found out for a whole block at a time.
 
 use super::inner::{Inner, KeyspaceInner, View};
-use super::large;
 use super::read::full_merge;
 use super::snapshot::Registration;
+use super::{large, ordering};
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::error::Result;
@@ -47,8 +47,11 @@ impl Source {
         let mut children: Vec<AnyCursor> = Vec::with_capacity(4);
         let mut newer = Vec::new();
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
-            let cursors = memtable.cursors().into_iter().map(AnyCursor::Memory);
-            children.extend(cursors.map(|cursor| cursor.behind(&newer, sequence)));
+            let has_runs_to_merge =
+                memtable.cursors(|cursor| children.push(AnyCursor::Memory(cursor).behind(&newer, sequence)));
+            if has_runs_to_merge && Arc::ptr_eq(memtable, &self.view.active) {
+                ordering::want_merged(&self.inner);
+            }
             if memtable.has_range_tombstones() {
                 newer.extend(memtable.range_tombstones());
             }

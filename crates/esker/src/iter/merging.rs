@@ -10,6 +10,9 @@ use crate::iter::{Cursor, LAST_STAGE, PlainSearch};
 use std::cmp::Ordering;
 use std::io;
 
+/// Up to so many children are put in order without memory from the heap.
+const FEW: usize = 16;
+
 /// After so many wins in a row it pays to find out how many more there will be.
 const LONG_STREAK: u32 = 4;
 
@@ -66,7 +69,8 @@ impl Head {
 impl<C: Cursor> MergingCursor<C> {
     /// The merge of `children`, newest first. It starts invalid.
     pub fn new(children: Vec<C>) -> MergingCursor<C> {
-        let count = children.len();
+        // One alone plays no matches.
+        let count = if children.len() == 1 { 0 } else { children.len() };
         MergingCursor {
             children,
             heads: vec![Head::default(); count],
@@ -102,12 +106,23 @@ impl<C: Cursor> MergingCursor<C> {
 
     /// Plays all matches.
     fn build(&mut self) {
+        if let [only] = self.children.as_slice() {
+            self.valid = only.valid();
+            return;
+        }
         let count = self.children.len();
         for (head, child) in self.heads.iter_mut().zip(&self.children) {
             *head = Head::of(child);
         }
         // The winners of all nodes, leaves included; only needed while the matches are played.
-        let mut winners: Vec<usize> = (0..2 * count).map(|node| node.saturating_sub(count)).collect();
+        let (mut few, mut many) = ([0; 2 * FEW], Vec::new());
+        let winners = if count <= FEW {
+            &mut few[..2 * count]
+        } else {
+            many.resize(2 * count, 0);
+            &mut many[..]
+        };
+        winners[count..].iter_mut().enumerate().for_each(|(child, winner)| *winner = child);
         for node in (1..count).rev() {
             let (a, b) = (winners[2 * node], winners[2 * node + 1]);
             (winners[node], self.losers[node]) = if self.before(a, b) { (a, b) } else { (b, a) };

@@ -1,6 +1,7 @@
 //! The internal cursor over one ordered run of a memtable.
 
-use super::order::Run;
+use super::order::Order;
+use super::run::Run;
 use super::store::{Memtable, START};
 use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
@@ -9,24 +10,38 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Memtable {
-    /// Cursors that together pass every entry written before the call.
-    pub fn cursors(self: &Arc<Memtable>) -> Vec<RunCursor> {
+    /// Hands cursors that together pass every entry written before the call to `take`. Whether [`Memtable::merge_runs`] should follow, by somebody with time.
+    pub fn cursors(self: &Arc<Memtable>, mut take: impl FnMut(RunCursor)) -> bool {
         let end = self.end.load(Ordering::Acquire);
         let mut order = self.order.lock();
         let runs = order.extend(&self.arena, START, end);
-        let cursors = runs.iter().map(|run| RunCursor::new(Arc::clone(self), Arc::clone(run))).collect();
+        runs.iter().for_each(|run| take(RunCursor::new(Arc::clone(self), Arc::clone(run))));
         self.order_bytes.store(order.bytes(), Ordering::Relaxed);
-        cursors
+        order.pair_to_merge().is_some()
     }
 
     /// One cursor over everything, for a memtable that is no longer written.
     pub fn sealed_cursor(self: &Arc<Memtable>) -> RunCursor {
         let end = self.end.load(Ordering::Acquire);
-        let mut order = self.order.lock();
-        let run = order.seal(&self.arena, START, end);
-        self.order_bytes.store(order.bytes(), Ordering::Relaxed);
-        drop(order);
+        self.order.lock().extend(&self.arena, START, end);
+        self.merge_while(Order::any_pair);
+        let run = self.order.lock().first();
         RunCursor::new(Arc::clone(self), run)
+    }
+
+    /// Merges the runs that make scans slower than they need be. Scans may begin meanwhile, with what is there.
+    pub fn merge_runs(&self) {
+        self.merge_while(Order::pair_to_merge);
+    }
+
+    fn merge_while(&self, next: impl Fn(&Order) -> Option<[Arc<Run>; 2]>) {
+        loop {
+            let Some(pair) = next(&self.order.lock()) else { return };
+            let merged = Run::merge(&self.arena, &pair[0], &pair[1]);
+            let mut order = self.order.lock();
+            order.replace(&pair, merged);
+            self.order_bytes.store(order.bytes(), Ordering::Relaxed);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod cursor;
 mod in_place;
 mod index;
 mod order;
+mod run;
 mod size;
 mod store;
 mod tombstones;

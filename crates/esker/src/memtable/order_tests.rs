@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER};
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, compare};
 use crate::base::memory::MemoryPool;
 
 struct Written {
@@ -12,7 +12,20 @@ const START: usize = 8;
 
 impl Written {
     fn new() -> Written {
-        Written { arena: Arena::new(1 << 20, &Arc::<MemoryPool>::default()), end: START, entries: Vec::new() }
+        Written::with_room(1 << 20)
+    }
+
+    fn with_room(bytes: usize) -> Written {
+        Written { arena: Arena::new(bytes, &Arc::<MemoryPool>::default()), end: START, entries: Vec::new() }
+    }
+
+    /// All in one run, as a flush needs it.
+    fn seal(&self, order: &mut Order) -> Arc<Run> {
+        order.extend(&self.arena, START, self.end);
+        while let Some(pair) = order.any_pair() {
+            order.replace(&pair, Run::merge(&self.arena, &pair[0], &pair[1]));
+        }
+        order.first()
     }
 
     fn write(&mut self, key: &[u8]) {
@@ -29,7 +42,7 @@ impl Written {
     }
 
     fn content(&self, run: &Run) -> Vec<(Vec<u8>, Sequence)> {
-        let entries = run.offsets.iter().map(|&offset| self.arena.stored(offset));
+        let entries = (0..run.len()).map(|index| self.arena.stored(run.offset(index)));
         entries.map(|entry| (entry.key().to_vec(), entry.sequence())).collect()
     }
 }
@@ -68,7 +81,7 @@ fn random_keys_are_ordered_and_found_in_every_run() {
                 check_searches(&written, run, &mut state, prefixes, seed);
             }
         }
-        let sealed = order.seal(&written.arena, START, written.end);
+        let sealed = written.seal(&mut order);
         assert_eq!(written.content(&sealed), written.sorted(), "seed {seed}");
     }
 }
@@ -103,17 +116,64 @@ fn a_sequential_load_is_not_sorted_and_its_prefix_shrinks() {
             order.extend(&written.arena, START, written.end);
         }
     }
-    let run = order.seal(&written.arena, START, written.end);
-    assert_eq!(run.prefix, b"000000000000");
+    let run = written.seal(&mut order);
+    assert_eq!(run.head_prefix(), b"000000000000");
     assert_eq!(written.content(&run), written.entries);
 }
 
+/// A number that looks random.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state >> 33
+}
+
 #[test]
-fn heads_behind_a_shorter_prefix_are_those_of_the_whole_keys() {
-    let key = b"0123456789abcdefghij";
-    for long in 0..key.len() {
-        for short in 0..=long {
-            assert_eq!(lengthened(&key[short..long], head(key, long)), head(key, short), "{short} {long}");
+fn no_reader_beside_a_writer_moves_many_entries_and_few_runs_are_left() {
+    for (seed, most_at_once, background) in [(1, 1, true), (2, 300, true), (3, 2000, true), (4, 2000, false)] {
+        let mut state = seed;
+        let mut written = Written::with_room(16 << 20);
+        let mut order = Order::default();
+        while written.entries.len() < 200_000 {
+            let fresh = (next(&mut state) % most_at_once + 1) as usize;
+            for _ in 0..fresh {
+                let key = format!("{:016}", next(&mut state) % 1_000_000);
+                written.write(key.as_bytes());
+            }
+            let before = order.moved;
+            let runs = order.extend(&written.arena, START, written.end).len();
+            let moved = order.moved - before;
+            if background {
+                // Each merge of a reader's makes a run longer than the one before by a quarter at least, up to the limit.
+                assert!(moved <= fresh + 5 * MOST_MERGED, "seed {seed}: {moved} moved for {fresh}");
+                assert!(runs <= 10, "seed {seed}: {runs} runs");
+                while let Some(pair) = order.pair_to_merge() {
+                    order.replace(&pair, Run::merge(&written.arena, &pair[0], &pair[1]));
+                }
+            } else {
+                assert!(runs <= MOST_RUNS, "seed {seed}: {runs} runs");
+            }
+        }
+        // With one entry at a time each is copied along with a short run.
+        let each = order.moved / written.entries.len();
+        assert!(each < if most_at_once == 1 { 160 } else { 24 }, "seed {seed}: every entry was moved {each} times");
+        let sealed = written.seal(&mut order);
+        assert_eq!(written.content(&sealed), written.sorted(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_merge_of_runs_that_are_gone_is_dropped() {
+    let mut written = Written::new();
+    let mut order = Order::default();
+    for number in 0..3000 {
+        written.write(format!("{:04}", number * 7919 % 3000).as_bytes());
+        if number == 1999 {
+            order.extend(&written.arena, START, written.end);
         }
     }
+    order.extend(&written.arena, START, written.end);
+    let old = [order.first(), order.first()];
+    order.replace(&old, Run::empty());
+    let sealed = written.seal(&mut order);
+    assert_eq!(written.content(&sealed), written.sorted());
 }

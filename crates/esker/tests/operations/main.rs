@@ -31,6 +31,7 @@ mod range_delete;
 mod repair;
 mod repair_cut_short;
 mod scan_walks;
+mod scans_beside_writer;
 mod sizes;
 mod styles;
 mod transactions;
