@@ -23,6 +23,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Entries passed for nothing are reported in portions of at least this many, and at the end of the scan.
 const REPORT_SKIPPED: u64 = 256;
 
+/// A memtable that is scanned while it is written has about so many runs.
+const RUNS_OF_A_MEMTABLE: usize = 4;
+
 /// What cursors of one scan have in common: the state they see.
 #[derive(Clone)]
 pub struct Source {
@@ -44,9 +47,12 @@ impl Source {
     fn merged(&self) -> (MergingCursor<AnyCursor>, Covers) {
         let sequence = self.registration.sequence();
         let memtables = [&self.view.active].into_iter().chain(&self.view.frozen);
-        let mut children: Vec<AnyCursor> = Vec::with_capacity(4);
+        let memtables = memtables.filter(|memtable| !memtable.is_empty());
+        // No more than needed: allocators take a slow path for more than a KiB, which is that of a few cursors.
+        let in_memory = memtables.clone().count() * RUNS_OF_A_MEMTABLE;
+        let mut children: Vec<AnyCursor> = Vec::with_capacity(in_memory + self.view.tree.runs.len());
         let mut newer = Vec::new();
-        for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
+        for memtable in memtables {
             let has_runs_to_merge =
                 memtable.cursors(|cursor| children.push(AnyCursor::Memory(cursor).behind(&newer, sequence)));
             if has_runs_to_merge && Arc::ptr_eq(memtable, &self.view.active) {

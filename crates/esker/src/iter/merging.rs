@@ -74,7 +74,8 @@ impl<C: Cursor> MergingCursor<C> {
         MergingCursor {
             children,
             heads: vec![Head::default(); count],
-            losers: vec![0; count],
+            // Any will do; zeroes would be asked for as zeroed memory, which takes allocators longer.
+            losers: (0..count).collect(),
             winner: 0,
             runner_up: None,
             streak: 0,

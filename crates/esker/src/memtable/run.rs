@@ -248,11 +248,12 @@ fn merge_entries(ties: Ties<'_>, a: Sorted<'_>, b: Sorted<'_>) -> (Vec<u64>, Vec
 /// How many of the entries are before this one.
 #[inline]
 fn place(ties: Ties<'_>, (heads, offsets): Sorted<'_>, head: u64, offset: u32) -> usize {
-    let mut at = partition(heads, head);
-    while at < heads.len() && heads[at] == head && ties.order(offsets[at], offset).is_lt() {
-        at += 1;
+    let at = partition(heads, head);
+    if heads.get(at) != Some(&head) {
+        return at;
     }
-    at
+    let equal = heads[at..].partition_point(|&other| other == head);
+    at + offsets[at..at + equal].partition_point(|&other| ties.order(other, offset).is_lt())
 }
 
 /// As `merge_entries`, for a `short` that is spread thinly among a `long`: what lies between is copied in one go.
