@@ -97,7 +97,7 @@ impl Order {
         }
     }
 
-    #[cfg_attr(not(test), allow(clippy::unused_self))]
+    /// For tests.
     fn note_moved(&mut self, _entries: usize) {
         #[cfg(test)]
         {
