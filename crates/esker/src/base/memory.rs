@@ -33,16 +33,16 @@ impl Memory {
         Memory { start: system::allocate(bytes), bytes, touched: AtomicUsize::new(0), pool: Weak::new() }
     }
 
-    /// Has the system back the first `end` bytes, if it can be asked to: whoever uses them next does not wait for it. Changes no byte. Others may use the
-    /// block meanwhile; one thread at a time should do this.
+    /// Has the system back the first `end` bytes at least, if it can be asked to: whoever uses them next does not wait for it. Changes no byte. Others may use
+    /// the block meanwhile; one thread at a time should do this.
     pub fn touch_until(&self, end: usize) {
-        let end = end.min(self.bytes);
         let mut from = self.touched.load(Ordering::Relaxed);
-        while from < end {
-            let step = TOUCH_STEP_BYTES.min(end - from);
-            system::touch(self.start, from, step);
-            from += step;
-            self.touched.store(from, Ordering::Relaxed);
+        while from < end.min(self.bytes) {
+            // Whole steps but for the last: the system refuses to begin within a page.
+            let next = (from + TOUCH_STEP_BYTES).min(self.bytes);
+            system::touch(self.start, from, next - from);
+            self.touched.store(next, Ordering::Relaxed);
+            from = next;
         }
     }
 
@@ -82,12 +82,16 @@ impl Drop for Memory {
 #[derive(Debug)]
 pub struct MemoryPool {
     kept: Mutex<Vec<Memory>>,
+    /// A block of zeroes, all of it backed.
+    zeroes: Mutex<Option<Memory>>,
     /// The most blocks kept.
     most: usize,
 }
 
 /// Memory is touched in steps of this many bytes: what a thread that wants the same pages may have to wait for.
 const TOUCH_STEP_BYTES: usize = 1 << 20;
+/// Smaller blocks are not worth preparing.
+const LEAST_PREPARED_BYTES: usize = 256 << 10;
 /// Blocks that the pool of the process keeps.
 const KEPT: usize = 2;
 /// Longer blocks than this are not kept.
@@ -104,7 +108,8 @@ static PROCESS: LazyLock<Arc<MemoryPool>> = LazyLock::new(Arc::default);
 /// ```
 pub fn release_unused_memory() {
     let unused = std::mem::take(&mut *PROCESS.kept.lock());
-    drop(unused);
+    let zeroes = PROCESS.zeroes.lock().take();
+    drop((unused, zeroes));
 }
 
 /// Bytes that closed databases have left for the next one.
@@ -126,12 +131,13 @@ impl Default for MemoryPool {
 impl MemoryPool {
     /// A pool that keeps at most `most` blocks.
     pub fn keeping(most: usize) -> MemoryPool {
-        MemoryPool { kept: Mutex::default(), most }
+        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most }
     }
 
     /// Bytes of the blocks that nobody uses at the moment.
     pub fn unused_bytes(&self) -> usize {
-        self.kept.lock().iter().map(Memory::bytes).sum()
+        let zeroes = self.zeroes.lock().as_ref().map_or(0, Memory::bytes);
+        zeroes + self.kept.lock().iter().map(Memory::bytes).sum::<usize>()
     }
 
     /// The pool that all databases of the process share.
@@ -147,6 +153,23 @@ impl MemoryPool {
         let mut memory = found.unwrap_or_else(|| Memory::zeroed(bytes));
         memory.pool = Arc::downgrade(self);
         memory
+    }
+
+    /// A block of `bytes` zeroes, backed already if somebody has prepared it. It does not come back.
+    pub fn take_zeroed(&self, bytes: usize) -> Memory {
+        let ready = self.zeroes.lock().take_if(|memory| memory.bytes == bytes.max(64));
+        ready.unwrap_or_else(|| Memory::zeroed(bytes))
+    }
+
+    /// Makes the next block of so many zeroes ready, in the place of any other. Takes milliseconds: for threads that nobody waits for.
+    pub fn prepare_zeroed(&self, bytes: usize) {
+        if bytes < LEAST_PREPARED_BYTES || self.zeroes.lock().as_ref().is_some_and(|memory| memory.bytes == bytes) {
+            return;
+        }
+        let memory = Memory::zeroed(bytes);
+        memory.touch_until(bytes);
+        let before = self.zeroes.lock().replace(memory);
+        drop(before);
     }
 
     fn give_back(&self, memory: Memory) -> Option<Memory> {
@@ -221,6 +244,36 @@ mod system {
 mod tests {
     use super::*;
 
+    /// Page faults of this thread so far.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn page_faults() -> u64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+        fields.clone().nth(7).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn what_was_touched_costs_no_page_fault() {
+        const BYTES: usize = 8 << 20;
+        let faults_of = |memory: &Memory| {
+            let before = page_faults();
+            for page in 0..BYTES / 4096 {
+                // SAFETY: the byte is in the block, which nobody else refers to.
+                unsafe { memory.start().as_ptr().add(page * 4096 + 5).write(1) };
+            }
+            page_faults() - before
+        };
+        let memory = Memory::zeroed(BYTES);
+        // As writers ask for it: anywhere within a page.
+        for end in [1, 300_001, 2_000_003, 5_000_007, BYTES] {
+            memory.touch_until(end);
+        }
+        let touched = faults_of(&memory);
+        let untouched = faults_of(&Memory::zeroed(BYTES));
+        assert!(touched * 10 < untouched, "{touched} page faults where memory was touched, {untouched} elsewhere");
+    }
+
     #[test]
     fn touching_changes_nothing_and_is_remembered() {
         let pool = Arc::new(MemoryPool::default());
@@ -238,6 +291,10 @@ mod tests {
         assert_eq!(unsafe { fresh.start().as_ptr().add(5000).read() }, 7);
         drop(memory);
         assert_eq!(pool.unused_bytes(), 3 << 20);
+        pool.prepare_zeroed(1 << 20);
+        pool.prepare_zeroed(1 << 20);
+        assert_eq!((pool.unused_bytes(), pool.take_zeroed(2 << 20).touched()), (4 << 20, 0));
+        assert_eq!((pool.take_zeroed(1 << 20).touched(), pool.unused_bytes()), (1 << 20, 3 << 20));
     }
 
     #[test]

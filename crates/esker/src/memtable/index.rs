@@ -5,10 +5,11 @@
 //! looks at an entry. Slots are never emptied. When two thirds are used the writer copies them to a table twice as large and publishes that; the smaller ones stay
 //! until the memtable goes, for the readers that may still be in them.
 
-use crate::base::memory::Memory;
+use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_first;
 use parking_lot::Mutex;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 const SMALLEST_BITS: u32 = 6;
@@ -23,9 +24,9 @@ struct Slots {
 
 impl Slots {
     /// A table on the heap, which whoever gets the pointer owns.
-    fn new(bits: u32) -> NonNull<Slots> {
+    fn new(bits: u32, pool: &MemoryPool) -> NonNull<Slots> {
         let slots = 1usize << bits;
-        let slots = Slots { shift: 32 - bits, mask: slots - 1, memory: Memory::zeroed(slots * 8) };
+        let slots = Slots { shift: 32 - bits, mask: slots - 1, memory: pool.take_zeroed(slots * 8) };
         NonNull::from(Box::leak(Box::new(slots)))
     }
 
@@ -60,8 +61,14 @@ fn offset_of(slot: u64) -> usize {
     (slot as u32) as usize * 8
 }
 
+/// The number of slots that `keys` keys need, as a power of two.
+fn bits_for(keys: usize) -> u32 {
+    (keys.saturating_mul(3) / 2 + 1).next_power_of_two().trailing_zeros().clamp(SMALLEST_BITS, 31)
+}
+
 /// See the module's comment.
 pub struct Index {
+    pool: Arc<MemoryPool>,
     current: AtomicPtr<Slots>,
     /// Every table ever published, the last one current.
     tables: Mutex<Vec<Published>>,
@@ -101,10 +108,22 @@ impl Slot<'_> {
 
 impl Index {
     /// An index that holds `expected` keys before it grows.
-    pub fn new(expected: usize) -> Index {
-        let bits = (expected * 3 / 2 + 1).next_power_of_two().trailing_zeros().clamp(SMALLEST_BITS, 31);
-        let slots = Slots::new(bits);
-        Index { current: AtomicPtr::new(slots.as_ptr()), tables: Mutex::new(vec![Published(slots)]) }
+    pub fn new(expected: usize, pool: &Arc<MemoryPool>) -> Index {
+        let slots = Slots::new(bits_for(expected), pool);
+        let tables = Mutex::new(vec![Published(slots)]);
+        Index { pool: Arc::clone(pool), current: AtomicPtr::new(slots.as_ptr()), tables }
+    }
+
+    /// Has memory made ready for the next table: the one that this index will grow to, if it is to grow before it holds `expected` keys, or else that of the
+    /// next index for as many, if `ends_soon`. `used`: its keys so far. For the background.
+    pub fn prepare_next(&self, used: usize, expected: usize, ends_soon: bool) {
+        let slots = self.current().mask + 1;
+        let wanted = 1usize << bits_for(expected);
+        if wanted > slots && used * 3 >= slots {
+            self.pool.prepare_zeroed(2 * slots * 8);
+        } else if wanted <= slots && ends_soon {
+            self.pool.prepare_zeroed(wanted * 8);
+        }
     }
 
     #[inline]
@@ -188,7 +207,7 @@ impl Index {
     #[cold]
     fn grow(&self) {
         let old = self.current();
-        let published = Published(Slots::new(33 - old.shift));
+        let published = Published(Slots::new(33 - old.shift, &self.pool));
         // SAFETY: just made, and owned by `published`, which lives in `tables` from the end of this function on.
         let larger = unsafe { published.0.as_ref() };
         for slot in old.slots() {

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Memtable {
 impl Memtable {
     /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys.
     pub(super) fn new(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> Memtable {
-        let index = Index::new(expected_keys);
+        let index = Index::new(expected_keys, pool);
         Memtable {
             arena: Arena::new(capacity.saturating_add(START), pool),
             index_bytes: AtomicUsize::new(index.bytes()),
@@ -163,6 +163,9 @@ impl Memtable {
     pub fn touch_ahead(&self) {
         let end = self.end.load(Ordering::Relaxed);
         self.arena.touch_until(end + end.min(TOUCHED_AHEAD_BYTES));
+        let capacity = self.arena.capacity();
+        let expected = (self.live() as u64).saturating_mul(capacity as u64) / end.max(1) as u64;
+        self.index.prepare_next(self.live(), expected as usize, end >= capacity / 2);
     }
 
     /// Bytes that the system has backed with memory for it, as far as they are known: entries, index and order. 0 while it is empty.

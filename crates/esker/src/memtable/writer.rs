@@ -73,7 +73,7 @@ impl MemtableWriter {
             return false;
         }
         self.next_touch = end + end.min(TOUCH_STEP_BYTES);
-        self.memtable.arena.touched() < self.memtable.arena.capacity()
+        true
     }
 
     /// Starts loading what [`MemtableWriter::apply`] needs first for a key with this hash.
