@@ -157,13 +157,17 @@ impl MemoryPool {
 
     /// A block of `bytes` zeroes, backed already if somebody has prepared it. It does not come back.
     pub fn take_zeroed(&self, bytes: usize) -> Memory {
-        let ready = self.zeroes.lock().take_if(|memory| memory.bytes == bytes.max(64));
-        ready.unwrap_or_else(|| Memory::zeroed(bytes))
+        let mut zeroes = self.zeroes.lock();
+        // One that was too short for this is not likely to be asked for any more.
+        let ready = if bytes < LEAST_PREPARED_BYTES { None } else { zeroes.take_if(|memory| memory.bytes <= bytes) };
+        drop(zeroes);
+        ready.filter(|memory| memory.bytes == bytes).unwrap_or_else(|| Memory::zeroed(bytes))
     }
 
-    /// Makes the next block of so many zeroes ready, in the place of any other. Takes milliseconds: for threads that nobody waits for.
+    /// Makes the next block of so many zeroes ready, unless one of any length is. Takes milliseconds: for threads that nobody waits for.
     pub fn prepare_zeroed(&self, bytes: usize) {
-        if bytes < LEAST_PREPARED_BYTES || self.zeroes.lock().as_ref().is_some_and(|memory| memory.bytes == bytes) {
+        // What somebody else has asked for is left for them: two in turn would throw away each other's.
+        if !(LEAST_PREPARED_BYTES..=LARGEST_KEPT_BYTES).contains(&bytes) || self.zeroes.lock().is_some() {
             return;
         }
         let memory = Memory::zeroed(bytes);
@@ -293,8 +297,10 @@ mod tests {
         assert_eq!(pool.unused_bytes(), 3 << 20);
         pool.prepare_zeroed(1 << 20);
         pool.prepare_zeroed(1 << 20);
-        assert_eq!((pool.unused_bytes(), pool.take_zeroed(2 << 20).touched()), (4 << 20, 0));
+        assert_eq!((pool.unused_bytes(), pool.take_zeroed(512 << 10).touched()), (4 << 20, 0));
         assert_eq!((pool.take_zeroed(1 << 20).touched(), pool.unused_bytes()), (1 << 20, 3 << 20));
+        pool.prepare_zeroed(1 << 20);
+        assert_eq!((pool.take_zeroed(2 << 20).touched(), pool.unused_bytes()), (0, 3 << 20));
     }
 
     #[test]

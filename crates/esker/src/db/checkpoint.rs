@@ -25,6 +25,8 @@ use std::sync::Arc;
 /// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and opens as a database.
 pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
     inner.condition.check()?;
+    // Two into the same directory would take each other's copy for an unfinished one.
+    let _alone = inner.checkpoints.lock();
     let env = &*inner.options.env;
     create_directory(env, target)?;
     let names = env.list(target)?;

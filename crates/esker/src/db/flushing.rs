@@ -99,10 +99,10 @@ fn still_waits((keyspace, memtable): &Waiting) -> bool {
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
     let waiting = freeze_all(inner, &mut inner.writer.lock());
-    for (keyspace, memtable) in waiting.iter().filter(|waiting| still_waits(waiting)) {
-        flush_one(inner, keyspace, memtable)?;
-    }
-    then()
+    let mut waiting = waiting.iter().filter(|waiting| still_waits(waiting));
+    let flushed = waiting.try_for_each(|(keyspace, memtable)| flush_one(inner, keyspace, memtable));
+    // With the job lock: the blob files of another job's result would look like nobody's.
+    flushed.and_then(|()| then()).inspect_err(|_| files::sweep_blobs(inner))
 }
 
 fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
@@ -149,7 +149,10 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         frozen: view.frozen.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
-    inner.counters.flush_speed.note(memtable.bytes(), started.elapsed());
+    // What a small one costs says nothing about a full one.
+    if memtable.bytes() >= inner.options.write_buffer_bytes / 4 {
+        inner.counters.flush_speed.note(memtable.bytes(), started.elapsed());
+    }
     memory::flushed(inner, memtable);
     if memtable.blob_bytes() > 0 {
         inner.flushed.lock().push(Arc::downgrade(memtable));

@@ -65,8 +65,8 @@ pub struct KeyspaceInner {
     pub name: String,
     pub operator_name: Option<String>,
     pub ttl: Ttl,
-    /// Values of eight bytes may be replaced, or added to, without the writer lock (`unlocked.rs`): nothing expires, and what the writer makes of a merge it
-    /// makes by adding.
+    /// Values of eight bytes may be replaced, or added to, without the writer lock (`unlocked.rs`): nothing expires, and there are no merges at all, or
+    /// none but additions, whose order does not matter.
     pub puts_in_place: bool,
     pub adds_in_place: bool,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
@@ -91,7 +91,8 @@ impl KeyspaceInner {
         KeyspaceInner {
             id,
             name,
-            puts_in_place: adds_in_place || (operator_name.is_none() && !ttl.is_enabled()),
+            // Beside merges a put has its place: one into a memtable that was just put aside could slip below an operand that was read already.
+            puts_in_place: operator_name.is_none() && !ttl.is_enabled(),
             adds_in_place,
             operator_name,
             ttl,
@@ -174,6 +175,8 @@ pub struct Signals {
 pub struct Inner {
     pub directory: PathBuf,
     pub options: Options,
+    /// Held by a checkpoint from its beginning to its end. Before all other locks.
+    pub checkpoints: Mutex<()>,
     pub jobs: Mutex<()>,
     pub writer: Mutex<Writer>,
     pub manifest: Mutex<Option<Manifest>>,
@@ -216,6 +219,8 @@ pub struct Inner {
     pub in_progress: Mutex<BTreeSet<u64>>,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
+    /// Writes without the writer lock are over.
+    pub closing: AtomicBool,
     /// Background work should end as soon as it can.
     pub stopping: AtomicBool,
     /// Held from open to drop; none in a database opened read-only.

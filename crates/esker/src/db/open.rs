@@ -561,6 +561,7 @@ fn assemble(
         account: MemoryAccount::new(&options),
         large_threshold: options.large_threshold(),
         options,
+        checkpoints: Mutex::new(()),
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
         writer: Mutex::new(Writer { log, keyspaces: Vec::new(), last_sequence, wants_memory: false }),
@@ -587,6 +588,7 @@ fn assemble(
         merging: Mutex::new(None),
         in_progress: Mutex::default(),
         replayed_segments: 0,
+        closing: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),
     };
@@ -615,6 +617,8 @@ pub fn close(inner: &Inner) -> Result<()> {
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
     let mut writer = inner.writer.lock();
+    inner.closing.store(true, Ordering::Release);
+    inner.unlocked.wait_for_all();
     let result = flushed.and_then(|()| finish(inner, &mut writer));
     // Whatever became of it: the caller releases the lock on the directory, and then somebody else may write there.
     inner.condition.refuse_writes("it was closed");

@@ -29,7 +29,7 @@ pub fn empty_log(inner: &Inner, asked_for: bool) -> Result<()> {
         log.note_rest();
     }
     // Writes that come between would keep the log.
-    flush_exactly(inner, || files::reclaim_log(inner)).inspect_err(|_| files::sweep_blobs(inner))
+    flush_exactly(inner, || files::reclaim_log(inner))
 }
 
 /// Gives back what was kept for more writes.

@@ -4,9 +4,10 @@
 //! sequence number, no entry. It is one atomic operation in memory (`memtable/in_place.rs`), done by any number of threads at once. Everything else
 //! goes through `write.rs`.
 //!
-//! What must not happen meanwhile waits for the threads at work (`at_work.rs`). That is two things:
+//! What must not happen meanwhile waits for the threads at work (`at_work.rs`). That is three things:
 //! * a snapshot is registered: what it sees must not change, and what was written before must be in it;
-//! * a memtable is put aside: a flush reads what nobody changes any more.
+//! * a memtable is put aside: a flush reads what nobody changes any more;
+//! * the database is closed.
 //!
 //! In the order of writes such a write stands right behind the entry that it changes. Nobody can tell: no reader is registered between the two, and
 //! transactions look for conflicts among all keys that were appended after their snapshot, of which that entry is one.
@@ -16,6 +17,7 @@ use crate::base::key::{Kind, hash};
 use crate::error::Result;
 use crate::memtable::Change;
 use crate::options::WriteOptions;
+use std::sync::atomic::Ordering;
 
 /// Makes the write, if it can be made without the lock and without a record; `false` if it has to go the usual way. The operation was checked.
 #[inline]
@@ -40,6 +42,9 @@ pub fn write(
     inner.condition.check()?;
     let hash = hash(key);
     let _at_work = inner.unlocked.enter();
+    if inner.closing.load(Ordering::Relaxed) {
+        return Ok(false);
+    }
     let view = keyspace.view.load();
     let changed = view.active.change_in_place(key, hash, change, inner.snapshots.newest());
     if changed {
@@ -57,6 +62,30 @@ mod tests {
     use std::path::Path;
     use std::sync::{Arc, mpsc};
     use std::time::Duration;
+
+    #[test]
+    fn no_put_where_there_are_merges_and_nothing_once_the_database_closes() {
+        let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(0);
+        let inner = Arc::new(open::open(Path::new("/db"), options).unwrap());
+        let adding = KeyspaceOptions::default().merge_operator(crate::merge_operator::UInt64Add);
+        let adding = keyspaces::open_or_create(&inner, "adding", adding).unwrap();
+        assert!(adding.adds_in_place && !adding.puts_in_place);
+        let plain = keyspaces::open_or_create(&inner, "plain", KeyspaceOptions::default()).unwrap();
+        assert!(!plain.adds_in_place && plain.puts_in_place);
+        let entry = crate::base::key::Entry { key: b"k", sequence: 1, kind: Kind::Put, expiry_ms: 0, value: &[0; 8] };
+        let context =
+            crate::memtable::WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
+        for keyspace in [&adding, &plain] {
+            let mut writer = inner.writer.lock();
+            writer.keyspaces[keyspace.id as usize].as_mut().unwrap().memtable.apply(hash(b"k"), entry, context);
+        }
+        let unlogged = WriteOptions::new().disable_wal(true);
+        let put = |keyspace| write(&inner, keyspace, Kind::Put, b"k", &[1; 8], &unlogged).unwrap();
+        assert!(!put(&adding) && put(&plain));
+        assert!(write(&inner, &adding, Kind::Merge, b"k", &[1; 8], &unlogged).unwrap());
+        inner.closing.store(true, Ordering::Relaxed);
+        assert!(!put(&plain), "it would be acknowledged and lost");
+    }
 
     #[test]
     fn snapshots_and_flushes_wait_for_threads_at_work() {

@@ -17,6 +17,8 @@ pub struct Task {
     pub into_last: bool,
     /// The newest run it reads from.
     pub newest: u64,
+    /// The oldest run of the plan, which need not be among the inputs: of it no table may overlap what goes into it.
+    oldest: u64,
     /// Where its tables end.
     pub cuts: Cuts,
     /// Tables of the inputs that become part of the result as they are, each with the run that it was in.
@@ -54,11 +56,12 @@ impl Task {
             Plan::Merge { .. } if !into_last => Cuts::above_last(tree, bytes),
             _ => Cuts::default(),
         };
-        Some(Task { inputs, run, into_last, newest, cuts, kept: Vec::new() })
+        let oldest = tree.runs.get(oldest)?.id;
+        Some(Task { inputs, run, into_last, newest, oldest, cuts, kept: Vec::new() })
     }
 
     /// Takes tables that overlap nothing in the other inputs out of these, if `may_stay` allows it: they need not be written again. It is told whether the table is
-    /// of the oldest input.
+    /// of the plan's oldest run.
     ///
     /// No entry passes another of its key that way: all between a table's run and the result's that has keys in its range is read (see `new`), and there is none. The
     /// result gets no table that reaches over one that stays. Range tombstones could, from both sides of it; with any, nothing stays.
@@ -66,15 +69,14 @@ impl Task {
         if self.inputs.iter().any(|run| !run.range_tombstones.is_empty()) {
             return;
         }
-        let oldest = self.inputs.len() - 1;
-        let stays = |at: usize, table: &Arc<Table>| {
+        let stays = |at: usize, run: &Run, table: &Arc<Table>| {
             let mut others = self.inputs.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, run)| run);
-            may_stay(table, at == oldest) && !others.any(|run| run.overlaps(table.summary(), table.summary()))
+            may_stay(table, run.id == self.oldest) && !others.any(|run| run.overlaps(table.summary(), table.summary()))
         };
         let mut inputs = Vec::new();
         let mut kept = Vec::new();
         for (at, run) in self.inputs.iter().enumerate() {
-            let (stay, go): (Vec<_>, Vec<_>) = run.tables.iter().cloned().partition(|table| stays(at, table));
+            let (stay, go): (Vec<_>, Vec<_>) = run.tables.iter().cloned().partition(|table| stays(at, run, table));
             kept.extend(stay.into_iter().map(|table| (run.id, table)));
             if !go.is_empty() {
                 inputs.push(Arc::new(Run::new(run.id, go)));

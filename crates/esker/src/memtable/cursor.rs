@@ -105,11 +105,13 @@ impl RunCursor {
 
 impl Cursor for RunCursor {
     fn seek_to_first(&mut self) -> Result<()> {
+        self.candidate = None;
         self.settle_forward(0);
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
+        self.candidate = None;
         self.settle_backward(self.run.len());
         Ok(())
     }

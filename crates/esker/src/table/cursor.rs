@@ -247,11 +247,13 @@ impl TableCursor {
 impl Cursor for TableCursor {
     fn seek_to_first(&mut self) -> Result<()> {
         self.failure = None;
+        self.prepared = None;
         self.start_block(Some(0), false)
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
         self.failure = None;
+        self.prepared = None;
         self.start_block(self.table.index.len().checked_sub(1), true)
     }
 
@@ -309,13 +311,13 @@ impl Cursor for TableCursor {
     }
 
     fn plain_run(&mut self, search: PlainSearch<'_>) -> usize {
-        let Some(layout) = &self.layout else { return 0 };
-        let bytes = self.bytes();
-        let plain = self.plain.unwrap_or_else(|| layout.is_plain(bytes));
+        let Some(layout) = self.layout else { return 0 };
+        let plain = self.plain.unwrap_or_else(|| layout.is_plain(self.bytes()));
+        self.plain = Some(plain);
         if !plain || self.table.summary.largest_sequence > search.sequence {
-            self.plain = Some(plain);
             return 0;
         }
+        let bytes = self.bytes();
         let until = |key| layout.lower_bound(bytes, key, MAX_SEQUENCE);
         if !search.backward {
             let end = search.until.map_or(self.count, until);

@@ -309,7 +309,9 @@ impl LogWriter {
         match self.shared.start_small(roll).map_err(AppendError::NoSegment)? {
             Some(next) => self.roll(next, last_sequence).map_err(AppendError::Failed)?,
             None => {
-                self.prepare_at = self.offset + self.length / PREPARE_AFTER;
+                // In time even if little is left of the segment.
+                self.prepare_at =
+                    (self.offset + self.length / PREPARE_AFTER).min(self.length * 15 / 16).max(self.offset);
                 self.notice_at = self.prepare_at.min(self.offset + TEND_EVERY_BYTES);
             }
         }
