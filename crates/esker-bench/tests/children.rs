@@ -20,6 +20,7 @@ fn task() -> Task {
         host: Host::default(),
         steps: vec![Step::new("fillseq", Some("fillseq"))],
         budget: None,
+        keep: false,
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Task {
     pub steps: Vec<Step>,
     /// Time for this and everything after it.
     pub budget: Option<Budget>,
+    /// Whether the database stays when the task ends, for another that says `use_existing_db`.
+    #[serde(default)]
+    pub keep: bool,
 }
 
 /// One benchmark of a task.
@@ -190,7 +193,8 @@ impl Task {
         if unsettled && !around.interrupt.is_requested() {
             settle(&runner, sink)?;
         }
-        runner.close_and_remove().or_else(|problem| sink(Event::Failed(problem)))
+        let closed = if self.keep { runner.close() } else { runner.close_and_remove() };
+        closed.or_else(|problem| sink(Event::Failed(problem)))
     }
 
     /// The time a step may take: where there is a budget, a few times its even share of what is left, because most steps take far less.

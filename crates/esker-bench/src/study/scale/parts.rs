@@ -141,5 +141,6 @@ fn task(num: u64, value_size: u64, memory: u64, steps: Vec<Step>) -> Task {
         host: Host::default(),
         steps,
         budget: None,
+        keep: false,
     }
 }

@@ -221,6 +221,7 @@ impl Base {
             host: host.clone(),
             steps: Vec::new(),
             budget: None,
+            keep: false,
         }
     }
 }

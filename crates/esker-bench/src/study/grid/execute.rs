@@ -1,0 +1,196 @@
+//! Does the cells of a plan that are not kept yet.
+
+use super::cell::{Cell, Finished, Plan, SCHEMA};
+use super::directory::RunDirectory;
+use crate::engine::EngineKind;
+use crate::host;
+use crate::interrupt::Interrupt;
+use crate::progress::Display;
+use crate::record::{Host, Record};
+use crate::study::child::Place;
+use crate::study::task::{Ended, Surroundings, collect};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What a plan is executed with.
+pub struct Execution<'a> {
+    /// The engines of this build.
+    pub kinds: &'a [EngineKind],
+    /// Shared libraries by engine.
+    pub libraries: BTreeMap<String, PathBuf>,
+    /// Directory for the databases.
+    pub db: PathBuf,
+    /// Ends the execution early.
+    pub interrupt: Interrupt,
+    /// How progress within a benchmark is shown.
+    pub display: Display,
+    /// Where tasks are done.
+    pub place: Place,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ending {
+    /// Cells that were done now.
+    pub done: usize,
+    /// Cells that were kept already.
+    pub kept: usize,
+    /// Cells that failed, and why.
+    pub failed: Vec<String>,
+    /// Whether it was interrupted: the remaining cells are done when the run is resumed.
+    pub interrupted: bool,
+}
+
+/// Does every cell of `plan` that `directory` does not keep yet or keeps as failed, in the plan's order, and keeps each as it finishes. An
+/// engine that fails ends its cell, not the run. The error, one line, is about the directory or the machine, and ends the run.
+pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>) -> Result<Ending, String> {
+    let mut ending = Ending::default();
+    let mut estimate = Estimate::default();
+    let mut todo = Vec::new();
+    for cell in &plan.cells {
+        match directory.find(&cell.hash())? {
+            Some(finished) if finished.failure.is_none() => {
+                estimate.learn(&finished);
+                ending.kept += 1;
+            }
+            _ => todo.push(cell),
+        }
+    }
+    if ending.kept > 0 {
+        eprintln!("{} of {} cells are kept in {}", ending.kept, plan.cells.len(), directory.path().display());
+    }
+    let host = host::describe(&execution.db);
+    for (index, cell) in todo.iter().enumerate() {
+        let left = estimate.remaining(&todo[index..]).map_or(String::new(), |left| format!(", {left}"));
+        eprintln!("[{}/{}{left}] {}", ending.kept + index + 1, plan.cells.len(), cell.name());
+        let Some(finished) = perform(cell, execution, &host)? else {
+            ending.interrupted = true;
+            break;
+        };
+        directory.keep(&finished)?;
+        estimate.learn(&finished);
+        match &finished.failure {
+            None => ending.done += 1,
+            Some(problem) => {
+                eprintln!("{}: {problem}", cell.name());
+                ending.failed.push(format!("{}: {problem}", cell.name()));
+            }
+        }
+    }
+    Ok(ending)
+}
+
+/// Does one cell; `None` if it was interrupted, for then nothing of it is kept.
+fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
+    let start = Instant::now();
+    let kind = execution.kinds.iter().find(|kind| kind.name == cell.engine);
+    let kind = kind.ok_or_else(|| format!("this build does not have the engine {}", cell.engine))?;
+    let around = Surroundings { kind, display: execution.display, interrupt: &execution.interrupt };
+    let mut records: Vec<Record> = Vec::new();
+    let mut ended = None;
+    for task in &cell.tasks {
+        let mut task = task.clone();
+        task.engine.clone_from(&cell.engine);
+        task.repetition = cell.repetition;
+        task.flags.insert("db".into(), execution.db.display().to_string());
+        task.libraries = execution.libraries.clone();
+        task.host = host.clone();
+        execution.place.perform(&task, &around, &mut |event| {
+            ended = ended.take().or(collect(event, &mut records));
+            Ok(())
+        })?;
+        if ended.is_some() {
+            break;
+        }
+    }
+    let failure = match ended {
+        _ if execution.interrupt.is_requested() => return Ok(None),
+        Some(Ended::Interrupted) => return Ok(None),
+        Some(Ended::Failed(problem)) => Some(problem),
+        None => None,
+    };
+    Ok(Some(Finished {
+        schema: SCHEMA,
+        cell: cell.clone(),
+        records,
+        failure,
+        seconds: start.elapsed().as_secs_f64(),
+        host: host.clone(),
+        finished_unix_s: host::unix_seconds(),
+    }))
+}
+
+/// How long cells take, learned from those that were done: of the same experiment and engine, if there were any.
+#[derive(Default)]
+struct Estimate {
+    /// Cells and their seconds, by experiment and engine.
+    known: BTreeMap<(String, String), (u32, f64)>,
+}
+
+impl Estimate {
+    fn learn(&mut self, finished: &Finished) {
+        if finished.failure.is_some() {
+            return;
+        }
+        let key = (finished.cell.experiment.clone(), finished.cell.engine.clone());
+        let (count, seconds) = self.known.entry(key).or_default();
+        *count += 1;
+        *seconds += finished.seconds;
+    }
+
+    /// `about 12 min left`, once anything is known.
+    fn remaining(&self, cells: &[&Cell]) -> Option<String> {
+        let (count, seconds) = self.known.values().fold((0, 0.0), |sum, known| (sum.0 + known.0, sum.1 + known.1));
+        if count == 0 {
+            return None;
+        }
+        let mean = seconds / f64::from(count);
+        let of = |cell: &&Cell| {
+            let known = self.known.get(&(cell.experiment.clone(), cell.engine.clone()));
+            known.map_or(mean, |(count, seconds)| seconds / f64::from(*count))
+        };
+        Some(readable(cells.iter().map(of).sum()))
+    }
+}
+
+fn readable(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("about {s:.0} s left"),
+        s if s < 5400.0 => format!("about {:.0} min left", s / 60.0),
+        s => format!("about {:.1} h left", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_knows_slow_engines() {
+        let cell = |engine: &str| Cell {
+            experiment: "grid".into(),
+            engine: engine.into(),
+            variant: String::new(),
+            variables: BTreeMap::new(),
+            repetition: 1,
+            tasks: Vec::new(),
+        };
+        let finished = |engine: &str, seconds: f64| Finished {
+            schema: SCHEMA,
+            cell: cell(engine),
+            records: Vec::new(),
+            failure: None,
+            seconds,
+            host: Host::default(),
+            finished_unix_s: 0,
+        };
+        let mut estimate = Estimate::default();
+        assert_eq!(estimate.remaining(&[&cell("a")]), None);
+        estimate.learn(&finished("a", 10.0));
+        estimate.learn(&finished("b", 1000.0));
+        assert_eq!(estimate.remaining(&[&cell("a"), &cell("a")]).as_deref(), Some("about 20 s left"));
+        assert_eq!(estimate.remaining(&[&cell("b")]).as_deref(), Some("about 17 min left"));
+        assert_eq!(estimate.remaining(&[&cell("c"), &cell("b")]).as_deref(), Some("about 25 min left"));
+    }
+}
