@@ -1,8 +1,9 @@
 //! Block compression: LZ4 where it pays, and the sizes it may claim.
 
+use super::lz4::{SLACK_BYTES, decode};
 use crate::base::coding::DecodeError;
 use crate::base::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 /// The compression kind of a block stored as it is.
 pub(super) const STORED: u8 = 0;
@@ -58,11 +59,15 @@ pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, Decod
     if raw_bytes > MAX_BLOCK_BYTES || raw_bytes / 255 > packed.len() {
         return Err(wrong(0, "a possible decompressed size"));
     }
-    let mut raw = if spare.capacity() < raw_bytes { vec![0u8; raw_bytes] } else { spare };
+    let room = raw_bytes + SLACK_BYTES;
+    let mut raw = if spare.capacity() < room { vec![0u8; room] } else { spare };
     // Writes only what the last block in the same memory did not reach.
-    raw.resize(raw_bytes, 0);
-    match decompress_into(packed, &mut raw) {
-        Ok(length) if length == raw_bytes => Ok(raw),
+    raw.resize(room, 0);
+    match decode(packed, &mut raw) {
+        Some(length) if length == raw_bytes => {
+            raw.truncate(raw_bytes);
+            Ok(raw)
+        }
         _ => Err(wrong(4, "an LZ4 block of the size given")),
     }
 }

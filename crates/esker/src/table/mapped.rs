@@ -26,9 +26,9 @@ impl fmt::Debug for MappedFile {
 /// What was found out about blocks in the mapping since the table was opened.
 #[derive(Debug)]
 pub(super) struct Verified {
-    /// They can be read in place: stored as they are, and checked.
+    /// They were checked.
     pub(super) good: Bits,
-    /// They cannot: they are compressed.
+    /// They cannot be read in place: they are compressed.
     pub(super) packed: Bits,
 }
 

@@ -15,6 +15,7 @@ mod format;
 mod heads;
 mod index;
 mod keyspace;
+mod lz4;
 mod mapped;
 mod reader;
 mod salvage;

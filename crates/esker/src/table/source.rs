@@ -1,7 +1,7 @@
 //! Where a table's blocks come from: the mapping, the cache, or the file.
 
 use super::block::{Block, KEY_LINES, Layout};
-use super::compress::{STORED, decompress};
+use super::compress::{LZ4, STORED, decompress};
 use super::format::{Handle, TRAILER_BYTES, split, unseal};
 use super::reader::Table;
 use crate::base::coding::DecodeError;
@@ -61,6 +61,9 @@ pub(super) struct ReadAhead {
     /// How much the next read fetches; doubles with each.
     window: usize,
 }
+
+/// So much of a compressed block is asked for at once: the processor's own reading ahead begins late, and anew in every page.
+const PACKED_LINES: usize = 16;
 
 const FIRST_WINDOW: usize = 16 << 10;
 const LAST_WINDOW: usize = 256 << 10;
@@ -153,6 +156,14 @@ impl Table {
         }
     }
 
+    /// Starts loading block `number`, which is compressed, from the mapping, if there is one.
+    #[inline]
+    pub(super) fn prefetch_packed(&self, number: usize) {
+        if let (Some(mapping), Some(handle)) = (self.mapping(), self.index.handle(number)) {
+            prefetch_lines(mapping.get(handle.offset as usize..).unwrap_or_default(), PACKED_LINES);
+        }
+    }
+
     /// Block `number`, if it is in the cache, to be taken from there soon.
     #[inline]
     pub(super) fn cached(&self, number: usize) -> Option<Hit<Block>> {
@@ -172,8 +183,9 @@ impl Table {
     fn load(&self, number: usize) -> Result<Arc<Block>> {
         let (handle, length) = self.located(number)?;
         let block = if let Some(mapping) = self.mapping() {
+            self.prefetch_packed(number);
             let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length));
-            self.unpack(handle.offset, stored.unwrap_or_default(), Vec::new())?
+            self.unpack_mapped(number, handle.offset, stored.unwrap_or_default(), Vec::new())?
         } else {
             let mut stored = vec![0u8; length];
             self.file.0.read_at(handle.offset, &mut stored)?;
@@ -197,13 +209,30 @@ impl Table {
             return Ok(Passing::Shared(block));
         }
         let (handle, length) = self.located(number)?;
-        let stored = match self.mapping() {
+        let block = match self.mapping() {
             Some(mapping) if !once => {
-                mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default()
+                let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length));
+                self.unpack_mapped(number, handle.offset, stored.unwrap_or_default(), spare)?
             }
-            _ => ahead.fetch(self, handle, length, self.index.data_end())?,
+            _ => {
+                let stored = ahead.fetch(self, handle, length, self.index.data_end())?;
+                self.unpack(handle.offset, stored, spare)?
+            }
         };
-        Ok(Passing::Own(self.unpack(handle.offset, stored, spare)?.charged(&self.cache)))
+        Ok(Passing::Own(block.charged(&self.cache)))
+    }
+
+    /// As `unpack`, for block `number` in the mapping: like one that is read in place, it is checked once.
+    fn unpack_mapped(&self, number: usize, offset: u64, stored: &[u8], spare: Vec<u8>) -> Result<Block> {
+        if self.verified.good.contains(number)
+            && let Some((content, LZ4, _)) = split(stored)
+        {
+            let bytes = decompress(content, spare).map_err(|error| self.damaged(offset, error))?;
+            return Block::new(bytes).map_err(|error| self.damaged(offset, error));
+        }
+        let block = self.unpack(offset, stored, spare)?;
+        self.verified.good.insert(number);
+        Ok(block)
     }
 
     /// The block that `stored` at `offset` holds, in the memory of `spare` if there is enough.
