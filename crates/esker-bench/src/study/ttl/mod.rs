@@ -5,6 +5,7 @@
 //! run), so nothing stands beside it.
 
 mod cost;
+pub mod kept;
 mod scenario;
 mod time;
 

@@ -13,6 +13,12 @@ const VALUE_BYTES: usize = 2048;
 const SAMPLE: usize = 100;
 const SEED: u32 = 301;
 
+/// Checks that judgement knows by these words.
+pub const LIVING: &str = "every sampled key is found while it lives";
+pub const GONE: &str = "no sampled key is found once it has expired";
+pub const SIZED: &str = "the range has a size before";
+pub const EMPTIED: &str = "the range has no size after compaction";
+
 /// Something that must hold.
 #[derive(Debug, Serialize)]
 pub struct Check {
@@ -21,6 +27,12 @@ pub struct Check {
     pub held: bool,
     /// What was found, for people.
     pub found: String,
+    /// The number it turns on, where judgement wants it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figure: Option<u64>,
+    /// What that is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
 }
 
 struct Checks {
@@ -30,7 +42,13 @@ struct Checks {
 
 impl Checks {
     fn add(&mut self, what: impl Into<String>, held: bool, found: impl Into<String>) {
-        self.list.push(Check { scenario: self.scenario, what: what.into(), held, found: found.into() });
+        let (what, found) = (what.into(), found.into());
+        self.list.push(Check { scenario: self.scenario, what, held, found, figure: None, of: None });
+    }
+
+    /// The same with the number it turns on.
+    fn add_figure(&mut self, what: &str, held: bool, figure: u64, of: Option<u64>, found: String) {
+        self.list.push(Check { scenario: self.scenario, what: what.into(), held, found, figure: Some(figure), of });
     }
 }
 
@@ -117,7 +135,8 @@ fn read(directory: &Path, puts: u64, ttl_s: u64, time: &Time, checks: &mut Check
     };
     let found = count()?;
     let all = sample.len();
-    checks.add("every sampled key is found while it lives", found == all, format!("{found} of {all}"));
+    let text = |found: usize| format!("{found} of {all}");
+    checks.add_figure(LIVING, found == all, found as u64, Some(all as u64), text(found));
     let listed = keyspace.iter().count();
     checks.add(
         "an iterator finds every key",
@@ -132,7 +151,7 @@ fn read(directory: &Path, puts: u64, ttl_s: u64, time: &Time, checks: &mut Check
     }
     time.wait_until(loaded.all_expired_ms(ttl_s));
     let found = count()?;
-    checks.add("no sampled key is found once it has expired", found == 0, format!("{found} of {all}"));
+    checks.add_figure(GONE, found == 0, found as u64, Some(all as u64), text(found));
     let listed = keyspace.iter().count() + keyspace.iter().rev().count();
     checks.add("an iterator finds nothing, in either direction", listed == 0, format!("{listed} keys"));
     drop(keyspace);
@@ -153,11 +172,11 @@ fn compaction(base: &Path, puts: u64, ttl_s: u64, time: &Time, checks: &mut Chec
     // All digits lie in this range.
     let size = || keyspace.approximate_size("-".."A").map_err(failed);
     let before = size()?;
-    checks.add("the range has a size before", before > 0, format!("{before} bytes"));
+    checks.add_figure(SIZED, before > 0, before, None, format!("{before} bytes"));
     time.wait_until(loaded.all_expired_ms(ttl_s));
     db.compact().map_err(failed)?;
     let after = size()?;
-    checks.add("the range has no size after compaction", after == 0, format!("{after} bytes"));
+    checks.add_figure(EMPTIED, after == 0, after, None, format!("{after} bytes"));
     let listed = keyspace.iter().count();
     checks.add("an iterator finds nothing", listed == 0, format!("{listed} keys"));
     let stats = db.stats();

@@ -1,0 +1,255 @@
+//! One claim and one engine, with what judging them needs: lookups, ratios with their intervals, and the words for them.
+
+use super::{Judgement, Verdict};
+use crate::measurements::{Measurements, Query};
+use crate::published::Hypothesis;
+use crate::record::Record;
+use crate::stats::{bootstrap_of_medians, bootstrap_ratio_interval, median};
+
+const SEED: u32 = 301;
+
+/// A claim to be judged of an engine.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    pub hypothesis: &'a Hypothesis,
+    pub measured: &'a Measurements<'a>,
+    pub engine: &'a str,
+}
+
+impl<'a> Case<'a> {
+    /// The same claim, looked up for another engine.
+    pub fn of(&self, engine: &'a str) -> Case<'a> {
+        Case { engine, ..*self }
+    }
+
+    pub fn query<'q>(
+        &'q self,
+        experiment: &'q str,
+        row: &'q str,
+        variables: &'q [(&'q str, &'q str)],
+    ) -> Query<'q> {
+        Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables }
+    }
+
+    /// Every repetition of a row.
+    pub fn records(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> Vec<&'a Record> {
+        self.measured.records(&Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables })
+    }
+
+    /// Operations per second of every repetition.
+    pub fn rates(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> Vec<f64> {
+        self.records(experiment, row, variables).iter().map(|record| record.ops_per_sec).collect()
+    }
+
+    /// The printed microseconds per operation of every repetition.
+    pub fn micros(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> Vec<f64> {
+        self.records(experiment, row, variables).iter().map(|record| record.micros_per_op).collect()
+    }
+
+    /// Why a row is not there.
+    pub fn reason(&self, experiment: &str, row: &str) -> String {
+        self.measured.reason(&self.query(experiment, row, &[]))
+    }
+
+    pub fn judged(&self, value: String, direction: Verdict, magnitude: Verdict, why: String) -> Judgement {
+        let (hypothesis, engine) = (self.hypothesis.id.clone(), self.engine.to_owned());
+        Judgement { hypothesis, engine, value, direction, magnitude, why: sentence(&why) }
+    }
+
+    pub fn not_measured(&self, why: impl AsRef<str>) -> Judgement {
+        self.judged(String::new(), Verdict::NotMeasured, Verdict::NotMeasured, why.as_ref().to_owned())
+    }
+
+    pub fn not_testable(&self, value: String, why: impl AsRef<str>) -> Judgement {
+        self.judged(value, Verdict::NotTestableHere, Verdict::NotTestableHere, why.as_ref().to_owned())
+    }
+
+    pub fn threshold(&self, name: &str) -> f64 {
+        self.hypothesis.threshold(name)
+    }
+
+    pub fn published(&self, name: &str) -> f64 {
+        self.hypothesis.published(name)
+    }
+
+    /// Whether a ratio is within the claim's factor of the published one.
+    pub fn near(&self, value: f64, published: f64) -> bool {
+        let factor = self.threshold("factor");
+        value <= published * factor && value >= published / factor
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut text = text.trim().to_owned();
+    if let Some(first) = text.get(..1) {
+        // Names of engines stay as they are.
+        let word = text.split([' ', ',', ':']).next().unwrap_or_default();
+        if !crate::engine::ENGINES.contains(&word) && !crate::workload::BENCHMARKS.iter().any(|b| word.starts_with(b.name)) {
+            let first = first.to_uppercase();
+            text.replace_range(..1, &first);
+        }
+    }
+    if !text.ends_with('.') {
+        text.push('.');
+    }
+    text
+}
+
+/// A ratio of medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    pub value: f64,
+    /// 95 %; none with a single repetition on either side.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Ratio {
+    /// None if a side is empty or zero.
+    pub fn of(numerator: &[f64], denominator: &[f64]) -> Option<Ratio> {
+        let value = median(numerator)? / median(denominator)?;
+        let interval = bootstrap_ratio_interval(numerator, denominator, SEED);
+        (value.is_finite() && value > 0.0).then_some(Ratio { value, interval })
+    }
+
+    /// (a / b) / (c / d).
+    pub fn of_ratios(samples: [&[f64]; 4]) -> Option<Ratio> {
+        let [a, b, c, d] = samples;
+        let value = (median(a)? / median(b)?) / (median(c)? / median(d)?);
+        let interval = bootstrap_of_medians(&samples, |m| (m[0] / m[1]) / (m[2] / m[3]), SEED);
+        (value.is_finite() && value > 0.0).then_some(Ratio { value, interval })
+    }
+
+    /// Whether the interval holds 1.
+    pub fn shows_nothing(&self) -> bool {
+        self.interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high)
+    }
+
+    /// Whether it is larger than `limit`, where the claim is that it is above 1.
+    pub fn above(&self, limit: f64) -> Verdict {
+        match self.value > limit {
+            _ if self.shows_nothing() => Verdict::NoDifferenceShown,
+            true => Verdict::Held,
+            false => Verdict::NotHeld,
+        }
+    }
+
+    /// Whether it is smaller than `limit`, where the claim is that it is below 1.
+    pub fn below(&self, limit: f64) -> Verdict {
+        match self.value < limit {
+            _ if self.shows_nothing() => Verdict::NoDifferenceShown,
+            true => Verdict::Held,
+            false => Verdict::NotHeld,
+        }
+    }
+
+    /// `3.12 [2.98, 3.31]`.
+    pub fn short(&self) -> String {
+        match self.interval {
+            Some((low, high)) => format!("{} [{}, {}]", number(self.value), number(low), number(high)),
+            None => number(self.value),
+        }
+    }
+
+    /// The same for a sentence.
+    pub fn text(&self) -> String {
+        match self.interval {
+            Some((low, high)) => {
+                format!("{} (95 % interval {} to {})", number(self.value), number(low), number(high))
+            }
+            None => format!("{} (one repetition, so no interval)", number(self.value)),
+        }
+    }
+}
+
+pub fn held(holds: bool) -> Verdict {
+    if holds { Verdict::Held } else { Verdict::NotHeld }
+}
+
+/// All must hold; else what is worst of them, where nothing is worse than a clear no.
+pub fn all(verdicts: &[Verdict]) -> Verdict {
+    let first = |wanted: Verdict| verdicts.iter().any(|verdict| *verdict == wanted).then_some(wanted);
+    let order = [
+        Verdict::NotHeld,
+        Verdict::NoDifferenceShown,
+        Verdict::NotMeasured,
+        Verdict::NotTestableHere,
+        Verdict::RefutedByArithmetic,
+    ];
+    match order.into_iter().find_map(first) {
+        Some(worst) => worst,
+        None if verdicts.is_empty() => Verdict::NotMeasured,
+        None => Verdict::Held,
+    }
+}
+
+/// A figure with three significant digits, large ones grouped by three: `0.00061`, `3.16`, `105,892`.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".into(),
+        0.0 => "0".into(),
+        size if size < 0.1 => {
+            let digits = (2.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
+            format!("{value:.digits$}")
+        }
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 100.0 => format!("{value:.1}"),
+        size if size < 1000.0 => format!("{value:.0}"),
+        _ => grouped(value),
+    }
+}
+
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        assert_eq!(number(0.000128), "0.000128");
+        assert_eq!(number(0.0609), "0.0609");
+        assert_eq!(number(3.1612), "3.16");
+        assert_eq!(number(105_892.3), "105,892");
+        assert_eq!(number(f64::NAN), "-");
+    }
+
+    #[test]
+    fn an_interval_that_holds_one_shows_nothing() {
+        let same = Ratio::of(&[10.0, 11.0, 12.0], &[10.0, 11.0, 12.0]).unwrap();
+        assert_eq!(same.above(0.5), Verdict::NoDifferenceShown);
+        let more = Ratio::of(&[20.0, 21.0, 22.0], &[10.0, 10.1, 10.2]).unwrap();
+        assert_eq!((more.above(1.0), more.above(3.0), more.below(1.0)), (Verdict::Held, Verdict::NotHeld, Verdict::NotHeld));
+        let single = Ratio::of(&[20.0], &[10.0]).unwrap();
+        assert_eq!((single.above(1.0), single.interval), (Verdict::Held, None));
+        assert!(single.text().contains("no interval"));
+        assert_eq!(Ratio::of(&[], &[1.0]), None);
+        assert_eq!(Ratio::of(&[1.0], &[0.0]), None);
+    }
+
+    #[test]
+    fn the_worst_verdict_counts() {
+        assert_eq!(all(&[Verdict::Held, Verdict::NotHeld, Verdict::NoDifferenceShown]), Verdict::NotHeld);
+        assert_eq!(all(&[Verdict::Held, Verdict::NoDifferenceShown]), Verdict::NoDifferenceShown);
+        assert_eq!(all(&[Verdict::Held, Verdict::Held]), Verdict::Held);
+        assert_eq!(all(&[]), Verdict::NotMeasured);
+    }
+}

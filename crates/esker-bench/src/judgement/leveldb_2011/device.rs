@@ -1,0 +1,105 @@
+//! What the device and the operating system have to do with it: LDB-5, LDB-10 and LDB-12.
+
+use super::{BASELINE, Role, ratio};
+use crate::judgement::case::{Case, Ratio, all, held, number};
+use crate::judgement::{Judgement, SURVIVORS, Verdict};
+use crate::stats::median;
+
+const SYNC: &str = "sync";
+const ROWS: [&str; 2] = ["fillseqsync", "fillrandsync"];
+
+/// One engine over another, sequential and random.
+fn over(case: &Case<'_>, engine: &'static str, other: &'static str) -> Result<[Ratio; 2], String> {
+    let of = |row: &str| {
+        let rates = |engine| case.of(engine).rates(SYNC, row, &[]);
+        Ratio::of(&rates(engine), &rates(other)).ok_or_else(|| case.of(other).reason(SYNC, row))
+    };
+    Ok([of(ROWS[0])?, of(ROWS[1])?])
+}
+
+pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
+    let order = ratio(case, (SYNC, ROWS[0]), (SYNC, ROWS[1]))?;
+    let within = case.threshold("within");
+    let close = |ratios: &[Ratio; 2]| held(ratios.iter().all(|ratio| (1.0 / within..=within).contains(&ratio.value)));
+    let same = held((order.value - 1.0).abs() < case.threshold("order"));
+    let rate = |row: &str| number(median(&case.rates(SYNC, row, &[])).unwrap_or(0.0));
+    let mut why = format!("{} synchronous writes a second in key order and {} at random", rate(ROWS[0]), rate(ROWS[1]));
+    let role = Role::of(case.engine);
+    let beside = match role {
+        Role::LevelDb => own_over(case, "sqlite").map(|ratios| (close(&ratios), ratios, "SQLite")),
+        Role::Sqlite => over(case, "sqlite", "leveldb").map(|ratios| (close(&ratios), ratios, "LevelDB")),
+        Role::TreeDb => over(case, "kyoto", "leveldb").map(|ratios| {
+            let limit = 1.0 / case.threshold("TreeDB slower");
+            (held(ratios.iter().all(|ratio| ratio.value <= limit)), ratios, "LevelDB")
+        }),
+    };
+    let beside = match beside {
+        Ok((verdict, ratios, other)) => {
+            why.push_str(&format!(", {} and {} times {other}'s", ratios[0].text(), ratios[1].text()));
+            verdict
+        }
+        Err(missing) => {
+            why.push_str(&format!(", with nothing beside it: {missing}"));
+            Verdict::NotMeasured
+        }
+    };
+    let here = match (ratio(case, (SYNC, ROWS[0]), (BASELINE, "fillseq")), ratio(case, (SYNC, ROWS[1]), (BASELINE, "fillrandom"))) {
+        (Ok(sequential), Ok(random)) => format!(" (here {} and {})", number(sequential.value), number(random.value)),
+        _ => String::new(),
+    };
+    let (said, magnitude) = match role {
+        Role::LevelDb => (
+            "the printed ratios to the baseline, 0.003 and 0.015, do not follow from the figures: 100 / 779,000 = 0.00013 and \
+             100 / 164,000 = 0.00061",
+            Verdict::RefutedByArithmetic,
+        ),
+        Role::TreeDb => (
+            "the printed ratios to the baseline, 0.0004 and 0.001, do not follow from the figures: 7 / 342,000 = 0.00002 and \
+             8 / 88,500 = 0.00009",
+            Verdict::RefutedByArithmetic,
+        ),
+        Role::Sqlite => (
+            "the printed ratios to the baseline, 0.002 and 0.009, are those of a disk at 7200 rpm without write cache",
+            Verdict::NotTestableHere,
+        ),
+    };
+    why.push_str(&format!("; {said}{here}"));
+    let value = format!("{}, {}", rate(ROWS[0]), rate(ROWS[1]));
+    Ok(case.judged(value, all(&[beside, same]), magnitude, why))
+}
+
+/// The engine that is judged over another.
+fn own_over(case: &Case<'_>, other: &'static str) -> Result<[Ratio; 2], String> {
+    let of = |row: &str| {
+        Ratio::of(&case.rates(SYNC, row, &[]), &case.of(other).rates(SYNC, row, &[]))
+            .ok_or_else(|| case.of(other).reason(SYNC, row))
+    };
+    Ok([of(ROWS[0])?, of(ROWS[1])?])
+}
+
+pub fn file_systems(case: &Case<'_>) -> Judgement {
+    let records = case.records(SYNC, ROWS[0], &[]);
+    let here = records.first().map_or_else(
+        || "these runs have no synchronous writes".to_owned(),
+        |record| {
+            let rate = median(&case.rates(SYNC, ROWS[0], &[])).unwrap_or(0.0);
+            format!("these runs are on {} only, {} synchronous writes a second", record.host.file_system, number(rate))
+        },
+    );
+    case.not_testable(String::new(), format!("the claim compares ext3 and ext4 on one disk, and {here}"))
+}
+
+pub fn killed(case: &Case<'_>) -> Result<Judgement, String> {
+    let records = case.records("kill", SURVIVORS, &[]);
+    let counts: Vec<(u64, u64)> = records.iter().filter_map(|record| Some((record.found?, record.ops))).collect();
+    let (Some(found), Some(acknowledged)) =
+        (counts.iter().map(|count| count.0).reduce(|a, b| a + b), counts.iter().map(|count| count.1).reduce(|a, b| a + b))
+    else {
+        return Err(case.reason("kill", SURVIVORS));
+    };
+    // What was under way when the process died may be there as well.
+    let verdict = held(counts.iter().all(|(found, acknowledged)| found >= acknowledged));
+    let (found, acknowledged) = (number(found as f64), number(acknowledged as f64));
+    let why = format!("of {acknowledged} acknowledged entries {found} were there after the process was killed and the database opened again");
+    Ok(case.judged(format!("{found} of {acknowledged}"), verdict, verdict, why))
+}

@@ -1,0 +1,172 @@
+//! What another configuration gains over the baseline: LDB-3, LDB-4, LDB-6 to LDB-9.
+
+use super::{BASELINE, Role, pair, ratio};
+use crate::judgement::case::{Case, Ratio, all, held, number};
+use crate::judgement::{Judgement, Verdict};
+use crate::stats::median;
+
+const FILLS: [&str; 2] = ["fillseq", "fillrandom"];
+const READS: [&str; 2] = ["readseq", "readrandom"];
+const BATCHES: [&str; 2] = ["fillseqbatch", "fillrandbatch"];
+
+fn short(pair: &[Ratio; 2]) -> String {
+    format!("{}, {}", pair[0].short(), pair[1].short())
+}
+
+/// The published ratios of the role that this engine stands in; not numbers where the page has none.
+fn published(case: &Case<'_>) -> [f64; 2] {
+    let name = Role::of(case.engine).name();
+    [case.published(&format!("{name} sequential")), case.published(&format!("{name} random"))]
+}
+
+fn said(case: &Case<'_>, pair: &[Ratio; 2]) -> String {
+    let [sequential, random] = published(case);
+    let there = if sequential.is_finite() {
+        format!(" (published for {} {} and {})", Role::of(case.engine).name(), number(sequential), number(random))
+    } else {
+        String::new()
+    };
+    format!("{} times the baseline in key order and {} at random{there}", pair[0].text(), pair[1].text())
+}
+
+fn near(case: &Case<'_>, pair: &[Ratio; 2]) -> Verdict {
+    let published = published(case);
+    if !published.iter().all(|value| value.is_finite()) {
+        return Verdict::NotTestableHere;
+    }
+    held(pair.iter().zip(published).all(|(ratio, published)| case.near(ratio.value, published)))
+}
+
+pub fn batches(case: &Case<'_>) -> Result<Judgement, String> {
+    let gains = pair(case, "batches", BATCHES, FILLS)?;
+    let limit = case.threshold("direction above");
+    let mut verdicts = vec![gains[0].above(limit), gains[1].above(limit)];
+    let mut why = format!("batches of 1000 write {}", said(case, &gains));
+    let of = |engine: &'static str| pair(&case.of(engine), "batches", BATCHES, FILLS).ok();
+    match Role::of(case.engine) {
+        Role::LevelDb => {
+            verdicts.push(held(gains[1].value > gains[0].value));
+            if let Some(sqlite) = of("sqlite") {
+                verdicts.push(held(sqlite[0].value > gains[0].value && sqlite[1].value > gains[1].value));
+                why.push_str(&format!("; SQLite gains {} and {}", sqlite[0].short(), sqlite[1].short()));
+            }
+        }
+        Role::Sqlite => {
+            if let Some(leveldb) = of("leveldb") {
+                verdicts.push(held(gains[0].value > leveldb[0].value && gains[1].value > leveldb[1].value));
+                why.push_str(&format!("; LevelDB gains {} and {}", leveldb[0].short(), leveldb[1].short()));
+            }
+        }
+        Role::TreeDb => why.push_str("; the page has no batches of TreeDB"),
+    }
+    Ok(case.judged(short(&gains), all(&verdicts), near(case, &gains), why))
+}
+
+pub fn random_batches(case: &Case<'_>) -> Result<Judgement, String> {
+    let slower = ratio(case, ("batches", BATCHES[0]), ("batches", BATCHES[1]))?;
+    let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
+    let why = format!(
+        "sequential batches are {} times as fast as random ones, where {} was published and {} to {} counts as that",
+        slower.text(),
+        number(case.published("ratio")),
+        number(from),
+        number(to)
+    );
+    let magnitude = held(slower.value >= from && slower.value <= to);
+    Ok(case.judged(slower.short(), slower.above(1.0), magnitude, why))
+}
+
+/// Why leaving compression out changes nothing for this engine, if it does not.
+fn nothing_to_leave_out(case: &Case<'_>, experiment: &str, row: &str) -> Option<String> {
+    let setting = |experiment: &str, row: &str| {
+        let records = case.records(experiment, row, &[]);
+        let settings = &records.first()?.settings;
+        settings.iter().find(|(name, _)| name == "compression").map(|(_, value)| value.clone())
+    };
+    let (with, without) = (setting(BASELINE, row)?, setting(experiment, row)?);
+    (with == without).then(|| {
+        format!("{} stores the same with and without compression asked for ({with}), so there is nothing to leave out", case.engine)
+    })
+}
+
+pub fn compression(case: &Case<'_>) -> Result<Judgement, String> {
+    const EXPERIMENT: &str = "no compression";
+    let gains = pair(case, EXPERIMENT, FILLS, FILLS)?;
+    if Role::of(case.engine) == Role::Sqlite {
+        return Ok(case.not_testable(short(&gains), "SQLite does not compress: the page repeats its baseline here"));
+    }
+    if let Some(why) = nothing_to_leave_out(case, EXPERIMENT, FILLS[1]) {
+        return Ok(case.not_testable(short(&gains), why));
+    }
+    let bytes = |experiment: &str| {
+        let bytes = case.records(experiment, FILLS[1], &[]).iter().map(|record| record.disk_bytes as f64).collect::<Vec<_>>();
+        median(&bytes).map_or("-".to_owned(), |bytes| number(bytes / 1_048_576.0))
+    };
+    let verdict = |ratio: &Ratio| match Role::of(case.engine) {
+        Role::TreeDb => ratio.above(1.0),
+        _ => ratio.below(1.0),
+    };
+    let why = format!(
+        "without compression it writes {}; the database takes {} MiB after the random load instead of {}",
+        said(case, &gains),
+        bytes(EXPERIMENT),
+        bytes(BASELINE)
+    );
+    Ok(case.judged(short(&gains), all(&[verdict(&gains[0]), verdict(&gains[1])]), near(case, &gains), why))
+}
+
+pub fn more_memory(case: &Case<'_>) -> Result<Judgement, String> {
+    let gains = pair(case, "more memory", FILLS, FILLS)?;
+    let (from, to) = (case.threshold("flat from"), case.threshold("flat to"));
+    let flat = |ratio: &Ratio| ratio.value >= from && ratio.value <= to;
+    let why = format!("with 128 MB of memory it writes {}; {} to {} counts as no gain", said(case, &gains), number(from), number(to));
+    let (direction, magnitude) = match Role::of(case.engine) {
+        Role::Sqlite => {
+            let both = held(gains.iter().all(flat));
+            (both, both)
+        }
+        _ => {
+            let enough = gains[1].value > case.threshold("random above");
+            (gains[1].above(1.0), held(enough && flat(&gains[0])))
+        }
+    };
+    Ok(case.judged(short(&gains), direction, magnitude, why))
+}
+
+pub fn larger_caches(case: &Case<'_>) -> Result<Judgement, String> {
+    const EXPERIMENT: &str = "larger caches";
+    let gains = pair(case, EXPERIMENT, READS, READS)?;
+    let limit = case.threshold("direction above");
+    let mut verdicts = vec![gains[0].above(limit), gains[1].above(limit)];
+    let mut why = format!("with 128 MB of cache it reads {}", said(case, &gains));
+    let of = |engine: &'static str| pair(&case.of(engine), EXPERIMENT, READS, READS).ok();
+    if Role::of(case.engine) == Role::TreeDb {
+        for other in ["leveldb", "sqlite"] {
+            let Some(theirs) = of(other) else { continue };
+            verdicts.push(held(theirs.iter().chain(&gains[..1]).all(|ratio| ratio.value < gains[1].value)));
+            why.push_str(&format!("; {other} gains {} and {}", theirs[0].short(), theirs[1].short()));
+        }
+    } else if let Some(tree) = of("kyoto") {
+        verdicts.push(held(gains.iter().all(|ratio| ratio.value < tree[1].value)));
+        why.push_str(&format!("; TreeDB gains {} at random, which should be the most", tree[1].short()));
+    }
+    Ok(case.judged(short(&gains), all(&verdicts), near(case, &gains), why))
+}
+
+pub fn uncompressed_reads(case: &Case<'_>) -> Result<Judgement, String> {
+    const EXPERIMENT: &str = "no compression reads";
+    let gains = pair(case, EXPERIMENT, READS, READS)?;
+    if Role::of(case.engine) == Role::Sqlite {
+        return Ok(case.not_testable(short(&gains), "SQLite does not compress: the page repeats its baseline here"));
+    }
+    if let Some(why) = nothing_to_leave_out(case, EXPERIMENT, READS[1]) {
+        return Ok(case.not_testable(short(&gains), why));
+    }
+    let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
+    let mut why = format!("without compression it reads {}", said(case, &gains));
+    if Role::of(case.engine) == Role::TreeDb {
+        why.push_str("; the 3.60 that is printed divides 1,230,000 by the 342,000 of sequential writes, over the 1,010,000 of reads it is 1.22");
+    }
+    let magnitude = held(gains.iter().all(|ratio| ratio.value >= from && ratio.value <= to));
+    Ok(case.judged(short(&gains), all(&[gains[0].above(1.0), gains[1].above(1.0)]), magnitude, why))
+}

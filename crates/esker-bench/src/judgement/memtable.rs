@@ -1,0 +1,291 @@
+//! Write buffer and file size: MEM-1 to MEM-8, MEM-10 and MEM-11. MEM-9, the reason, is in `missing_keys`.
+
+use super::case::{Case, held, listed, number};
+use super::missing_keys;
+use super::{Judgement, Verdict};
+use crate::published;
+use crate::record::Record;
+use crate::stats::{bootstrap_interval, extent, geometric_mean, median};
+
+/// Write buffers and file sizes, in MiB.
+const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
+const SEED: u32 = 301;
+
+const FILLSEQ: &str = "fillseq";
+const FILLRANDOM: &str = "fillrandom";
+const AFTER_FILLSEQ: &str = "readrandom after fillseq";
+const AFTER_FILLRANDOM: &str = "readrandom after fillrandom";
+
+pub fn judge(case: &Case<'_>) -> Judgement {
+    let judged = match case.hypothesis.id.as_str() {
+        "MEM-1" => flat(case, FILLSEQ),
+        "MEM-2" => larger_buffer(case),
+        "MEM-3" => larger_files(case),
+        "MEM-4" => diminishing(case),
+        "MEM-5" => slower(case, FILLRANDOM, FILLSEQ),
+        "MEM-6" => flat(case, AFTER_FILLSEQ),
+        "MEM-7" => slower(case, AFTER_FILLRANDOM, AFTER_FILLSEQ),
+        "MEM-8" => reads_and_buffer(case),
+        "MEM-9" => Ok(missing_keys::judge(case)),
+        "MEM-10" => Ok(comparisons(case)),
+        "MEM-11" => Ok(found(case)),
+        _ => Err("there is no rule for this claim".into()),
+    };
+    judged.unwrap_or_else(|why| case.not_measured(why))
+}
+
+/// The medians of a grid in microseconds per operation, line by write buffer, column by file size.
+type Grid = [[f64; 5]; 5];
+
+/// The error is why there is none.
+fn grid(case: &Case<'_>, row: &str) -> Result<Grid, String> {
+    let mut grid = [[0.0; 5]; 5];
+    let mut cells = 0;
+    let mut sizes = Vec::new();
+    for (line, buffer) in grid.iter_mut().zip(SIZES) {
+        for (cell, file) in line.iter_mut().zip(SIZES) {
+            let records = case.records("grid", row, &[("write_buffer_mib", buffer), ("max_file_mib", file)]);
+            sizes.extend(records.iter().map(|record| record.num));
+            if let Some(value) = median(&micros(&records)).filter(|value| *value > 0.0) {
+                *cell = value;
+                cells += 1;
+            }
+        }
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    match (cells, sizes.len()) {
+        (25, 1) => Ok(grid),
+        (25, _) => Err(format!("the cells of {row} are of {} different sizes", sizes.len())),
+        (0, _) => Err(case.reason("grid", row)),
+        _ => Err(format!("{cells} of the 25 cells of {row} are measured, and the claim is about all of them")),
+    }
+}
+
+fn micros(records: &[&Record]) -> Vec<f64> {
+    records.iter().map(|record| record.micros_per_op).collect()
+}
+
+fn published_grid(row: &str) -> Option<Grid> {
+    let published = published::grid(row)?;
+    let mut grid = [[0.0; 5]; 5];
+    for (line, values) in grid.iter_mut().zip(&published.values) {
+        for (cell, value) in line.iter_mut().zip(values) {
+            *cell = *value;
+        }
+    }
+    Some(grid)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn row_means(grid: &Grid) -> Vec<f64> {
+    grid.iter().map(|line| mean(line)).collect()
+}
+
+fn joined(values: &[f64]) -> String {
+    listed(&values.iter().map(|value| number(*value)).collect::<Vec<_>>())
+}
+
+fn flat(case: &Case<'_>, row: &str) -> Result<Judgement, String> {
+    let cells = grid(case, row)?.concat();
+    let (least, greatest) = extent(&cells).unwrap_or((0.0, 0.0));
+    let ratio = greatest / least;
+    let published = case.published("ratio");
+    let limit = case.threshold("direction to");
+    let most = 1.0 + (published - 1.0) * case.threshold("factor");
+    let why = format!(
+        "the 25 cells lie between {} and {} us: a ratio of {ratio:.3} where {published:.3} was published, {} allowed for the direction \
+         and {most:.3} for the magnitude",
+        number(least),
+        number(greatest),
+        number(limit),
+    );
+    Ok(case.judged(format!("{ratio:.3}"), held(ratio <= limit), held(ratio <= most), why))
+}
+
+fn larger_buffer(case: &Case<'_>) -> Result<Judgement, String> {
+    let grid = grid(case, FILLRANDOM)?;
+    let ratios: Vec<f64> = (0..5).map(|column| grid[0][column] / grid[4][column]).collect();
+    let falls = |column: usize| (0..4).filter(|line| grid[line + 1][column] < grid[*line][column]).count();
+    let steps: usize = (0..5).map(falls).sum();
+    let wanted = case.threshold("steps down");
+    let direction = held(ratios.iter().all(|ratio| *ratio > 1.0) && steps as f64 >= wanted);
+    let limit = case.threshold("magnitude above");
+    let why = format!(
+        "from 2 to 32 MiB of buffer the latency falls by factors of {} for the five file sizes (published 2.42 to 3.07, wanted above {}), \
+         and {steps} of 20 doublings lower it (published {}, wanted {})",
+        joined(&ratios),
+        number(limit),
+        number(case.published("steps down")),
+        number(wanted),
+    );
+    let (least, greatest) = extent(&ratios).unwrap_or((0.0, 0.0));
+    let value = format!("{}..{}, {steps}/20", number(least), number(greatest));
+    Ok(case.judged(value, direction, held(ratios.iter().all(|ratio| *ratio > limit)), why))
+}
+
+fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
+    let grid = grid(case, FILLRANDOM)?;
+    let best = |line: &[f64; 5]| extent(line).map_or(f64::NAN, |(least, _)| line[0] / least);
+    let ratios: Vec<f64> = grid.iter().map(best).collect();
+    // The best of five is below the first by noise alone; the mean of the other four is not.
+    let others: Vec<f64> = grid.iter().map(|line| line[0] / mean(&line[1..])).collect();
+    let interval = bootstrap_interval(&others, SEED).unwrap_or((0.0, f64::MAX));
+    let (limit, wanted) = (case.threshold("row above"), case.threshold("rows"));
+    let rows = ratios.iter().filter(|ratio| **ratio > limit).count();
+    let direction = match rows as f64 >= wanted {
+        true if interval.0 <= 1.0 && interval.1 >= 1.0 => Verdict::NoDifferenceShown,
+        holds => held(holds && interval.0 > 1.0),
+    };
+    let all: Vec<f64> = SIZES.iter().map(|size| case.published(size)).collect();
+    let (here, there) = (geometric_mean(&ratios).unwrap_or(f64::NAN), geometric_mean(&all).unwrap_or(f64::NAN));
+    let why = format!(
+        "files of 2 MiB against the best size cost factors of {} for the five buffers, {rows} of them above {}; their mean is {} where {} was \
+         published, and against the mean of the other sizes the factor is {} (95 % interval {} to {} over the five buffers)",
+        joined(&ratios),
+        number(limit),
+        number(here),
+        number(there),
+        number(median(&others).unwrap_or(f64::NAN)),
+        number(interval.0),
+        number(interval.1),
+    );
+    Ok(case.judged(format!("{}, {rows}/5", number(here)), direction, held(case.near(here, there)), why))
+}
+
+fn diminishing(case: &Case<'_>) -> Result<Judgement, String> {
+    let means = row_means(&grid(case, FILLRANDOM)?);
+    let falls: Vec<f64> = means.windows(2).map(|pair| pair[0] - pair[1]).collect();
+    let shrinks = falls.windows(2).all(|pair| pair[1] < pair[0]);
+    let falls_at_all = falls.first().is_some_and(|first| *first > 0.0) && means[4] < means[0];
+    let whole = means[0] / means[4];
+    let published = case.published("2") / case.published("32");
+    let why = format!(
+        "with every doubling of the buffer the mean latency falls by {} us (published 2.45, 1.92, 1.28 and 0.44), from {} to {} us, a \
+         factor of {} where {} was published",
+        joined(&falls),
+        number(means[0]),
+        number(means[4]),
+        number(whole),
+        number(published),
+    );
+    let value = falls.iter().map(|fall| number(-fall)).collect::<Vec<_>>().join(" ");
+    Ok(case.judged(value, held(shrinks && falls_at_all), held(case.near(whole, published)), why))
+}
+
+fn cellwise(slow: &Grid, fast: &Grid) -> Vec<f64> {
+    slow.concat().iter().zip(fast.concat()).map(|(slow, fast)| slow / fast).collect()
+}
+
+fn slower(case: &Case<'_>, slow: &str, fast: &str) -> Result<Judgement, String> {
+    let ratios = cellwise(&grid(case, slow)?, &grid(case, fast)?);
+    let limit = case.threshold("direction above");
+    let above = ratios.iter().filter(|ratio| **ratio > limit).count();
+    let interval = bootstrap_interval(&ratios, SEED).unwrap_or((0.0, f64::MAX));
+    let direction = match above {
+        25 => Verdict::Held,
+        _ if interval.0 <= 1.0 && interval.1 >= 1.0 => Verdict::NoDifferenceShown,
+        _ => Verdict::NotHeld,
+    };
+    let published = published_grid(slow).zip(published_grid(fast)).map(|(slow, fast)| cellwise(&slow, &fast));
+    let there = published.and_then(|ratios| geometric_mean(&ratios)).unwrap_or(f64::NAN);
+    let here = geometric_mean(&ratios).unwrap_or(f64::NAN);
+    let (least, greatest) = extent(&ratios).unwrap_or((0.0, 0.0));
+    let why = format!(
+        "{slow} over {fast} is {} to {} (published {} to {}), above {} in {above} of 25 cells; the geometric mean is {} where {} was published",
+        number(least),
+        number(greatest),
+        number(case.published("least")),
+        number(case.published("greatest")),
+        number(limit),
+        number(here),
+        number(there),
+    );
+    let value = format!("{} ({}..{})", number(here), number(least), number(greatest));
+    Ok(case.judged(value, direction, held(case.near(here, there)), why))
+}
+
+fn reads_and_buffer(case: &Case<'_>) -> Result<Judgement, String> {
+    let grid = grid(case, AFTER_FILLRANDOM)?;
+    let means = row_means(&grid);
+    let ratio = means[4] / means[0];
+    let columns: Vec<f64> = (0..5).map(|column| grid[4][column] / grid[0][column]).collect();
+    let interval = bootstrap_interval(&columns, SEED).unwrap_or((0.0, f64::MAX));
+    let direction = match interval.0 <= 1.0 && interval.1 >= 1.0 {
+        true => Verdict::NoDifferenceShown,
+        false => held(ratio > case.threshold("direction above")),
+    };
+    let published = case.published("ratio");
+    let why = format!(
+        "the mean latency is {} us for the five buffers, so 32 MiB over 2 MiB is {} where {} was published (95 % interval of the five \
+         columns {} to {})",
+        joined(&means),
+        number(ratio),
+        number(published),
+        number(interval.0),
+        number(interval.1),
+    );
+    Ok(case.judged(number(ratio), direction, held(case.near(ratio, published)), why))
+}
+
+fn comparisons(case: &Case<'_>) -> Judgement {
+    let records = case.records("grid", FILLRANDOM, &[("write_buffer_mib", "2"), ("max_file_mib", "32")]);
+    let per_entry = |record: &&Record| record.counters.comparisons as f64 / record.ops as f64;
+    let Some(value) = median(&records.iter().map(per_entry).collect::<Vec<_>>()) else {
+        return case.not_measured(case.reason("grid", FILLRANDOM));
+    };
+    if value == 0.0 {
+        return case.not_testable(String::new(), format!("{} does not report key comparisons", case.engine));
+    }
+    let (from, to) = (case.threshold("from"), case.threshold("to"));
+    let published = case.published("per entry");
+    let why = format!(
+        "{} comparisons per entry of fillrandom with a buffer of 2 MiB and files of 32 MiB, those of the background included, where {} were \
+         published and {} to {} are expected of a skip list",
+        number(value),
+        number(published),
+        number(from),
+        number(to),
+    );
+    case.judged(number(value), held(value >= from && value <= to), held(case.near(value, published)), why)
+}
+
+fn found(case: &Case<'_>) -> Judgement {
+    let rows = case.measured.select(&case.query("grid", AFTER_FILLRANDOM, &[]));
+    let counted: Vec<(&Record, u64)> = rows.iter().filter_map(|row| Some((row.record, row.record.found?))).collect();
+    let Some((first, count)) = counted.first().copied() else {
+        return case.not_measured(case.reason("grid", AFTER_FILLRANDOM));
+    };
+    let share = count as f64 / first.ops as f64;
+    let same = counted.iter().all(|(_, found)| *found == count);
+    let golden = published::golden_found().iter().find(|golden| golden.read == first.num && golden.read == first.ops);
+    let is_original = first.flags.get("keygen").is_none_or(|name| name == "leveldb" || name.is_empty());
+    let tolerance = case.threshold("tolerance");
+    let cells = format!("all {} cells found the same", counted.len());
+    let found = format!("{} of {} keys", number(count as f64), number(first.ops as f64));
+    match golden.filter(|_| is_original) {
+        Some(golden) => {
+            let exact = same && count == golden.found;
+            let expected = golden.found as f64 / golden.read as f64;
+            let cells = if same { cells } else { "not all cells found the same".into() };
+            let why = format!(
+                "{found} were found, {} follow from the key sequence for {} entries, and {cells} (published: 706,756 of 1,000,000)",
+                number(golden.found as f64),
+                number(golden.loaded as f64),
+            );
+            case.judged(number(count as f64), held((share - expected).abs() < tolerance), held(exact), why)
+        }
+        None => {
+            // The original generator repeats its sequence in the reader, which finds more than chance would.
+            let expected = if is_original { case.published("found") / 1e6 } else { case.threshold("independent share") };
+            let why = format!(
+                "{found} were found, a share of {share:.4}; for this generator and size there is no exact number, only an expected {expected:.4}"
+            );
+            let holds = held((share - expected).abs() <= tolerance);
+            case.judged(format!("{share:.4}"), holds, Verdict::NotTestableHere, why)
+        }
+    }
+}

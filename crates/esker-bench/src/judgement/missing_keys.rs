@@ -1,0 +1,117 @@
+//! MEM-9: whether reads after a random load are slow because keys are missing.
+//!
+//! The gap is the latency of a random read after the random load less that after the sequential load, with the same buffer and files of 2 MiB. If
+//! missing keys make it, it goes when every key exists. The rival explanation is that the tables of a random load overlap and that compaction is
+//! behind: then it goes when the reader waits or compacts first. Each is a variant of the experiment `why`, with buffers of 2 and 32 MiB.
+
+use super::case::{Case, Ratio, held, listed, number};
+use super::{Judgement, Verdict};
+use crate::record::Record;
+use crate::stats::median;
+
+const BUFFERS: [&str; 2] = ["2", "32"];
+const EXPERIMENT: &str = "why";
+const ROW: &str = "readrandom";
+const AFTER_FILLSEQ: &str = "readrandom after fillseq";
+const PLAIN: &str = "plain";
+const UNIQUE: &str = "unique keys";
+/// What else may close the gap, in the order of the sentence.
+const OTHERS: [&str; 5] = ["compact", "wait idle", "bloom 10", "all keys", "other seed"];
+
+/// What was measured with one write buffer.
+struct Gap {
+    buffer: &'static str,
+    /// Microseconds per read after the sequential load.
+    floor: Vec<f64>,
+    plain: Vec<f64>,
+    unique: Vec<f64>,
+}
+
+impl Gap {
+    /// The error is why there is none.
+    fn find(case: &Case<'_>, buffer: &'static str) -> Result<Gap, String> {
+        let cell = [("write_buffer_mib", buffer), ("max_file_mib", "2")];
+        let floor = case.micros("grid", AFTER_FILLSEQ, &cell);
+        let (plain, unique) = (variant(case, buffer, PLAIN, ROW), variant(case, buffer, UNIQUE, ROW));
+        if floor.is_empty() {
+            let why = case.reason("grid", AFTER_FILLSEQ);
+            return Err(format!("reads after a sequential load are the other side of the gap, and {why}"));
+        }
+        if plain.is_empty() || unique.is_empty() {
+            return Err(case.reason(EXPERIMENT, ROW));
+        }
+        let size = |records: Vec<&Record>| records.first().map(|record| record.num);
+        let random = [("write_buffer_mib", buffer), ("variant", PLAIN)];
+        if size(case.records("grid", AFTER_FILLSEQ, &cell)) != size(case.records(EXPERIMENT, ROW, &random)) {
+            return Err("the two sides of the gap were measured at different sizes".into());
+        }
+        Ok(Gap { buffer, floor, plain, unique })
+    }
+
+    fn width(&self) -> f64 {
+        middle(&self.plain) - middle(&self.floor)
+    }
+
+    /// How much of the gap goes with another variant, 1 for all of it.
+    fn share(&self, other: &[f64]) -> Option<f64> {
+        let share = (middle(&self.plain) - median(other)?) / self.width();
+        share.is_finite().then_some(share)
+    }
+
+    fn said(&self, case: &Case<'_>) -> String {
+        let mut text = format!(
+            "with {} MiB of buffer a read takes {} us after the sequential load and {} us after the random one",
+            self.buffer,
+            number(middle(&self.floor)),
+            number(middle(&self.plain)),
+        );
+        let part = |name: &str, micros: &[f64]| {
+            self.share(micros).map(|share| format!("{name} closes {:.0} % of the gap", share * 100.0))
+        };
+        let others = OTHERS.iter().filter_map(|name| part(name, &variant(case, self.buffer, name, ROW)));
+        let parts: Vec<String> = part(UNIQUE, &self.unique).into_iter().chain(others).collect();
+        text.push_str(&format!(": {}", listed(&parts)));
+        let apart = |row| variant(case, self.buffer, PLAIN, row);
+        if let Some(ratio) = Ratio::of(&apart("readrandom misses"), &apart("readrandom hits")) {
+            text.push_str(&format!(", and a miss takes {} times as long as a hit", ratio.text()));
+        }
+        text
+    }
+}
+
+fn variant(case: &Case<'_>, buffer: &str, variant: &str, row: &str) -> Vec<f64> {
+    case.micros(EXPERIMENT, row, &[("write_buffer_mib", buffer), ("variant", variant)])
+}
+
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(f64::NAN)
+}
+
+pub fn judge(case: &Case<'_>) -> Judgement {
+    let mut gaps = Vec::new();
+    let mut missing = String::new();
+    for buffer in BUFFERS {
+        match Gap::find(case, buffer) {
+            Ok(gap) => gaps.push(gap),
+            Err(why) => missing = why,
+        }
+    }
+    if gaps.is_empty() {
+        return case.not_measured(missing);
+    }
+    let said: Vec<String> = gaps.iter().map(|gap| gap.said(case)).collect();
+    let why = said.join("; ");
+    // Without a gap there is nothing to explain.
+    let shown = |gap: &&Gap| Ratio::of(&gap.plain, &gap.floor).is_some_and(|ratio| ratio.above(1.0) == Verdict::Held);
+    let open: Vec<&Gap> = gaps.iter().filter(shown).collect();
+    if open.is_empty() {
+        let none = Verdict::NoDifferenceShown;
+        return case.judged(String::new(), none, none, format!("there is no gap to explain: {why}"));
+    }
+    let shares: Vec<f64> = open.iter().filter_map(|gap| gap.share(&gap.unique)).collect();
+    let direction = held(shares.iter().all(|share| *share > case.threshold("direction share")));
+    let limit = case.threshold("magnitude ratio");
+    let closed = |gap: &&Gap| middle(&gap.unique) / middle(&gap.floor) <= limit;
+    let value = shares.iter().map(|share| format!("{:.0} %", share * 100.0)).collect::<Vec<_>>().join(", ");
+    case.judged(value, direction, held(open.iter().all(closed)), why)
+}

@@ -1,0 +1,99 @@
+//! Every published claim, judged by what was measured: direction and magnitude apart, each with one sentence that gives the figures.
+//!
+//! The claims and the numbers they turn on are those of [`crate::published::hypotheses`]. A claim about an engine is judged of every engine that
+//! was measured, as if it stood in that engine's place; where a claim names several engines, each of these is judged by what is said of itself.
+//! Where repetitions allow it, a direction is judged by the bootstrap 95 % interval of the ratio of medians: if it holds 1, no difference was shown.
+//! With one repetition there is no interval, and the sentence says so. Grids are judged by their 25 cells.
+//!
+//! Beside the rows of the studies' own experiments, one is expected that only judgement needs: study `leveldb-2011`, experiment `kill`, row
+//! `survivors after kill`, a record whose `ops` are the puts that were acknowledged before the process was killed, and whose `found` are those
+//! present after the database was opened again.
+
+mod case;
+mod leveldb_2011;
+mod memtable;
+mod missing_keys;
+mod rmw;
+mod ttl;
+
+use crate::measurements::Measurements;
+use crate::published::hypotheses;
+use crate::study::grid::StudyRun;
+use case::Case;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The row of a killed process, see above.
+pub const SURVIVORS: &str = "survivors after kill";
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds.
+    Held,
+    /// It does not.
+    NotHeld,
+    /// The published figures, or the source of the program, contradict it.
+    RefutedByArithmetic,
+    /// This machine, or this engine, cannot tell.
+    NotTestableHere,
+    /// These runs do not tell.
+    NotMeasured,
+    /// What was measured is within the noise.
+    NoDifferenceShown,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Verdict::Held => "HELD",
+            Verdict::NotHeld => "NOT HELD",
+            Verdict::RefutedByArithmetic => "REFUTED BY ARITHMETIC",
+            Verdict::NotTestableHere => "NOT TESTABLE HERE",
+            Verdict::NotMeasured => "NOT MEASURED",
+            Verdict::NoDifferenceShown => "NO DIFFERENCE SHOWN",
+        })
+    }
+}
+
+/// What one engine says about one claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The claim: `MEM-2`.
+    pub hypothesis: String,
+    /// The engine.
+    pub engine: String,
+    /// What was measured, short enough for a table: `3.12 [2.98, 3.31]`; empty if nothing was.
+    pub value: String,
+    /// Whether things differ in the way that is claimed.
+    pub direction: Verdict,
+    /// Whether they do by as much.
+    pub magnitude: Verdict,
+    /// One sentence with the figures.
+    pub why: String,
+}
+
+/// Judges every claim for every engine that the runs hold, claim by claim.
+pub fn judge(runs: &[StudyRun]) -> Vec<Judgement> {
+    let engines = Measurements::of(runs).engines().into_iter().map(str::to_owned).collect::<Vec<_>>();
+    judge_engines(runs, &engines)
+}
+
+/// Judges every claim for these engines.
+pub fn judge_engines(runs: &[StudyRun], engines: &[String]) -> Vec<Judgement> {
+    let measured = Measurements::of(runs);
+    let mut judgements = Vec::new();
+    for hypothesis in hypotheses() {
+        for engine in engines {
+            let case = Case { hypothesis, measured: &measured, engine };
+            judgements.push(match hypothesis.study.as_str() {
+                "rmw" => rmw::judge(&case),
+                "memtable" => memtable::judge(&case),
+                "leveldb-2011" => leveldb_2011::judge(&case),
+                _ => ttl::judge(&case),
+            });
+        }
+    }
+    judgements
+}

@@ -1,0 +1,313 @@
+//! Read-modify-write against merge: RMW-1 to RMW-7.
+
+use super::case::{Case, Ratio, all, held, listed, number};
+use super::{Judgement, Verdict};
+use crate::record::Record;
+use crate::stats::median;
+
+const UPDATE: &str = "updaterandom";
+const MERGE: &str = "mergerandom";
+const SEED_THREADS: &[(&str, &str)] = &[("threads", "10")];
+
+pub fn judge(case: &Case<'_>) -> Judgement {
+    match case.hypothesis.id.as_str() {
+        "RMW-1" => speed_up(case),
+        "RMW-2" => threads(case),
+        "RMW-3" => iterations(case),
+        "RMW-4" => share_found(case),
+        "RMW-5" => operand(case),
+        "RMW-6" => mechanism(case),
+        "RMW-7" => deferred(case),
+        _ => case.not_measured("there is no rule for this claim"),
+    }
+}
+
+/// Both benchmarks at the same size, the largest that both were run at.
+struct Pair<'a> {
+    update: Vec<&'a Record>,
+    merge: Vec<&'a Record>,
+}
+
+impl<'a> Pair<'a> {
+    /// The error is why there is none.
+    fn find(case: &Case<'a>, experiment: &str, variables: &[(&str, &str)]) -> Result<Pair<'a>, String> {
+        let size = |records: &[&Record]| records.first().map(|record| record.num);
+        let mut pair =
+            Pair { update: case.records(experiment, UPDATE, variables), merge: case.records(experiment, MERGE, variables) };
+        if let (Some(update), Some(merge)) = (size(&pair.update), size(&pair.merge))
+            && update != merge
+        {
+            let common = update.min(merge).to_string();
+            let variables: Vec<(&str, &str)> = variables.iter().copied().chain([("num", common.as_str())]).collect();
+            pair.update = case.records(experiment, UPDATE, &variables);
+            pair.merge = case.records(experiment, MERGE, &variables);
+        }
+        match (pair.update.is_empty(), pair.merge.is_empty()) {
+            (true, _) => Err(case.reason(experiment, UPDATE)),
+            (_, true) => Err(case.reason(experiment, MERGE)),
+            _ => Ok(pair),
+        }
+    }
+
+    fn rates(&self) -> (Vec<f64>, Vec<f64>) {
+        let rates = |records: &[&Record]| records.iter().map(|record| record.ops_per_sec).collect();
+        (rates(&self.update), rates(&self.merge))
+    }
+
+    /// Merges over updates.
+    fn ratio(&self) -> Option<Ratio> {
+        let (update, merge) = self.rates();
+        Ratio::of(&merge, &update)
+    }
+
+    /// Whether what was measured as a merge was one.
+    fn is_merge(&self) -> bool {
+        !self.merge.iter().any(|record| record.message.contains("no merge"))
+    }
+
+    fn size(&self) -> String {
+        self.update.first().map_or_else(String::new, |record| format!("{} keys", number(record.num as f64)))
+    }
+}
+
+fn speed_up(case: &Case<'_>) -> Judgement {
+    let pair = match Pair::find(case, "seed", SEED_THREADS) {
+        Ok(pair) => pair,
+        Err(why) => return case.not_measured(why),
+    };
+    let Some(ratio) = pair.ratio() else { return case.not_measured("a rate of zero has no ratio") };
+    let (update, merge) = pair.rates();
+    let (update, merge) = (median(&update).unwrap_or(0.0), median(&merge).unwrap_or(0.0));
+    if !pair.is_merge() {
+        let why = format!(
+            "{} has no merge: its mergerandom reads, adds and writes back, {} a second against {} of updaterandom",
+            case.engine,
+            number(merge),
+            number(update)
+        );
+        return case.not_testable(ratio.short(), why);
+    }
+    let seconds = |records: &[&Record]| median(&records.iter().map(|record| record.wall_s).collect::<Vec<_>>());
+    let times = match (seconds(&pair.update), seconds(&pair.merge)) {
+        (Some(update), Some(merge)) if merge > 0.0 => number(update / merge),
+        _ => "-".into(),
+    };
+    let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
+    let mut why = format!(
+        "with {} mergerandom does {} a second and updaterandom {}: a ratio of {} where {} was published (by total time {times}, published {})",
+        pair.size(),
+        number(merge),
+        number(update),
+        ratio.text(),
+        number(case.published("ratio")),
+        number(case.published("ratio of total times")),
+    );
+    if let Some(unscaled) = Pair::find(case, "unscaled", SEED_THREADS).ok().and_then(|pair| pair.ratio()) {
+        why.push_str(&format!("; with buffers as large as the published ones it is {}", unscaled.text()));
+    }
+    let direction = ratio.above(case.threshold("direction above"));
+    case.judged(ratio.short(), direction, held(ratio.value >= from && ratio.value <= to), why)
+}
+
+/// What this engine does with so many threads, for the sentence.
+fn with_threads(case: &Case<'_>, experiment: &str, threads: &str) -> Option<String> {
+    let pair = Pair::find(case, experiment, &[("threads", threads)]).ok()?;
+    let (update, merge) = pair.rates();
+    let share = pair.update.first().and_then(|record| found_share(record));
+    let share = share.map_or_else(String::new, |share| format!(", {} % found", number(share * 100.0)));
+    let rate = |rates: &[f64]| number(median(rates).unwrap_or(0.0));
+    Some(format!("{threads} threads: {} and {} a second{share}", rate(&update), rate(&merge)))
+}
+
+fn threads(case: &Case<'_>) -> Judgement {
+    let mut why = "33,498 operations a second for 14,926 s are 499,991,148 operations, ten times 50,000,000; 1e6 / 33,498 = 29.852, \
+                   the printed micros/op, which is therefore wall time over the operations of all threads; and 10 threads find \
+                   1 - (1 - exp(-10)) / 10 = 90.0005 % of their keys, one thread 36.79 %, where 90.008 % was printed"
+        .to_owned();
+    let here: Vec<String> = [("threads", "1"), ("threads", "2"), ("seed", "10")]
+        .into_iter()
+        .filter_map(|(experiment, threads)| with_threads(case, experiment, threads))
+        .collect();
+    if !here.is_empty() {
+        why.push_str(&format!(" (here, updates and merges of {} with {})", case.engine, here.join("; ")));
+    }
+    refuted(case, "10 threads".into(), why)
+}
+
+fn refuted(case: &Case<'_>, value: String, why: String) -> Judgement {
+    case.judged(value, Verdict::RefutedByArithmetic, Verdict::RefutedByArithmetic, why)
+}
+
+fn iterations(case: &Case<'_>) -> Judgement {
+    let mut why = "10 threads times 50,000,000 are 500,000,000 operations, as 33,498 a second for 14,926 s (499,991,148) and 105,892 a \
+                   second for 4,733 s (501,186,836, of which about 11 s lie outside the timed part) say too"
+        .to_owned();
+    if let Some(record) = case.records("seed", UPDATE, SEED_THREADS).first() {
+        why.push_str(&format!(
+            " (here {} did {} operations with {} threads over {} keys)",
+            case.engine,
+            number(record.ops as f64),
+            record.threads,
+            number(record.num as f64)
+        ));
+    }
+    refuted(case, "500,000,000".into(), why)
+}
+
+fn found_share(record: &Record) -> Option<f64> {
+    let per_thread = record.ops as f64 / f64::from(record.threads.max(1));
+    record.found.filter(|_| per_thread > 0.0).map(|found| found as f64 / per_thread)
+}
+
+/// The share that one of `threads` threads finds when each does as many updates as there are keys.
+fn expected_share(threads: u32) -> f64 {
+    let threads = f64::from(threads.max(1));
+    1.0 - (1.0 - (-threads).exp()) / threads
+}
+
+fn share_found(case: &Case<'_>) -> Judgement {
+    let mut records = case.records("seed", UPDATE, SEED_THREADS);
+    for threads in ["1", "2"] {
+        records.extend(case.records("threads", UPDATE, &[("threads", threads)]));
+    }
+    let shares: Vec<(u32, f64)> =
+        records.iter().filter_map(|record| Some((record.threads, found_share(record)?))).collect();
+    if shares.is_empty() {
+        return case.not_measured(case.reason("seed", UPDATE));
+    }
+    let tolerance = case.threshold("tolerance");
+    let near = |(threads, share): &(u32, f64)| (share - expected_share(*threads)).abs() < tolerance;
+    let said = |(threads, share): &(u32, f64)| {
+        format!("{share:.6} with {threads} threads (expected {:.6})", expected_share(*threads))
+    };
+    let ten = shares.iter().find(|(threads, _)| *threads == 10);
+    let published = case.published("share");
+    let magnitude = ten.map_or(Verdict::NotMeasured, |(_, share)| held((share - published).abs() < tolerance));
+    let listing = listed(&shares.iter().map(said).collect::<Vec<_>>());
+    let value = ten.or(shares.first()).map_or_else(String::new, |(_, share)| format!("{share:.5}"));
+    let why = format!("one thread found {listing}, where {published:.6} was published for 10");
+    case.judged(value, held(shares.iter().all(near)), magnitude, why)
+}
+
+fn operand(case: &Case<'_>) -> Judgement {
+    let mut why = "the program merges 8 bytes of its pool of values, read as a little-endian number, not 1".to_owned();
+    let rates = |operand| case.rates("operand", MERGE, &[("operand", operand)]);
+    let ratio = Ratio::of(&rates("random"), &rates("one"));
+    let value = ratio.map_or_else(|| "random bytes".to_owned(), |ratio| ratio.short());
+    match ratio {
+        Some(ratio) => {
+            let verdict = match ratio.interval {
+                Some(_) if ratio.shows_nothing() => ", so no difference is shown",
+                Some(_) => ", which is a difference",
+                None => "",
+            };
+            why.push_str(&format!(
+                "; here {} merges random operands at {} times the rate of ones{verdict}",
+                case.engine,
+                ratio.text()
+            ));
+        }
+        None => why.push_str(&format!("; what that costs was not measured: {}", case.reason("operand", MERGE))),
+    }
+    refuted(case, value, why)
+}
+
+/// The ratio of RMW-1 with other blocks and caches.
+fn mechanism(case: &Case<'_>) -> Judgement {
+    let places: [(&str, &str, &[(&str, &str)]); 4] = [
+        ("64 KiB blocks and 8 MiB of cache", "seed", SEED_THREADS),
+        ("64 KiB blocks, all cached", "cached", &[]),
+        ("4 KiB blocks and 8 MiB of cache", "small blocks", &[("cache", "8 MiB")]),
+        ("4 KiB blocks, all cached", "small blocks", &[("cache", "all")]),
+    ];
+    let pairs = places.map(|(name, experiment, variables)| (name, Pair::find(case, experiment, variables)));
+    let said = |(name, pair): &(&str, Result<Pair<'_>, String>)| {
+        let ratio = pair.as_ref().ok()?.ratio()?;
+        Some(format!("{} with {name}", ratio.short()))
+    };
+    let all_said: Vec<String> = pairs.iter().filter_map(said).collect();
+    let [(_, dear), _, _, (_, cheap)] = pairs;
+    let (dear, cheap) = match (dear, cheap) {
+        (Ok(dear), Ok(cheap)) => (dear, cheap),
+        (Err(why), _) | (_, Err(why)) => return case.not_measured(why),
+    };
+    let ((update, merge), (cheap_update, cheap_merge)) = (dear.rates(), cheap.rates());
+    let change = Ratio::of_ratios([&cheap_merge, &cheap_update, &merge, &update]);
+    let (Some(gain), Some(left), Some(change)) = (dear.ratio(), cheap.ratio(), change) else {
+        return case.not_measured("a rate of zero has no ratio");
+    };
+    if !dear.is_merge() {
+        return case.not_testable(String::new(), format!("{} has no merge, so no read is saved", case.engine));
+    }
+    let mut why = format!("merging over updating is {}", listed(&all_said));
+    if gain.value <= 1.0 {
+        why.push_str("; there is no gain that could shrink");
+        return case.judged(left.short(), Verdict::NotHeld, Verdict::NotHeld, why);
+    }
+    let share = left.value.ln().abs() / gain.value.ln();
+    why.push_str(&format!("; the ratio changes by {}, and {} % of the gain is left", change.text(), number(share * 100.0)));
+    // Nearer to 1 in either sense: a ratio that falls far below 1 has not lost a gain but found a loss.
+    let direction = all(&[change.below(1.0), held(share < 1.0)]);
+    case.judged(left.short(), direction, held(share <= case.threshold("remaining gain")), why)
+}
+
+fn deferred(case: &Case<'_>) -> Judgement {
+    let rows = |load: &str, compacted: bool| -> Vec<f64> {
+        let is_it = |row: &str| row.starts_with("readrandom") && row.contains(load) && row.contains("compact") == compacted;
+        let here = case.measured.rows().iter().filter(|row| {
+            row.study == "rmw" && row.cell.experiment == "deferred" && row.cell.engine == case.engine && is_it(&row.record.row)
+        });
+        let records: Vec<&Record> = here.map(|row| row.record).collect();
+        let largest = records.iter().map(|record| record.num).max();
+        records.iter().filter(|record| Some(record.num) == largest).map(|record| record.micros_per_op).collect()
+    };
+    let (updated, merged) = (rows(UPDATE, false), rows(MERGE, false));
+    let Some(before) = Ratio::of(&merged, &updated) else {
+        return case.not_measured(case.reason("deferred", "readrandom after mergerandom"));
+    };
+    let (updated_after, merged_after) = (rows(UPDATE, true), rows(MERGE, true));
+    let micros = |values: &[f64]| number(median(values).unwrap_or(f64::NAN));
+    let mut why = format!(
+        "a random read takes {} us after merges and {} us after updates, {} times as long",
+        micros(&merged),
+        micros(&updated),
+        before.text()
+    );
+    let mut direction = before.above(1.0);
+    match Ratio::of(&merged_after, &updated_after) {
+        Some(after) => {
+            why.push_str(&format!(
+                "; once compacted {} and {} us, {} times as long",
+                micros(&merged_after),
+                micros(&updated_after),
+                after.text()
+            ));
+            direction = all(&[direction, held(after.value < before.value)]);
+        }
+        None => {
+            why.push_str("; reads after compaction were not measured");
+            direction = all(&[direction, Verdict::NotMeasured]);
+        }
+    }
+    why.push_str(" (no figure was published)");
+    case.judged(before.short(), direction, Verdict::NotTestableHere, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_found_follows_from_the_threads() {
+        assert!((expected_share(10) - 0.900_005).abs() < 1e-6);
+        assert!((expected_share(2) - 0.567_668).abs() < 1e-6);
+        assert!((expected_share(1) - 0.367_879).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_arithmetic_of_the_sentences() {
+        assert_eq!(33_498 * 14_926, 499_991_148u64);
+        assert_eq!(105_892 * 4_733, 501_186_836u64);
+        assert!((1e6f64 / 33_498.0 - 29.852).abs() < 1e-3);
+    }
+}

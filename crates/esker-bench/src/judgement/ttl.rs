@@ -1,0 +1,51 @@
+//! Time to live: TTL-1 to TTL-3, from what `esker study ttl` keeps (`study::ttl::kept`).
+
+use super::case::{Case, held, number};
+use super::{Judgement, Verdict};
+use crate::record::Record;
+use crate::study::ttl::kept::{EXPERIMENT, FOUND_AFTER, FOUND_BEFORE, SIZE_AFTER, SIZE_BEFORE};
+
+pub fn judge(case: &Case<'_>) -> Judgement {
+    let judged = match case.hypothesis.id.as_str() {
+        "TTL-1" => found(case, FOUND_BEFORE, "while they lived", |found, all| found == all),
+        "TTL-2" => found(case, FOUND_AFTER, "once they had expired, before any compaction", |found, _| found == 0),
+        "TTL-3" => size(case),
+        _ => Err("there is no rule for this claim".into()),
+    };
+    judged.unwrap_or_else(|why| match case.engine {
+        "esker" => case.not_measured(why),
+        engine => {
+            let why = format!("{engine} is driven here without a time to live of its own for each key that reads obey");
+            case.not_testable(String::new(), why)
+        }
+    })
+}
+
+fn rows<'a>(case: &Case<'a>, row: &str) -> Result<Vec<(u64, &'a Record)>, String> {
+    let rows: Vec<(u64, &Record)> =
+        case.records(EXPERIMENT, row, &[]).into_iter().filter_map(|record| Some((record.found?, record))).collect();
+    if rows.is_empty() { Err(case.reason(EXPERIMENT, row)) } else { Ok(rows) }
+}
+
+fn found(case: &Case<'_>, row: &str, when: &str, holds: fn(u64, u64) -> bool) -> Result<Judgement, String> {
+    let rows = rows(case, row)?;
+    let verdict = held(rows.iter().all(|(found, record)| holds(*found, record.ops)));
+    let said: Vec<String> = rows.iter().map(|(found, record)| format!("{found} of {}", record.ops)).collect();
+    let said = said.join(", ");
+    let why = format!("{said} keys that were written were found {when} (published: {} of 100)", number(case.threshold("found")));
+    Ok(case.judged(said, verdict, verdict, why))
+}
+
+fn size(case: &Case<'_>) -> Result<Judgement, String> {
+    let (before, after) = (rows(case, SIZE_BEFORE)?, rows(case, SIZE_AFTER)?);
+    let least = before.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0);
+    let most = after.iter().map(|(bytes, _)| *bytes).max().unwrap_or(u64::MAX);
+    let direction = held(least > 0 && most < least);
+    let magnitude = if least == 0 { Verdict::NotHeld } else { held(most as f64 <= case.threshold("bytes after")) };
+    let why = format!(
+        "the range of all keys takes {} bytes before and {} after a full compaction of what has expired (wanted: more than 0, then 0)",
+        number(least as f64),
+        number(most as f64)
+    );
+    Ok(case.judged(number(most as f64), direction, magnitude, why))
+}
