@@ -1,6 +1,6 @@
 //! One claim and one engine, with what judging them needs: lookups, ratios with their intervals, and the words for them.
 
-use super::{Judgement, Verdict};
+use super::verdict::{Judgement, Verdict};
 use crate::measurements::{Measurements, Query};
 use crate::published::Hypothesis;
 use crate::record::Record;

@@ -2,7 +2,7 @@
 
 use super::case::{Case, held, listed, number};
 use super::missing_keys;
-use super::{Judgement, Verdict};
+use super::verdict::{Judgement, Verdict};
 use crate::published;
 use crate::record::Record;
 use crate::stats::{bootstrap_interval, extent, geometric_mean, median};
@@ -153,7 +153,7 @@ fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
         number(interval.0),
         number(interval.1),
     );
-    Ok(case.judged(format!("{}, {rows}/5", number(here)), direction, held(case.near(here, there)), why))
+    Ok(case.judged(format!("{}, {rows}/5", number(here)), direction, held(case.near(here - 1.0, there - 1.0)), why))
 }
 
 fn diminishing(case: &Case<'_>) -> Result<Judgement, String> {

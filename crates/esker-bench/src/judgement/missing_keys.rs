@@ -5,7 +5,7 @@
 //! behind: then it goes when the reader waits or compacts first. Each is a variant of the experiment `why`, with buffers of 2 and 32 MiB.
 
 use super::case::{Case, Ratio, held, listed, number};
-use super::{Judgement, Verdict};
+use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
 use crate::stats::median;
 

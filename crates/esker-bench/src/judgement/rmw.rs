@@ -1,7 +1,7 @@
 //! Read-modify-write against merge: RMW-1 to RMW-7.
 
 use super::case::{Case, Ratio, all, held, listed, number};
-use super::{Judgement, Verdict};
+use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
 use crate::stats::median;
 

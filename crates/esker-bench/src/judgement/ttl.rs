@@ -1,7 +1,7 @@
 //! Time to live: TTL-1 to TTL-3, from what `esker study ttl` keeps (`study::ttl::kept`).
 
 use super::case::{Case, held, number};
-use super::{Judgement, Verdict};
+use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
 use crate::study::ttl::kept::{EXPERIMENT, FOUND_AFTER, FOUND_BEFORE, SIZE_AFTER, SIZE_BEFORE};
 

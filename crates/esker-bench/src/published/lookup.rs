@@ -3,7 +3,7 @@
 //! LevelDB r39 is answered by today's LevelDB, Kyoto Cabinet's TreeDB by itself, SQLite 3.7 by today's with row ids (as in 2011; the table without
 //! row ids stands beside it), RocksDB 2.6 by today's. All other engines of the run stand beside them.
 
-use super::{PublishedRecord, records};
+use super::data::{PublishedRecord, records};
 use crate::measurements::{Measurements, Query, Row};
 use crate::record::Record;
 use crate::stats::{bootstrap_interval, median};
@@ -58,7 +58,7 @@ fn counterpart(engine: &str) -> (&'static str, &'static str) {
 }
 
 /// Experiment and row that a figure of the 2011 page is a ratio to.
-pub(super) fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
+fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
     let row = match (record.experiment.as_str(), record.row.as_str()) {
         ("batches", "fillseqbatch") | ("sync", "fillseqsync") => Some("fillseq"),
         ("batches", "fillrandbatch") | ("sync", "fillrandsync") => Some("fillrandom"),
@@ -254,6 +254,7 @@ fn about(record: &PublishedRecord, query: &Query<'_>, all: &Measurements<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::data::consistency_checks;
 
     #[test]
     fn every_published_engine_has_a_counterpart() {
@@ -283,5 +284,26 @@ mod tests {
         assert_eq!(setting(&row, "compressed_value_size"), Some(100.0));
         assert_eq!(setting(&row, "histogram"), Some(1.0));
         assert_eq!(setting(&row, "nothing"), None);
+    }
+
+    #[test]
+    fn ratios_follow_from_the_figures_or_are_listed() {
+        let mut stale = Vec::new();
+        for record in records() {
+            let (Some(published), Some(recomputed)) = (record.published_ratio, record.recomputed_ratio) else { continue };
+            let (_, baseline) = baseline(record);
+            let of = record.id.rsplit('/').next().unwrap();
+            let id = format!("ldb2011/baseline/{}/{of}", baseline.unwrap());
+            let base = records().iter().find(|other| other.id == id).unwrap();
+            let ratio = record.figure / base.figure;
+            assert!((ratio / recomputed - 1.0).abs() < 2e-3, "{}: {ratio}", record.id);
+            // Printed with one to three digits.
+            if (published / ratio - 1.0).abs() > 0.12 {
+                stale.push(record.id.as_str());
+            }
+        }
+        let listed: Vec<&str> =
+            consistency_checks().iter().filter(|c| c.kind == "ratio").map(|c| c.record.as_str()).collect();
+        assert_eq!(stale, listed);
     }
 }

@@ -1,8 +1,8 @@
 //! What another configuration gains over the baseline: LDB-3, LDB-4, LDB-6 to LDB-9.
 
-use super::{BASELINE, Role, pair, ratio};
+use super::role::{BASELINE, Role, pair, ratio};
 use crate::judgement::case::{Case, Ratio, all, held, number};
-use crate::judgement::{Judgement, Verdict};
+use crate::judgement::verdict::{Judgement, Verdict};
 use crate::stats::median;
 
 const FILLS: [&str; 2] = ["fillseq", "fillrandom"];

@@ -1,8 +1,8 @@
 //! Who is first: LDB-1 and LDB-2.
 
-use super::{BASELINE, Role};
+use super::role::{BASELINE, Role};
 use crate::judgement::case::{Case, Ratio, all, held, listed, number};
-use crate::judgement::{Judgement, Verdict};
+use crate::judgement::verdict::{Judgement, Verdict};
 use crate::published;
 use crate::stats::median;
 

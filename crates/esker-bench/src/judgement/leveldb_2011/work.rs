@@ -1,7 +1,7 @@
 //! Processor time and background work: LDB-11 and LDB-13.
 
 use crate::judgement::case::{Case, held, listed, number};
-use crate::judgement::{Judgement, Verdict};
+use crate::judgement::verdict::{Judgement, Verdict};
 use crate::measurements::Query;
 use crate::record::Record;
 use crate::stats::median;

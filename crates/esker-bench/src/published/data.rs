@@ -1,0 +1,230 @@
+//! The published data as they are in `data/published.json`.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+const DATA: &str = include_str!("../../data/published.json");
+
+/// One published figure, and what it is of in the names of the studies here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRecord {
+    /// A name that stays: `ldb2011/baseline/readseq/LevelDB`.
+    pub id: String,
+    /// The study that answers it: `rmw`, `memtable`, `leveldb-2011`.
+    pub study: String,
+    /// The experiment. Besides those of the studies: `environment`, `header`, `example command` for what a document says of its flags, and
+    /// `ext4`.
+    pub experiment: String,
+    /// The engine and version it was measured with.
+    pub engine: String,
+    /// The row: `readrandom after fillseq`.
+    pub row: String,
+    /// The cell, by the names of the study's variables; `setting` where the figure is that of a flag.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
+    /// The figure; not a number where a document says something without printing one (`note` says what).
+    #[serde(deserialize_with = "number_or_nan")]
+    pub figure: f64,
+    /// `ops/sec`, `entries/sec`, `micros/op` (as one thread sees it), `wall micros/op` (over the operations of all threads), `MB/s`,
+    /// `comparisons`, `found`, `updates` (of one thread), `seconds`, `bytes`, `entries`, `operations`, `MiB`, or `flag`.
+    pub unit: String,
+    /// The ratio to the baseline that stands beside it.
+    #[serde(default)]
+    pub published_ratio: Option<f64>,
+    /// The same, computed from the published figures.
+    #[serde(default)]
+    pub recomputed_ratio: Option<f64>,
+    /// Length of its bar on the page, in pixels.
+    #[serde(default)]
+    pub bar_px: Option<u32>,
+    /// The figure that the bar stands for, by the longest bar of its chart.
+    #[serde(default)]
+    pub bar_implies: Option<f64>,
+    /// The figure as microseconds per operation, where it is a rate.
+    #[serde(default)]
+    pub micros_per_op: Option<f64>,
+    /// The document.
+    pub source: String,
+    /// Machine and settings, as far as they are known.
+    pub configuration: String,
+    /// What a reader should know about it.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// A grid of the memtable study, in microseconds per operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedGrid {
+    /// The row of each of its cells.
+    pub row: String,
+    /// `micros/op`.
+    pub unit: String,
+    /// What its lines stand for.
+    pub write_buffer_mib: Vec<u32>,
+    /// What its columns stand for.
+    pub max_file_mib: Vec<u32>,
+    /// Line by line.
+    pub values: Vec<Vec<f64>>,
+}
+
+/// Where the published figures contradict each other, or what is said of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConsistencyCheck {
+    /// What is inconsistent: `bar`, `ratio`, `threads`, `unit` ...
+    pub kind: String,
+    /// The record it is about, or is shown with.
+    pub record: String,
+    /// The numbers, by name.
+    pub figures: BTreeMap<String, f64>,
+    /// What was found.
+    pub finding: String,
+}
+
+/// A claim of a document, and by what it is judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hypothesis {
+    /// `RMW-1` ...
+    pub id: String,
+    /// The study that can settle it: `rmw`, `memtable`, `leveldb-2011`, `ttl`.
+    pub study: String,
+    /// What is claimed.
+    pub claim: String,
+    /// What is measured for it.
+    pub metric: String,
+    /// The published values, by name.
+    pub published: BTreeMap<String, f64>,
+    /// The published value, where it is no number.
+    #[serde(default)]
+    pub published_text: String,
+    /// The numbers that the verdicts turn on, by name.
+    pub thresholds: BTreeMap<String, f64>,
+    /// When the direction holds.
+    pub direction: String,
+    /// When the magnitude holds.
+    pub magnitude: String,
+}
+
+impl Hypothesis {
+    /// A threshold; not a number, which nothing passes, if there is none of that name.
+    pub fn threshold(&self, name: &str) -> f64 {
+        self.thresholds.get(name).copied().unwrap_or(f64::NAN)
+    }
+
+    /// A published value; not a number if there is none of that name.
+    pub fn published(&self, name: &str) -> f64 {
+        self.published.get(name).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// How many keys a reader in a process of its own finds, with LevelDB's key sequence: both start at seed 1001.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoldenFound {
+    /// Entries loaded at random over as many keys.
+    pub loaded: u64,
+    /// Reads over the lowest so many keys, a fifth.
+    pub read: u64,
+    /// Keys found.
+    pub found: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Data {
+    records: Vec<PublishedRecord>,
+    grids: Vec<PublishedGrid>,
+    consistency_checks: Vec<ConsistencyCheck>,
+    hypotheses: Vec<Hypothesis>,
+    golden_found: Vec<GoldenFound>,
+}
+
+fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+fn data() -> &'static Data {
+    static PARSED: OnceLock<Data> = OnceLock::new();
+    // A test reads the file, so it can be read.
+    PARSED.get_or_init(|| serde_json::from_str(DATA).unwrap_or_default())
+}
+
+/// Every published figure, 205 of them.
+pub fn records() -> &'static [PublishedRecord] {
+    &data().records
+}
+
+/// The four grids of the memtable study.
+pub fn grids() -> &'static [PublishedGrid] {
+    &data().grids
+}
+
+/// The grid whose cells are of this row.
+pub fn grid(row: &str) -> Option<&'static PublishedGrid> {
+    grids().iter().find(|grid| grid.row == row)
+}
+
+/// What does not fit together.
+pub fn consistency_checks() -> &'static [ConsistencyCheck] {
+    &data().consistency_checks
+}
+
+/// Every claim, 34 of them.
+pub fn hypotheses() -> &'static [Hypothesis] {
+    &data().hypotheses
+}
+
+/// What readers of a randomly loaded database find.
+pub fn golden_found() -> &'static [GoldenFound] {
+    &data().golden_found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_can_be_read() {
+        let data: Data = serde_json::from_str(DATA).unwrap();
+        assert_eq!((data.records.len(), data.hypotheses.len()), (205, 34));
+        assert_eq!((data.grids.len(), data.consistency_checks.len()), (4, 16));
+        assert!(data.records.iter().all(|record| !record.configuration.is_empty() && !record.source.is_empty()));
+    }
+
+    #[test]
+    fn bars_stand_for_their_figures_or_are_listed() {
+        let mut wrong = Vec::new();
+        for record in records() {
+            let (Some(px), Some(implied)) = (record.bar_px, record.bar_implies) else { continue };
+            let same_chart = |other: &&PublishedRecord| {
+                (&other.study, &other.experiment, &other.row) == (&record.study, &record.experiment, &record.row)
+            };
+            let longest = records().iter().filter(same_chart).max_by_key(|other| other.bar_px).unwrap();
+            let value = longest.figure * f64::from(px) / f64::from(longest.bar_px.unwrap());
+            assert!((value - implied).abs() <= 0.51, "{}: {value}", record.id);
+            // A pixel, and the digit that is left out: more is not rounding.
+            if (value / record.figure - 1.0).abs() > 0.05 {
+                wrong.push(record.id.as_str());
+            }
+        }
+        let listed: Vec<&str> =
+            consistency_checks().iter().filter(|c| c.kind == "bar").map(|c| c.record.as_str()).collect();
+        assert_eq!(wrong, listed);
+    }
+
+    #[test]
+    fn grids_and_records_agree() {
+        for grid in grids() {
+            for (line, buffer) in grid.values.iter().zip(&grid.write_buffer_mib) {
+                for (value, file) in line.iter().zip(&grid.max_file_mib) {
+                    let cell: BTreeMap<String, String> = [
+                        ("write_buffer_mib".to_string(), buffer.to_string()),
+                        ("max_file_mib".to_string(), file.to_string()),
+                    ]
+                    .into();
+                    let is_it = |r: &&PublishedRecord| r.row == grid.row && r.variables == cell && r.unit == grid.unit;
+                    assert!(records().iter().filter(is_it).all(|record| record.figure == *value));
+                    assert!(records().iter().any(|record| is_it(&record)));
+                }
+            }
+        }
+    }
+}
