@@ -4,7 +4,8 @@
 
 use clap::Parser;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::study::ttl::{Arguments, main_with};
+use esker_bench::judgement::{Verdict, judge};
+use esker_bench::study::ttl::{Arguments, kept, main_with};
 use std::path::Path;
 
 #[derive(Parser)]
@@ -54,4 +55,36 @@ fn a_foreign_directory_is_left_alone_and_zero_is_refused() {
     let (code, _) = run(base.path(), "--simulated-clock --data-mib 1 --skip-cost");
     assert_eq!(code, 1);
     assert!(base.path().join("ttl/mine").exists());
+}
+
+#[test]
+fn what_is_kept_settles_the_claims() {
+    let base = tempfile::tempdir().unwrap();
+    let records = base.path().join("ttl.jsonl");
+    let text = format!("--simulated-clock --data-mib 8 --skip-cost --records {}", records.display());
+    assert_eq!(run(base.path(), &text).0, 0);
+    let kept = kept::read(&records).unwrap();
+    assert!(!kept.finished[0].host.date.is_empty());
+    let judgements = judge(&[kept]);
+    for id in ["TTL-1", "TTL-2", "TTL-3"] {
+        let judged = judgements.iter().find(|judged| judged.hypothesis == id && judged.engine == "esker").unwrap();
+        assert_eq!((judged.direction, judged.magnitude), (Verdict::Held, Verdict::Held), "{judged:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_record_of_the_study_is_refused_in_one_line() {
+    let base = tempfile::tempdir().unwrap();
+    let path = base.path().join("file");
+    let older = r#"{"kind":"check","scenario":"read","what":"every sampled key is found while it lives","held":true,"found":"1 of 1"}"#;
+    for (text, expected) in [
+        ("", "holds no check"),
+        ("{}", "not a line of `esker study ttl --records`"),
+        (older, "older version"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = kept::read(&path).unwrap_err();
+        assert!(error.contains(expected) && error.contains("file") && !error.contains('\n'), "{error}");
+    }
+    assert!(kept::read(&base.path().join("none")).unwrap_err().starts_with("cannot read"));
 }
