@@ -80,7 +80,8 @@ impl<'a> Measurements<'a> {
     /// Every engine that has a cell, Esker first and then in the order of [`ENGINES`].
     pub fn engines(&self) -> Vec<&'a str> {
         let of_rows = self.rows.iter().chain(&self.skipped).map(|row| row.cell.engine.as_str());
-        let found: BTreeSet<&str> = of_rows.chain(self.failed.iter().map(|(_, cell, _)| cell.engine.as_str())).collect();
+        let found: BTreeSet<&str> =
+            of_rows.chain(self.failed.iter().map(|(_, cell, _)| cell.engine.as_str())).collect();
         let rank = |name: &str| ENGINES.iter().position(|engine| *engine == name).unwrap_or(ENGINES.len());
         let mut engines: Vec<&str> = found.into_iter().collect();
         engines.sort_by_key(|name| rank(name));

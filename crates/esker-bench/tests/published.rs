@@ -41,7 +41,8 @@ fn every_record_and_every_figure_is_here() {
     assert_eq!(theirs.len(), 205);
     for their in theirs {
         let id = their["id"].as_str().unwrap();
-        let our = published::records().iter().find(|record| record.id == id).unwrap_or_else(|| panic!("{id} is missing"));
+        let our =
+            published::records().iter().find(|record| record.id == id).unwrap_or_else(|| panic!("{id} is missing"));
         assert!(same(Some(our.figure), &their["figure"]), "{id}: figure {}", our.figure);
         assert!(same(our.published_ratio, &their["published_ratio_to_baseline"]), "{id}: ratio");
         assert!(same(our.recomputed_ratio, &their["recomputed_ratio_to_baseline"]), "{id}: recomputed ratio");

@@ -77,11 +77,9 @@ fn a_file_that_is_no_record_of_the_study_is_refused_in_one_line() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("file");
     let older = r#"{"kind":"check","scenario":"read","what":"every sampled key is found while it lives","held":true,"found":"1 of 1"}"#;
-    for (text, expected) in [
-        ("", "holds no check"),
-        ("{}", "not a line of `esker study ttl --records`"),
-        (older, "older version"),
-    ] {
+    for (text, expected) in
+        [("", "holds no check"), ("{}", "not a line of `esker study ttl --records`"), (older, "older version")]
+    {
         std::fs::write(&path, text).unwrap();
         let error = kept::read(&path).unwrap_err();
         assert!(error.contains(expected) && error.contains("file") && !error.contains('\n'), "{error}");

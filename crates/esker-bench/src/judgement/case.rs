@@ -22,12 +22,7 @@ impl<'a> Case<'a> {
         Case { engine, ..*self }
     }
 
-    pub fn query<'q>(
-        &'q self,
-        experiment: &'q str,
-        row: &'q str,
-        variables: &'q [(&'q str, &'q str)],
-    ) -> Query<'q> {
+    pub fn query<'q>(&'q self, experiment: &'q str, row: &'q str, variables: &'q [(&'q str, &'q str)]) -> Query<'q> {
         Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables }
     }
 
@@ -84,7 +79,9 @@ fn sentence(text: &str) -> String {
     if let Some(first) = text.get(..1) {
         // Names of engines stay as they are.
         let word = text.split([' ', ',', ':']).next().unwrap_or_default();
-        if !crate::engine::ENGINES.contains(&word) && !crate::workload::BENCHMARKS.iter().any(|b| word.starts_with(b.name)) {
+        if !crate::engine::ENGINES.contains(&word)
+            && !crate::workload::BENCHMARKS.iter().any(|b| word.starts_with(b.name))
+        {
             let first = first.to_uppercase();
             text.replace_range(..1, &first);
         }
@@ -237,7 +234,10 @@ mod tests {
         let same = Ratio::of(&[10.0, 11.0, 12.0], &[10.0, 11.0, 12.0]).unwrap();
         assert_eq!(same.above(0.5), Verdict::NoDifferenceShown);
         let more = Ratio::of(&[20.0, 21.0, 22.0], &[10.0, 10.1, 10.2]).unwrap();
-        assert_eq!((more.above(1.0), more.above(3.0), more.below(1.0)), (Verdict::Held, Verdict::NotHeld, Verdict::NotHeld));
+        assert_eq!(
+            (more.above(1.0), more.above(3.0), more.below(1.0)),
+            (Verdict::Held, Verdict::NotHeld, Verdict::NotHeld)
+        );
         let single = Ratio::of(&[20.0], &[10.0]).unwrap();
         assert_eq!((single.above(1.0), single.interval), (Verdict::Held, None));
         assert!(single.text().contains("no interval"));

@@ -280,7 +280,8 @@ fn found(case: &Case<'_>) -> Judgement {
         }
         None => {
             // The original generator repeats its sequence in the reader, which finds more than chance would.
-            let expected = if is_original { case.published("found") / 1e6 } else { case.threshold("independent share") };
+            let expected =
+                if is_original { case.published("found") / 1e6 } else { case.threshold("independent share") };
             let why = format!(
                 "{found} were found, a share of {share:.4}; for this generator and size there is no exact number, only an expected {expected:.4}"
             );

@@ -32,8 +32,10 @@ impl<'a> Pair<'a> {
     /// The error is why there is none.
     fn find(case: &Case<'a>, experiment: &str, variables: &[(&str, &str)]) -> Result<Pair<'a>, String> {
         let size = |records: &[&Record]| records.first().map(|record| record.num);
-        let mut pair =
-            Pair { update: case.records(experiment, UPDATE, variables), merge: case.records(experiment, MERGE, variables) };
+        let mut pair = Pair {
+            update: case.records(experiment, UPDATE, variables),
+            merge: case.records(experiment, MERGE, variables),
+        };
         if let (Some(update), Some(merge)) = (size(&pair.update), size(&pair.merge))
             && update != merge
         {
@@ -245,7 +247,11 @@ fn mechanism(case: &Case<'_>) -> Judgement {
         return case.judged(left.short(), Verdict::NotHeld, Verdict::NotHeld, why);
     }
     let share = left.value.ln().abs() / gain.value.ln();
-    why.push_str(&format!("; the ratio changes by {}, and {} % of the gain is left", change.text(), number(share * 100.0)));
+    why.push_str(&format!(
+        "; the ratio changes by {}, and {} % of the gain is left",
+        change.text(),
+        number(share * 100.0)
+    ));
     // Nearer to 1 in either sense: a ratio that falls far below 1 has not lost a gain but found a loss.
     let direction = all(&[change.below(1.0), held(share < 1.0)]);
     case.judged(left.short(), direction, held(share <= case.threshold("remaining gain")), why)
@@ -253,9 +259,13 @@ fn mechanism(case: &Case<'_>) -> Judgement {
 
 fn deferred(case: &Case<'_>) -> Judgement {
     let rows = |load: &str, compacted: bool| -> Vec<f64> {
-        let is_it = |row: &str| row.starts_with("readrandom") && row.contains(load) && row.contains("compact") == compacted;
+        let is_it =
+            |row: &str| row.starts_with("readrandom") && row.contains(load) && row.contains("compact") == compacted;
         let here = case.measured.rows().iter().filter(|row| {
-            row.study == "rmw" && row.cell.experiment == "deferred" && row.cell.engine == case.engine && is_it(&row.record.row)
+            row.study == "rmw"
+                && row.cell.experiment == "deferred"
+                && row.cell.engine == case.engine
+                && is_it(&row.record.row)
         });
         let records: Vec<&Record> = here.map(|row| row.record).collect();
         let largest = records.iter().map(|record| record.num).max();

@@ -32,7 +32,10 @@ fn found(case: &Case<'_>, row: &str, when: &str, holds: fn(u64, u64) -> bool) ->
     let verdict = held(rows.iter().all(|(found, record)| holds(*found, record.ops)));
     let said: Vec<String> = rows.iter().map(|(found, record)| format!("{found} of {}", record.ops)).collect();
     let said = said.join(", ");
-    let why = format!("{said} keys that were written were found {when} (published: {} of 100)", number(case.threshold("found")));
+    let why = format!(
+        "{said} keys that were written were found {when} (published: {} of 100)",
+        number(case.threshold("found"))
+    );
     Ok(case.judged(said, verdict, verdict, why))
 }
 

@@ -277,7 +277,9 @@ mod tests {
     #[test]
     fn settings_are_read_from_flags() {
         let mut row = Record { num: 5_000_000, ..Record::default() };
-        for (name, value) in [("key_size", "16"), ("value_size", "100"), ("compression_ratio", "1"), ("histogram", "true")] {
+        for (name, value) in
+            [("key_size", "16"), ("value_size", "100"), ("compression_ratio", "1"), ("histogram", "true")]
+        {
             row.flags.insert(name.into(), value.into());
         }
         assert_eq!(setting(&row, "raw_size").map(|size| (size * 10.0).round()), Some(5531.0));
@@ -290,7 +292,9 @@ mod tests {
     fn ratios_follow_from_the_figures_or_are_listed() {
         let mut stale = Vec::new();
         for record in records() {
-            let (Some(published), Some(recomputed)) = (record.published_ratio, record.recomputed_ratio) else { continue };
+            let (Some(published), Some(recomputed)) = (record.published_ratio, record.recomputed_ratio) else {
+                continue;
+            };
             let (_, baseline) = baseline(record);
             let of = record.id.rsplit('/').next().unwrap();
             let id = format!("ldb2011/baseline/{}/{of}", baseline.unwrap());

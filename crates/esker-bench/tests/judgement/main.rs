@@ -4,13 +4,13 @@
 
 mod synthetic;
 
+use Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured, NotTestableHere, RefutedByArithmetic};
 use esker_bench::judgement::{Judgement, Verdict, judge, judge_engines};
 use esker_bench::published;
 use esker_bench::random::LehmerRandom;
 use esker_bench::study::grid::StudyRun;
 use std::collections::BTreeSet;
 use synthetic::{Builder, Place, World, runs};
-use Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured, NotTestableHere, RefutedByArithmetic};
 
 fn of<'a>(judgements: &'a [Judgement], hypothesis: &str, engine: &str) -> &'a Judgement {
     judgements.iter().find(|j| j.hypothesis == hypothesis && j.engine == engine).unwrap()
@@ -123,8 +123,7 @@ fn without_runs_nothing_is_held_and_nothing_is_missing() {
 #[test]
 fn every_claim_appears_once_for_every_engine() {
     let judgements = judge(&runs(World::AsPublished));
-    let pairs: BTreeSet<(&str, &str)> =
-        judgements.iter().map(|j| (j.hypothesis.as_str(), j.engine.as_str())).collect();
+    let pairs: BTreeSet<(&str, &str)> = judgements.iter().map(|j| (j.hypothesis.as_str(), j.engine.as_str())).collect();
     assert_eq!(pairs.len(), judgements.len());
     assert_eq!(pairs.len(), 34 * 5, "esker, leveldb, rocksdb, sqlite and kyoto");
 }

@@ -197,7 +197,12 @@ fn why(builder: &mut Builder, world: World) {
         for (variant, micros) in [("plain", plain), ("unique keys", unique), ("compact", compacted)] {
             let variables = [("write_buffer_mib", buffer), ("variant", variant)];
             for row in ["readrandom", "readrandom hits", "readrandom misses"] {
-                builder.add(&Place { experiment: "why", engine: "leveldb", variables: &variables, row }, 1, micros, |_| {});
+                builder.add(
+                    &Place { experiment: "why", engine: "leveldb", variables: &variables, row },
+                    1,
+                    micros,
+                    |_| {},
+                );
             }
         }
     }
@@ -228,7 +233,9 @@ pub fn page(world: World) -> StudyRun {
             (World::Flat, _) => 100_000.0,
             // Whoever was fast is slow, and what gained loses.
             (World::Opposite, _) if record.experiment == "baseline" => 1e11 / record.figure,
-            (World::Opposite, Some(base)) => 1e11 / base * (base / record.figure) * (if engine == "sqlite" { 2.0 } else { 1.0 }),
+            (World::Opposite, Some(base)) => {
+                1e11 / base * (base / record.figure) * (if engine == "sqlite" { 2.0 } else { 1.0 })
+            }
             (World::Opposite, None) => 1e7 / record.figure,
         };
         let place = Place { experiment: &record.experiment, engine, variables: &[], row: &record.row };

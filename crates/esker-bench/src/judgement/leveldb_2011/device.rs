@@ -43,7 +43,10 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
             Verdict::NotMeasured
         }
     };
-    let here = match (ratio(case, (SYNC, ROWS[0]), (BASELINE, "fillseq")), ratio(case, (SYNC, ROWS[1]), (BASELINE, "fillrandom"))) {
+    let here = match (
+        ratio(case, (SYNC, ROWS[0]), (BASELINE, "fillseq")),
+        ratio(case, (SYNC, ROWS[1]), (BASELINE, "fillrandom")),
+    ) {
         (Ok(sequential), Ok(random)) => format!(" (here {} and {})", number(sequential.value), number(random.value)),
         _ => String::new(),
     };
@@ -92,14 +95,17 @@ pub fn file_systems(case: &Case<'_>) -> Judgement {
 pub fn killed(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records("kill", SURVIVORS, &[]);
     let counts: Vec<(u64, u64)> = records.iter().filter_map(|record| Some((record.found?, record.ops))).collect();
-    let (Some(found), Some(acknowledged)) =
-        (counts.iter().map(|count| count.0).reduce(|a, b| a + b), counts.iter().map(|count| count.1).reduce(|a, b| a + b))
-    else {
+    let (Some(found), Some(acknowledged)) = (
+        counts.iter().map(|count| count.0).reduce(|a, b| a + b),
+        counts.iter().map(|count| count.1).reduce(|a, b| a + b),
+    ) else {
         return Err(case.reason("kill", SURVIVORS));
     };
     // What was under way when the process died may be there as well.
     let verdict = held(counts.iter().all(|(found, acknowledged)| found >= acknowledged));
     let (found, acknowledged) = (number(found as f64), number(acknowledged as f64));
-    let why = format!("of {acknowledged} acknowledged entries {found} were there after the process was killed and the database opened again");
+    let why = format!(
+        "of {acknowledged} acknowledged entries {found} were there after the process was killed and the database opened again"
+    );
     Ok(case.judged(format!("{found} of {acknowledged}"), verdict, verdict, why))
 }

@@ -85,7 +85,10 @@ fn nothing_to_leave_out(case: &Case<'_>, experiment: &str, row: &str) -> Option<
     };
     let (with, without) = (setting(BASELINE, row)?, setting(experiment, row)?);
     (with == without).then(|| {
-        format!("{} stores the same with and without compression asked for ({with}), so there is nothing to leave out", case.engine)
+        format!(
+            "{} stores the same with and without compression asked for ({with}), so there is nothing to leave out",
+            case.engine
+        )
     })
 }
 
@@ -99,7 +102,8 @@ pub fn compression(case: &Case<'_>) -> Result<Judgement, String> {
         return Ok(case.not_testable(short(&gains), why));
     }
     let bytes = |experiment: &str| {
-        let bytes = case.records(experiment, FILLS[1], &[]).iter().map(|record| record.disk_bytes as f64).collect::<Vec<_>>();
+        let bytes =
+            case.records(experiment, FILLS[1], &[]).iter().map(|record| record.disk_bytes as f64).collect::<Vec<_>>();
         median(&bytes).map_or("-".to_owned(), |bytes| number(bytes / 1_048_576.0))
     };
     let verdict = |ratio: &Ratio| match Role::of(case.engine) {
@@ -119,7 +123,12 @@ pub fn more_memory(case: &Case<'_>) -> Result<Judgement, String> {
     let gains = pair(case, "more memory", FILLS, FILLS)?;
     let (from, to) = (case.threshold("flat from"), case.threshold("flat to"));
     let flat = |ratio: &Ratio| ratio.value >= from && ratio.value <= to;
-    let why = format!("with 128 MB of memory it writes {}; {} to {} counts as no gain", said(case, &gains), number(from), number(to));
+    let why = format!(
+        "with 128 MB of memory it writes {}; {} to {} counts as no gain",
+        said(case, &gains),
+        number(from),
+        number(to)
+    );
     let (direction, magnitude) = match Role::of(case.engine) {
         Role::Sqlite => {
             let both = held(gains.iter().all(flat));

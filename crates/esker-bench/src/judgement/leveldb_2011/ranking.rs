@@ -78,9 +78,7 @@ pub fn baseline(case: &Case<'_>) -> Result<Judgement, String> {
         let led = LED.contains(&chart.row);
         // What is said of this engine in this chart, and the published ratio.
         let (ratio, published) = match (role, led) {
-            (Role::LevelDb, true) | (Role::TreeDb, false) => {
-                (chart.lead(case.engine), published_lead(chart.row, role))
-            }
+            (Role::LevelDb, true) | (Role::TreeDb, false) => (chart.lead(case.engine), published_lead(chart.row, role)),
             (Role::LevelDb, false) => (chart.lead("kyoto"), published_lead(chart.row, Role::TreeDb)),
             (Role::Sqlite, true) => {
                 let published = published_rate(BASELINE, chart.row, Role::LevelDb)
@@ -128,7 +126,8 @@ pub fn large_values(case: &Case<'_>) -> Result<Judgement, String> {
         let direction = all(&ratios.iter().map(|ratio| ratio.above(1.0)).collect::<Vec<_>>());
         let said = listed(&ratios.iter().map(Ratio::text).collect::<Vec<_>>());
         let rows = if role == Role::TreeDb { "at random" } else { "in order and at random" };
-        let why = format!("{orders}; over LevelDB that is {said} {rows}, and the bytes written are claimed of LevelDB only");
+        let why =
+            format!("{orders}; over LevelDB that is {said} {rows}, and the bytes written are claimed of LevelDB only");
         let value = ratios.iter().map(Ratio::short).collect::<Vec<_>>().join(", ");
         return Ok(case.judged(value, direction, Verdict::NotTestableHere, why));
     }

@@ -10,7 +10,8 @@ use crate::stats::median;
 const SHORTEST_S: f64 = 0.1;
 
 pub fn processors(case: &Case<'_>) -> Result<Judgement, String> {
-    let of_study = case.measured.rows().iter().filter(|row| row.study == case.hypothesis.study && row.cell.engine == case.engine);
+    let of_study =
+        case.measured.rows().iter().filter(|row| row.study == case.hypothesis.study && row.cell.engine == case.engine);
     let used = |record: &Record| (record.cpu_user_s + record.cpu_sys_s) / record.wall_s;
     let rows = of_study.filter(|row| row.record.wall_s >= SHORTEST_S).map(|row| (used(row.record), *row));
     let Some((most, row)) = rows.max_by(|a, b| a.0.total_cmp(&b.0)) else {
@@ -78,7 +79,8 @@ pub fn sorted_files(case: &Case<'_>) -> Result<Judgement, String> {
     const ROW: &str = "fillrandom";
     let cell = |buffer| {
         let variables = [("write_buffer_mib", buffer), ("max_file_mib", "2")];
-        let query = Query { study: "memtable", experiment: "grid", engine: case.engine, row: ROW, variables: &variables };
+        let query =
+            Query { study: "memtable", experiment: "grid", engine: case.engine, row: ROW, variables: &variables };
         case.measured.records(&query)
     };
     let grid = Work::between("32 MiB of buffer instead of 2".into(), &cell("2"), &cell("32"));
@@ -97,6 +99,7 @@ pub fn sorted_files(case: &Case<'_>) -> Result<Judgement, String> {
         "random loads with {}; files are not counted, but a flush makes one for each full buffer (no figure was published)",
         listed(&reported.iter().map(|work| work.said()).collect::<Vec<_>>())
     );
-    let value = reported.iter().map(|work| number(work.compacted[1] / work.compacted[0])).collect::<Vec<_>>().join(", ");
+    let value =
+        reported.iter().map(|work| number(work.compacted[1] / work.compacted[0])).collect::<Vec<_>>().join(", ");
     Ok(case.judged(value, held(reported.iter().all(|work| work.falls())), Verdict::NotTestableHere, why))
 }
