@@ -77,15 +77,12 @@ impl<'a> Measurements<'a> {
         &self.rows
     }
 
-    /// Every engine that has a cell, Esker first and then in the order of [`ENGINES`].
-    pub fn engines(&self) -> Vec<&'a str> {
+    /// Every one of [`ENGINES`] that has a cell, in that order. What only serves as a yardstick (the device itself) is none of them.
+    pub fn engines(&self) -> Vec<&'static str> {
         let of_rows = self.rows.iter().chain(&self.skipped).map(|row| row.cell.engine.as_str());
         let found: BTreeSet<&str> =
             of_rows.chain(self.failed.iter().map(|(_, cell, _)| cell.engine.as_str())).collect();
-        let rank = |name: &str| ENGINES.iter().position(|engine| *engine == name).unwrap_or(ENGINES.len());
-        let mut engines: Vec<&str> = found.into_iter().collect();
-        engines.sort_by_key(|name| rank(name));
-        engines
+        ENGINES.into_iter().filter(|engine| found.contains(engine)).collect()
     }
 
     /// The rows wanted, of every variant. Where runs of several sizes are given, the largest counts: figures of different sizes are never

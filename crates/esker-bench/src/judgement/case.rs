@@ -164,7 +164,7 @@ pub fn held(holds: bool) -> Verdict {
 
 /// All must hold; else what is worst of them, where nothing is worse than a clear no.
 pub fn all(verdicts: &[Verdict]) -> Verdict {
-    let first = |wanted: Verdict| verdicts.iter().any(|verdict| *verdict == wanted).then_some(wanted);
+    let first = |wanted: Verdict| verdicts.contains(&wanted).then_some(wanted);
     let order = [
         Verdict::NotHeld,
         Verdict::NoDifferenceShown,

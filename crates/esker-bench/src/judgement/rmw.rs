@@ -214,9 +214,12 @@ fn operand(case: &Case<'_>) -> Judgement {
     refuted(case, value, why)
 }
 
+/// What it is called, its experiment, and its variables.
+type Place = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
 /// The ratio of RMW-1 with other blocks and caches.
 fn mechanism(case: &Case<'_>) -> Judgement {
-    let places: [(&str, &str, &[(&str, &str)]); 4] = [
+    let places: [Place; 4] = [
         ("64 KiB blocks and 8 MiB of cache", "seed", SEED_THREADS),
         ("64 KiB blocks, all cached", "cached", &[]),
         ("4 KiB blocks and 8 MiB of cache", "small blocks", &[("cache", "8 MiB")]),

@@ -205,6 +205,32 @@ fn two_cores_cannot_show_that_two_are_used_at_most() {
 }
 
 #[test]
+fn the_device_is_a_yardstick_and_no_engine() {
+    let mut page = synthetic::page(World::AsPublished);
+    let mut builder = Builder::new("leveldb-2011");
+    let place = Place { experiment: "sync", engine: "device", variables: &[], row: "device sync" };
+    builder.three(&place, 1e6 / 200.0, |_| {});
+    page.finished.extend(builder.run.finished);
+    let judgements = judge(&[page]);
+    assert!(judgements.iter().all(|judged| judged.engine != "device"));
+    let judged = of(&judgements, "LDB-5", "leveldb");
+    assert!(judged.why.contains("commits 200 times a second, of which this is 0.50"), "{}", judged.why);
+}
+
+#[test]
+fn an_engine_that_does_not_compress_has_nothing_to_leave_out() {
+    let mut page = synthetic::page(World::AsPublished);
+    page.finished.retain(|f| f.cell.engine != "leveldb" || !f.cell.experiment.starts_with("no compression"));
+    for record in page.finished.iter_mut().flat_map(|finished| &mut finished.records) {
+        record.settings = vec![("compression".into(), "none".into())];
+    }
+    let judgements = judge(&[page]);
+    for id in ["LDB-6", "LDB-9"] {
+        assert_eq!(of(&judgements, id, "leveldb").direction, NotTestableHere);
+    }
+}
+
+#[test]
 fn an_engine_without_merge_cannot_gain_by_it() {
     let mut rmw = synthetic::rmw(World::AsPublished);
     for record in rmw.finished.iter_mut().flat_map(|finished| &mut finished.records) {

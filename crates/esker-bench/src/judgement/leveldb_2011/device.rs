@@ -6,10 +6,12 @@ use crate::judgement::verdict::{Judgement, SURVIVORS, Verdict};
 use crate::stats::median;
 
 const SYNC: &str = "sync";
+/// The yardstick of the experiment, and its row.
+const DEVICE: (&str, &str) = ("device", "device sync");
 const ROWS: [&str; 2] = ["fillseqsync", "fillrandsync"];
 
 /// One engine over another, sequential and random.
-fn over(case: &Case<'_>, engine: &'static str, other: &'static str) -> Result<[Ratio; 2], String> {
+fn over<'a>(case: &Case<'a>, engine: &'a str, other: &'a str) -> Result<[Ratio; 2], String> {
     let of = |row: &str| {
         let rates = |engine| case.of(engine).rates(SYNC, row, &[]);
         Ratio::of(&rates(engine), &rates(other)).ok_or_else(|| case.of(other).reason(SYNC, row))
@@ -26,7 +28,7 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
     let mut why = format!("{} synchronous writes a second in key order and {} at random", rate(ROWS[0]), rate(ROWS[1]));
     let role = Role::of(case.engine);
     let beside = match role {
-        Role::LevelDb => own_over(case, "sqlite").map(|ratios| (close(&ratios), ratios, "SQLite")),
+        Role::LevelDb => over(case, case.engine, "sqlite").map(|ratios| (close(&ratios), ratios, "SQLite")),
         Role::Sqlite => over(case, "sqlite", "leveldb").map(|ratios| (close(&ratios), ratios, "LevelDB")),
         Role::TreeDb => over(case, "kyoto", "leveldb").map(|ratios| {
             let limit = 1.0 / case.threshold("TreeDB slower");
@@ -43,6 +45,9 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
             Verdict::NotMeasured
         }
     };
+    if let Some(share) = share_of_device(case) {
+        why.push_str(&format!("; the device by itself commits {share}"));
+    }
     let here = match (
         ratio(case, (SYNC, ROWS[0]), (BASELINE, "fillseq")),
         ratio(case, (SYNC, ROWS[1]), (BASELINE, "fillrandom")),
@@ -50,7 +55,15 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
         (Ok(sequential), Ok(random)) => format!(" (here {} and {})", number(sequential.value), number(random.value)),
         _ => String::new(),
     };
-    let (said, magnitude) = match role {
+    let (said, magnitude) = printed_ratios(role);
+    why.push_str(&format!("; {said}{here}"));
+    let value = format!("{}, {}", rate(ROWS[0]), rate(ROWS[1]));
+    Ok(case.judged(value, all(&[beside, same]), magnitude, why))
+}
+
+/// What becomes of the ratios that the page prints.
+fn printed_ratios(role: Role) -> (&'static str, Verdict) {
+    match role {
         Role::LevelDb => (
             "the printed ratios to the baseline, 0.003 and 0.015, do not follow from the figures: 100 / 779,000 = 0.00013 and \
              100 / 164,000 = 0.00061",
@@ -65,19 +78,14 @@ pub fn synchronous(case: &Case<'_>) -> Result<Judgement, String> {
             "the printed ratios to the baseline, 0.002 and 0.009, are those of a disk at 7200 rpm without write cache",
             Verdict::NotTestableHere,
         ),
-    };
-    why.push_str(&format!("; {said}{here}"));
-    let value = format!("{}, {}", rate(ROWS[0]), rate(ROWS[1]));
-    Ok(case.judged(value, all(&[beside, same]), magnitude, why))
+    }
 }
 
-/// The engine that is judged over another.
-fn own_over(case: &Case<'_>, other: &'static str) -> Result<[Ratio; 2], String> {
-    let of = |row: &str| {
-        Ratio::of(&case.rates(SYNC, row, &[]), &case.of(other).rates(SYNC, row, &[]))
-            .ok_or_else(|| case.of(other).reason(SYNC, row))
-    };
-    Ok([of(ROWS[0])?, of(ROWS[1])?])
+/// What the study measures without an engine, an append and a wait for the device, and how much of that rate the engine reaches.
+fn share_of_device(case: &Case<'_>) -> Option<String> {
+    let device = case.of(DEVICE.0).rates(SYNC, DEVICE.1, &[]);
+    let share = Ratio::of(&case.rates(SYNC, ROWS[0], &[]), &device)?;
+    Some(format!("{} times a second, of which this is {}", number(median(&device)?), share.text()))
 }
 
 pub fn file_systems(case: &Case<'_>) -> Judgement {

@@ -14,6 +14,6 @@ mod directory;
 mod execute;
 
 pub use arguments::{GridArguments, run_study, run_study_with};
-pub use cell::{Cell, Finished, Plan, StudyRun};
+pub use cell::{Cell, Finished, Plan, SCHEMA, StudyRun};
 pub use directory::RunDirectory;
 pub use execute::{Ending, Execution, execute};
