@@ -52,6 +52,19 @@ impl KeyBuffer {
         &self.bytes
     }
 
+    /// The number that a key of this form stands for; `None` if it has another form.
+    #[inline]
+    pub fn number_of(&self, key: &[u8]) -> Option<u64> {
+        let digits = key.len().checked_sub(MIN_KEY_SIZE)?;
+        // What stands before the last 16 digits is the same in every key.
+        if key.len() != self.bytes.len() || key[..digits] != self.bytes[..digits] {
+            return None;
+        }
+        key[digits..]
+            .iter()
+            .try_fold(0u64, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))
+    }
+
     /// The length of every key of this buffer.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -88,5 +101,23 @@ mod tests {
         key.set(42);
         assert_eq!(key.bytes(), b"aaa00000000000000000042");
         assert_eq!(key.len(), 23);
+    }
+
+    #[test]
+    fn keys_give_their_number_back() {
+        for (prefix, size) in [(0, 16), (3, 20)] {
+            let mut key = KeyBuffer::new(prefix, size);
+            let parser = key.clone();
+            for number in [0, 7, 100_000_000, 9_999_999_999_999_999] {
+                key.set(number);
+                assert_eq!(parser.number_of(key.bytes()), Some(number));
+            }
+        }
+        let parser = KeyBuffer::new(1, 17);
+        for other in
+            [&b""[..], b"a0000000000000001", b"b00000000000000001", b"a10000000000000001", b"a0000000000000000x"]
+        {
+            assert_eq!(parser.number_of(other), None);
+        }
     }
 }

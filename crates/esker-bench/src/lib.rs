@@ -27,6 +27,7 @@ pub mod study;
 pub mod threads;
 pub mod usage;
 pub mod values;
+pub mod verify;
 pub mod worker;
 pub mod workload;
 pub mod zipfian;

@@ -2,6 +2,7 @@
 //! are these structs; the report, the CSV and the comparisons read nothing else.
 
 use crate::engine::{Counters, Durability, EngineOptions};
+use crate::verify::Verification;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -97,6 +98,9 @@ pub struct Record {
     /// The rate it was asked for, if it was not to write as fast as it could.
     #[serde(default)]
     pub writer_wanted_per_sec: Option<f64>,
+    /// What a look at everything after the run has shown, where one was asked for: with the last record of its process.
+    #[serde(default)]
+    pub verification: Option<Verification>,
     /// What the engine was asked for.
     pub options: EngineOptions,
     /// What the engine says it runs with.

@@ -5,6 +5,7 @@ use crate::disk_watch::DiskWatch;
 use crate::engine::{Capabilities, Counters, Durability, Engine, EngineError, EngineKind, Result};
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
+use crate::keys::KeyBuffer;
 use crate::meter::{Total, new_histogram};
 use crate::pace;
 use crate::process::{self, CpuTimes};
@@ -13,8 +14,10 @@ use crate::random::LehmerRandom;
 use crate::record::{Host, Record, SCHEMA_VERSION};
 use crate::threads::{Crew, CrewResult};
 use crate::values::ValuePool;
+use crate::verify::history::{History, Written};
+use crate::verify::{self, Checking, Verification};
 use crate::worker::Job;
-use crate::workload::{Access, Benchmark, Body};
+use crate::workload::{Access, Benchmark, Body, Check};
 use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.
@@ -56,6 +59,7 @@ pub struct Runner<'a> {
     engine: Option<Box<dyn Engine>>,
     open_synced: bool,
     threads_created: u64,
+    history: History,
 }
 
 fn one_line(error: EngineError) -> String {
@@ -71,7 +75,8 @@ impl<'a> Runner<'a> {
             directory.empty()?;
         }
         let open_synced = setup.config.options.sync;
-        let mut runner = Runner { setup, directory, engine: None, open_synced, threads_created: 0 };
+        let history = History::new(!setup.config.use_existing_db);
+        let mut runner = Runner { setup, directory, engine: None, open_synced, threads_created: 0, history };
         runner.open_engine(open_synced).map_err(one_line)?;
         Ok(runner)
     }
@@ -179,6 +184,9 @@ impl<'a> Runner<'a> {
 
     fn reason_to_skip(&self, benchmark: &Benchmark, config: &Config) -> Result<Option<String>> {
         let capabilities: Capabilities = self.engine()?.capabilities();
+        if let Body::Check(check) = benchmark.body {
+            return Ok(self.history.reason_against(check, self.setup.host.memory_bytes));
+        }
         let reason = if benchmark.fresh && config.use_existing_db {
             "--use_existing_db is true"
         } else if benchmark.access == Access::Merge && config.options.merge_operator.is_none() {
@@ -200,7 +208,7 @@ impl<'a> Runner<'a> {
         let synced = if benchmark.writes() { benchmark.is_synced(config) } else { self.open_synced };
         if benchmark.fresh {
             self.close_engine()?;
-            self.directory.empty().map_err(EngineError)?;
+            self.empty_directory()?;
             self.open_engine(synced)?;
         } else if synced != self.open_synced || config.fresh_process {
             // Some engines fix at open whether writes wait for the device.
@@ -219,21 +227,27 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    fn empty_directory(&mut self) -> Result<()> {
+        self.directory.empty().map_err(EngineError)?;
+        self.history.clear();
+        Ok(())
+    }
+
     fn run_body(&mut self, benchmark: &Benchmark, config: &Config) -> Result<CrewResult> {
         let mut job = (benchmark.job)(config);
         let created = self.threads_created;
-        if !matches!(benchmark.body, Body::WaitIdle) {
-            self.threads_created += u64::from(Crew::size(config, benchmark));
-        }
+        self.threads_created += u64::from(Crew::size(config, benchmark));
         match benchmark.body {
             Body::Compact => self.time_once(|runner| runner.engine()?.compact_all()),
             Body::WaitIdle => self.time_once(|runner| runner.engine()?.wait_idle()),
+            Body::Check(check) => self.check(check, config),
             Body::Open => self.time_opens(job.ops),
             Body::Reopen | Body::Create => self.time_each_open(job.ops, matches!(benchmark.body, Body::Create)),
             _ => {
                 if matches!(benchmark.body, Body::EveryKeyOnce(_)) {
                     job.permutation = permutation(&job, config.seed + created + 1);
                 }
+                let mut written = Written::new(benchmark, config, &job, created);
                 let crew = Crew {
                     config,
                     benchmark,
@@ -244,9 +258,41 @@ impl<'a> Runner<'a> {
                     interrupt: self.setup.interrupt,
                     display: self.setup.display,
                 };
-                crew.run()
+                let result = crew.run()?;
+                if benchmark.writes() {
+                    written.whole = !result.total.stopped;
+                    self.history.add(written);
+                }
+                Ok(result)
             }
         }
+    }
+
+    /// Compares what is there with what was written. An operation is a key.
+    fn check(&self, check: Check, config: &Config) -> Result<CrewResult> {
+        let start = Instant::now();
+        let checking = Checking {
+            engine: self.engine()?,
+            written: self.history.written(),
+            pool: self.setup.pool,
+            keys: &KeyBuffer::new(config.key_prefix, config.key_size),
+            interrupt: self.setup.interrupt,
+        };
+        let Some(checked) = checking.run(check)? else {
+            let total = Total { stopped: true, ..Total::default() };
+            return Ok(CrewResult { total, ..CrewResult::default() });
+        };
+        if let Some(problem) = checked.problem() {
+            return Err(EngineError(problem));
+        }
+        let result = single_result(checked.expected, start.elapsed().as_secs_f64());
+        Ok(CrewResult { message: checked.message(), ..result })
+    }
+
+    /// Reads the whole database, and a sample of it twice; `None` if interrupted. The error is one line.
+    pub fn verification(&self) -> std::result::Result<Option<Verification>, String> {
+        let verified = self.engine().and_then(|engine| verify::content::verify(engine, self.setup.interrupt));
+        verified.map_err(one_line)
     }
 
     fn time_once(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<CrewResult> {
@@ -276,7 +322,7 @@ impl<'a> Runner<'a> {
         while done < times && !self.setup.interrupt.is_requested() {
             self.close_engine()?;
             if create {
-                self.directory.empty().map_err(EngineError)?;
+                self.empty_directory()?;
             }
             let start = Instant::now();
             self.open_engine(self.open_synced)?;
@@ -332,7 +378,13 @@ impl<'a> Runner<'a> {
         let durability = class.filter(|_| benchmark.writes());
         let single = matches!(
             benchmark.body,
-            Body::EveryKeyOnce(_) | Body::Compact | Body::Open | Body::Reopen | Body::Create | Body::WaitIdle
+            Body::EveryKeyOnce(_)
+                | Body::Compact
+                | Body::Open
+                | Body::Reopen
+                | Body::Create
+                | Body::WaitIdle
+                | Body::Check(_)
         );
         Ok(Record {
             schema: SCHEMA_VERSION,

@@ -84,12 +84,21 @@ pub struct CrewResult {
     pub writer_ops_per_sec: Option<f64>,
 }
 
+/// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads were made before in this run.
+pub fn thread_seed(generation: KeyGeneration, base: u64, created: u64, index: u32) -> u64 {
+    match generation {
+        KeyGeneration::LevelDb => base + created + u64::from(index) + 1,
+        KeyGeneration::RocksDb => base + u64::from(index),
+    }
+}
+
 type ThreadResult = Result<(ThreadTimes, Option<u64>, String)>;
 
 impl Crew<'_> {
-    /// How many threads this benchmark creates, an extra writer included.
+    /// How many threads this benchmark creates, an extra writer included: 0 for what db_bench does not have.
     pub fn size(config: &Config, benchmark: &Benchmark) -> u32 {
         match benchmark.body {
+            Body::WaitIdle | Body::Check(_) => 0,
             Body::BesideWriter(..) => config.threads + 1,
             Body::EveryKeyOnce(_) => 1,
             _ => config.threads,
@@ -175,10 +184,7 @@ impl Crew<'_> {
     }
 
     fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
-        let seed = match self.config.key_generation {
-            KeyGeneration::LevelDb => self.config.seed + self.created + u64::from(index) + 1,
-            KeyGeneration::RocksDb => self.config.seed + u64::from(index),
-        };
+        let seed = thread_seed(self.config.key_generation, self.config.seed, self.created, index);
         let session = self.engine.session();
         let extra_writer = self.is_extra_writer(index);
         let latency = if extra_writer { Latency::Off } else { self.latency() };

@@ -21,6 +21,7 @@ fn task() -> Task {
         steps: vec![Step::new("fillseq", Some("fillseq"))],
         budget: None,
         keep: false,
+        verify: false,
     }
 }
 

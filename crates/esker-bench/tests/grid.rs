@@ -30,6 +30,7 @@ fn task(steps: &[&str], keep: bool, existing: bool) -> Task {
         steps: steps.iter().map(|name| Step::new(name, Some(name))).collect(),
         budget: None,
         keep,
+        verify: false,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::progress::Display;
 use crate::record::{Host, Record};
 use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
+use crate::verify::Verification;
 use crate::workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,6 +42,10 @@ pub struct Task {
     /// Whether the database stays when the task ends, for another that says `use_existing_db`.
     #[serde(default)]
     pub keep: bool,
+    /// Whether everything is read once more after the last step, for [`Record::verification`]. That warms caches and may start compactions: not
+    /// in a task whose database another one goes on to measure.
+    #[serde(default)]
+    pub verify: bool,
 }
 
 /// One benchmark of a task.
@@ -100,6 +105,8 @@ pub enum Event {
     Row(Box<Record>),
     /// The load before has settled to so many bytes on the device.
     Settled(u64),
+    /// After the last step the whole database was looked at.
+    Verified(Verification),
     /// The task was interrupted, and ends.
     Interrupted,
     /// The engine failed, for the reason given in one line, and the task ends.
@@ -193,6 +200,9 @@ impl Task {
         if unsettled && !around.interrupt.is_requested() {
             settle(&runner, sink)?;
         }
+        if self.verify && !around.interrupt.is_requested() {
+            verify(&runner, sink)?;
+        }
         let closed = if self.keep { runner.close() } else { runner.close_and_remove() };
         closed.or_else(|problem| sink(Event::Failed(problem)))
     }
@@ -213,6 +223,14 @@ fn settle(runner: &Runner<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
         // The next benchmark meets the same trouble and reports it.
         Err(_) => Ok(()),
     }
+}
+
+fn verify(runner: &Runner<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
+    sink(match runner.verification() {
+        Ok(Some(verification)) => Event::Verified(verification),
+        Ok(None) => Event::Interrupted,
+        Err(problem) => Event::Failed(format!("reading everything afterwards: {problem}")),
+    })
 }
 
 impl Step {
@@ -243,6 +261,11 @@ pub fn collect(event: Event, records: &mut Vec<Record>) -> Option<Ended> {
             // The load is the last record that wrote.
             if let Some(load) = records.iter_mut().rev().find(|record| record.durability.is_some()) {
                 load.settled_disk_bytes = Some(bytes);
+            }
+        }
+        Event::Verified(verification) => {
+            if let Some(last) = records.last_mut() {
+                last.verification = Some(verification);
             }
         }
         Event::Interrupted => return Some(Ended::Interrupted),

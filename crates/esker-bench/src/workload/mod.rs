@@ -7,6 +7,8 @@ mod read;
 mod scan;
 mod update_merge;
 
+pub(crate) use update_merge::one_operand;
+
 use crate::engine::{Result, Session};
 use crate::flags::config::Config;
 use crate::worker::{Job, Worker};
@@ -27,6 +29,15 @@ pub enum Access {
     Scan,
     /// Neither.
     Neither,
+}
+
+/// What is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// Every counter, after `mergerandom`.
+    Merges,
+    /// Every key and value, after `updaterandom`.
+    Updates,
 }
 
 /// What a benchmark consists of.
@@ -50,6 +61,8 @@ pub enum Body {
     Property(&'static str),
     /// Waits until background work is done: one operation. Not a thread of db_bench, so thread seeds do not move.
     WaitIdle,
+    /// Compares what the database holds with what the benchmarks before must have left in it. Not a thread of db_bench either.
+    Check(Check),
     /// Known, but not for this program.
     Refused(&'static str),
 }
@@ -230,6 +243,18 @@ pub const BENCHMARKS: &[Benchmark] = &[
     merge("readrandommergerandom", mixed::read_or_merge, "merge into a random key, or get it (--mergereadpercent)"),
     single("compact", Body::Compact, one, "flush and compact everything; the figure is the whole duration"),
     single("waitidle", Body::WaitIdle, one, "wait until no background work is left"),
+    single(
+        "verifymerges",
+        Body::Check(Check::Merges),
+        one,
+        "compare every counter with what mergerandom before it must have added up to; a difference is a failure",
+    ),
+    single(
+        "verifyupdates",
+        Body::Check(Check::Updates),
+        one,
+        "compare every key and value with what the threads of updaterandom before it wrote; a difference is a failure",
+    ),
     single(
         "open",
         Body::Open,

@@ -142,5 +142,6 @@ fn task(num: u64, value_size: u64, memory: u64, steps: Vec<Step>) -> Task {
         steps,
         budget: None,
         keep: false,
+        verify: false,
     }
 }

@@ -222,6 +222,7 @@ impl Base {
             steps: Vec::new(),
             budget: None,
             keep: false,
+            verify: false,
         }
     }
 }
