@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod compare;
+pub mod fairness;
 pub mod grid;
 pub mod memory;
 pub mod scale;

@@ -1,0 +1,104 @@
+//! What the databases hold after the runs, where all of them must hold the same.
+
+use super::{Member, Violation};
+use crate::study::grid::Cell;
+use crate::study::task::Step;
+use crate::verify::Verification;
+use crate::workload::{self, Body};
+use std::collections::BTreeMap;
+
+/// How much of what a cell leaves behind is fixed by its flags alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fixed {
+    /// Nothing.
+    Nothing,
+    /// The number of entries: threads that put beside each other leave the values to chance, but not the keys.
+    Entries,
+    /// Every entry.
+    All,
+}
+
+/// A cell's look at everything is kept with the last row it made, and is about all of its rows.
+pub(super) fn check_rows(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    let looks: Vec<(&Member<'_>, &Verification)> =
+        group.iter().filter_map(|member| Some((member, look(member)?))).collect();
+    for (member, look) in &looks {
+        if look.mismatches > 0 {
+            let Verification { sampled, mismatches, .. } = look;
+            let reason = format!("{mismatches} of {sampled} sampled entries were not found as a scan had shown them");
+            found.push(member.violation(reason));
+        }
+    }
+    let whole: Vec<_> = looks.into_iter().filter(|(member, _)| is_whole(member)).collect();
+    match whole.iter().map(|(member, _)| fixed(&member.finished.cell)).min() {
+        Some(Fixed::All) => {
+            odd(&whole, |look| look.content_hash.clone(), |_| "its database holds other entries".into(), found);
+        }
+        Some(Fixed::Entries) => {
+            odd(&whole, |look| look.entries, |look| format!("its database holds {} entries", look.entries), found);
+        }
+        Some(Fixed::Nothing) | None => {}
+    }
+}
+
+fn look<'a>(member: &Member<'a>) -> Option<&'a Verification> {
+    member.finished.records.iter().rev().find_map(|record| record.verification.as_ref())
+}
+
+/// A run that ended early holds less, which is a rule of its own.
+fn is_whole(member: &Member<'_>) -> bool {
+    let early = |message: &str| message.contains("(ended early");
+    member.finished.failure.is_none() && !member.finished.records.iter().any(|record| early(&record.message))
+}
+
+/// Tells of those that differ from what most hold; of all, if no answer has the most.
+fn odd<T: Ord + Clone>(
+    looks: &[(&Member<'_>, &Verification)],
+    of: impl Fn(&Verification) -> T,
+    what: impl Fn(&Verification) -> String,
+    found: &mut Vec<Violation>,
+) {
+    let mut counts: BTreeMap<T, usize> = BTreeMap::new();
+    for (_, look) in looks {
+        *counts.entry(of(look)).or_default() += 1;
+    }
+    if counts.len() < 2 {
+        return;
+    }
+    let most = counts.values().copied().max().unwrap_or(0);
+    let mut leading = counts.into_iter().filter(|(_, count)| *count == most).map(|(answer, _)| answer);
+    let usual = leading.next().filter(|_| leading.next().is_none());
+    for (member, look) in looks.iter().filter(|(_, look)| usual.as_ref() != Some(&of(look))) {
+        let others = looks.iter().filter(|(_, other)| of(other) != of(look));
+        let names: Vec<String> = others.map(|(member, _)| member.name()).collect();
+        found.push(member.violation(format!("{}, unlike that of {}", what(look), names.join(", "))));
+    }
+}
+
+/// What a cell's steps leave to chance.
+fn fixed(cell: &Cell) -> Fixed {
+    let operator =
+        |name: &str| cell.tasks.iter().any(|task| task.flags.get("merge_operator").is_some_and(|o| o == name));
+    let commutes = operator("uint64add") || operator("max");
+    let writes = |step: &&Step| workload::find(&step.benchmark).is_some_and(|benchmark| benchmark.writes());
+    let steps: Vec<&Step> = cell.tasks.iter().flat_map(|task| &task.steps).filter(writes).collect();
+    if steps.iter().any(|step| is_open_ended(step)) {
+        return Fixed::Nothing;
+    }
+    // Merges that commute leave nothing to chance among themselves, whatever the number of threads.
+    if steps.iter().all(|step| step.threads <= 1) || (commutes && steps.iter().all(|s| s.benchmark == "mergerandom")) {
+        return Fixed::All;
+    }
+    let only_adds = |step: &&Step| ONLY_ADDING.iter().any(|prefix| step.benchmark.starts_with(prefix));
+    if steps.iter().all(only_adds) { Fixed::Entries } else { Fixed::Nothing }
+}
+
+/// Beginnings of the names of benchmarks that write without ever removing a key.
+const ONLY_ADDING: [&str; 4] = ["fill", "overwrite", "updaterandom", "mergerandom"];
+
+/// Whether a clock decides what is written or stays.
+fn is_open_ended(step: &Step) -> bool {
+    step.most_seconds > 0.0
+        || step.benchmark.contains("ttl")
+        || workload::find(&step.benchmark).is_some_and(|benchmark| matches!(benchmark.body, Body::BesideWriter(..)))
+}

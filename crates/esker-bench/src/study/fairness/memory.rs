@@ -1,0 +1,78 @@
+//! Memory: buffer and cache as the engines say they have them in force.
+//!
+//! ```text
+//! setting `memory` = term { " + " term }
+//! term             = [ copies " x " ] number [ " MiB" | " KiB" | " pages" ] { " " word }     counts
+//!                  | other text                                                             does not
+//! ```
+//!
+//! A second write buffer that an engine may fill while the first is flushed does not count, for all of them may have one.
+
+use super::{Member, Violation};
+use crate::record::Record;
+
+/// More than the least by less than this is rounding.
+const TOLERANCE: f64 = 1.25;
+const SMALL_BYTES: u64 = 1 << 20;
+
+pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    let known: Vec<(&Member<'_>, u64)> =
+        group.iter().filter_map(|member| in_force(member.record).map(|bytes| (member, bytes))).collect();
+    let Some((least, bytes)) = known.iter().min_by_key(|(_, bytes)| *bytes) else { return };
+    for (member, more) in &known {
+        if *more > bytes + SMALL_BYTES && *more as f64 > *bytes as f64 * TOLERANCE {
+            let (more, bytes) = (mebibytes(*more), mebibytes(*bytes));
+            let reason = format!("it has {more} MiB of buffer and cache, and {} has {bytes} MiB", least.name());
+            found.push(member.violation(reason));
+        }
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1_048_576.0)
+}
+
+/// Bytes of write buffer and cache; `None` where the engine has no limit of its own.
+fn in_force(record: &Record) -> Option<u64> {
+    let setting = |name: &str| record.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let page = setting("page_size").and_then(|text| text.split(' ').next()?.parse().ok());
+    let terms = setting("memory")?.split(" + ").filter_map(|term| term_bytes(term, page));
+    terms.reduce(u64::saturating_add)
+}
+
+fn term_bytes(term: &str, page_bytes: Option<u64>) -> Option<u64> {
+    let term = term.split_once(" x ").map_or(term, |(_, size)| size);
+    let mut words = term.split(' ');
+    let number: u64 = words.next()?.parse().ok()?;
+    let unit = match words.next() {
+        Some("MiB") => 1 << 20,
+        Some("KiB") => 1 << 10,
+        Some("pages") => page_bytes?,
+        _ => 1,
+    };
+    Some(number.saturating_mul(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(text: &str) -> Option<u64> {
+        let settings = [("page_size", "1024"), ("memory", text)];
+        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+        in_force(&Record { settings, ..Record::default() })
+    }
+
+    #[test]
+    fn what_engines_say_is_understood() {
+        assert_eq!(memory("4194304 write buffer + 64 MiB (default) block cache"), Some(68 << 20));
+        assert_eq!(memory("2 x 4194304 write buffer + 8388608 block cache"), Some(12 << 20));
+        assert_eq!(memory("4194304 memtable + 8388608 cache"), Some(12 << 20));
+        assert_eq!(memory("4096 pages of page cache"), Some(4 << 20));
+        assert_eq!(memory("4096 KiB of page cache"), Some(4 << 20));
+        assert_eq!(memory("4194304 page cache + file mapped up to 268435456"), Some(4 << 20));
+        assert_eq!(memory("8388608 cache"), Some(8 << 20));
+        assert_eq!(memory("page cache of the system, no limit of its own"), None);
+        assert_eq!(memory("unbounded"), None);
+    }
+}

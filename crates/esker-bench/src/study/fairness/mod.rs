@@ -1,0 +1,107 @@
+//! Whether rows that stand beside each other may be compared: the rules, checked on what was kept of a run, and nothing else.
+//!
+//! Rows belong together that have the same experiment, variables, repetition and row; engines and their variants differ. A broken rule is
+//! told of the row that breaks it:
+//!
+//! * its writes have another durability than was asked for, and not all others have the same;
+//! * it works with more memory than another, or was asked to;
+//! * its data are compressed where those of others are not although they could be, or the other way round;
+//! * its database holds something else than the others', where all must hold the same;
+//! * an entry that a scan showed was not found by a lookup, or was found different;
+//! * it did fewer operations than the others, its cell failed, or it was measured on another machine.
+
+mod content;
+mod memory;
+mod rules;
+
+use crate::record::Record;
+use crate::study::grid::{Cell, Finished};
+use std::collections::BTreeMap;
+
+/// A row that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Violation {
+    /// The experiment.
+    pub experiment: String,
+    /// The engine.
+    pub engine: String,
+    /// Its variant; empty where there is one only.
+    pub variant: String,
+    /// What varies.
+    pub variables: BTreeMap<String, String>,
+    /// The repetition.
+    pub repetition: u32,
+    /// The row.
+    pub row: String,
+    /// What is wrong, in one sentence without a full stop.
+    pub reason: String,
+}
+
+impl Violation {
+    /// Whether it is about this row of this cell.
+    pub fn concerns(&self, cell: &Cell, row: &str) -> bool {
+        self.row == row
+            && self.experiment == cell.experiment
+            && self.engine == cell.engine
+            && self.variant == cell.variant
+            && self.repetition == cell.repetition
+            && self.variables == cell.variables
+    }
+}
+
+/// A row with the cell it is of.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    finished: &'a Finished,
+    record: &'a Record,
+}
+
+impl Member<'_> {
+    fn violation(&self, reason: String) -> Violation {
+        let cell = &self.finished.cell;
+        Violation {
+            experiment: cell.experiment.clone(),
+            engine: cell.engine.clone(),
+            variant: cell.variant.clone(),
+            variables: cell.variables.clone(),
+            repetition: cell.repetition,
+            row: self.record.row.clone(),
+            reason,
+        }
+    }
+
+    /// Its name beside others.
+    fn name(&self) -> String {
+        let cell = &self.finished.cell;
+        if cell.variant.is_empty() { cell.engine.clone() } else { format!("{} ({})", cell.engine, cell.variant) }
+    }
+}
+
+/// Every broken rule, in the order of the rows.
+pub fn violations(finished: &[Finished]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for group in groups(finished) {
+        rules::check(&group, &mut found);
+        memory::check(&group, &mut found);
+        content::check_rows(&group, &mut found);
+    }
+    found
+}
+
+/// The rows that belong together. Rows that were skipped say nothing.
+fn groups(finished: &[Finished]) -> Vec<Vec<Member<'_>>> {
+    let mut places = BTreeMap::new();
+    let mut groups: Vec<Vec<Member<'_>>> = Vec::new();
+    for finished in finished {
+        let cell = &finished.cell;
+        for record in finished.records.iter().filter(|record| record.skipped.is_none()) {
+            let key = (&cell.experiment, &cell.variables, cell.repetition, &record.row);
+            let place = *places.entry(key).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[place].push(Member { finished, record });
+        }
+    }
+    groups
+}

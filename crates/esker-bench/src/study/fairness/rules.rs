@@ -1,0 +1,89 @@
+//! The rules about single settings and counts.
+
+use super::{Member, Violation};
+use crate::engine::{Compression, Durability};
+use crate::record::Record;
+
+/// Engines that can compress what they store; the others have nothing to turn on.
+const COMPRESSING: [&str; 5] = ["esker", "leveldb", "rocksdb", "kyoto", "fjall"];
+
+pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    durability(group, found);
+    compression(group, found);
+    operations(group, found);
+    machine(group, found);
+    for member in group {
+        if let Some(problem) = &member.finished.failure {
+            found.push(member.violation(format!("its run failed: {problem}")));
+        }
+    }
+}
+
+/// The class that was asked for.
+fn asked(record: &Record) -> Durability {
+    match (record.options.sync, record.options.disable_wal) {
+        (true, _) => Durability::Device,
+        (false, true) => Durability::Process,
+        (false, false) => Durability::OperatingSystem,
+    }
+}
+
+/// An engine that is safer than was asked for pays for it, so that is told too.
+fn durability(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    let classes = || group.iter().filter_map(|member| member.record.durability.map(|class| (member, class)));
+    let Some((first, one)) = classes().next() else { return };
+    if classes().all(|(_, class)| class == one) {
+        return;
+    }
+    let wanted = asked(first.record);
+    for (member, actual) in classes().filter(|(_, class)| *class != wanted) {
+        let (actual, wanted) = (actual.name(), wanted.name());
+        let reason = format!("its durability is `{actual}` where `{wanted}` was asked for, and the engines differ");
+        found.push(member.violation(reason));
+    }
+}
+
+fn compresses(record: &Record) -> Option<bool> {
+    let kind = record.settings.iter().find(|(name, _)| name == "compression")?.1.as_str();
+    Some(!kind.is_empty() && !kind.starts_with("none"))
+}
+
+fn compression(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    let able = || {
+        let able = group.iter().filter(|member| COMPRESSING.contains(&member.finished.cell.engine.as_str()));
+        able.filter_map(|member| compresses(member.record).map(|on| (member, on)))
+    };
+    let Some((first, one)) = able().next() else { return };
+    if able().all(|(_, on)| on == one) {
+        return;
+    }
+    let wanted = first.record.options.compression == Compression::Lz;
+    for (member, on) in able().filter(|(_, on)| *on != wanted) {
+        let (own, other) = if on { ("compressed", "not") } else { ("not compressed", "are") };
+        found.push(member.violation(format!("its data are {own}, those of others {other}")));
+    }
+}
+
+fn operations(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    let Some(most) = group.iter().map(|member| member.record.ops).max() else { return };
+    for member in group {
+        let ops = member.record.ops;
+        if member.record.message.contains("(ended early") {
+            found.push(member.violation(format!("it ended early, after {ops} operations")));
+        } else if ops < most {
+            found.push(member.violation(format!("it did {ops} operations where another did {most}")));
+        }
+    }
+}
+
+/// A run that was resumed elsewhere.
+fn machine(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    let Some(first) = group.first() else { return };
+    let known = &first.record.host;
+    for member in group {
+        let host = &member.record.host;
+        if (&host.cpu, host.cores, host.memory_bytes) != (&known.cpu, known.cores, known.memory_bytes) {
+            found.push(member.violation(format!("it was measured on another machine than {}", first.name())));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Every rule of comparison, broken on purpose.
+
+#![allow(clippy::unwrap_used)]
+
+use esker_bench::engine::{Compression, Durability, EngineOptions};
+use esker_bench::record::{Host, Record};
+use esker_bench::study::fairness::{Violation, violations};
+use esker_bench::study::grid::{Cell, Finished};
+use esker_bench::study::task::{Step, Task};
+use esker_bench::verify::Verification;
+
+const ENGINES: [&str; 3] = ["esker", "leveldb", "rocksdb"];
+
+fn setting(name: &str, value: &str) -> (String, String) {
+    (name.into(), value.into())
+}
+
+fn record(engine: &str) -> Record {
+    Record {
+        engine: engine.into(),
+        benchmark: "fillrandom".into(),
+        row: "fillrandom".into(),
+        ops: 1000,
+        durability: Some(Durability::OperatingSystem),
+        options: EngineOptions { cache_bytes: Some(8 << 20), ..EngineOptions::default() },
+        settings: vec![
+            setting("memory", "2 x 4194304 write buffer + 8388608 block cache"),
+            setting("compression", "lz4"),
+        ],
+        verification: Some(verification("aa")),
+        ..Record::default()
+    }
+}
+
+fn verification(hash: &str) -> Verification {
+    Verification { entries: 632, content_hash: hash.into(), sampled: 632, mismatches: 0 }
+}
+
+fn finished(engine: &str) -> Finished {
+    let task = Task {
+        engine: engine.into(),
+        repetition: 1,
+        flags: Default::default(),
+        libraries: Default::default(),
+        memory: None,
+        host: Host::default(),
+        steps: vec![Step::new("fillrandom", Some("fillrandom"))],
+        budget: None,
+        keep: false,
+        verify: true,
+    };
+    let cell = Cell {
+        experiment: "baseline".into(),
+        engine: engine.into(),
+        variant: String::new(),
+        variables: [("num".to_string(), "1000".to_string())].into(),
+        repetition: 1,
+        tasks: vec![task],
+    };
+    Finished {
+        schema: 1,
+        cell,
+        records: vec![record(engine)],
+        failure: None,
+        seconds: 1.0,
+        host: Host::default(),
+        finished_unix_s: 0,
+    }
+}
+
+/// Three fair cells, of which the second is changed.
+fn broken(change: impl Fn(&mut Finished)) -> Vec<Violation> {
+    let mut all: Vec<Finished> = ENGINES.map(finished).into();
+    change(&mut all[1]);
+    violations(&all)
+}
+
+/// The change breaks one rule, in the second cell only, and the sentence says so.
+#[track_caller]
+fn breaks(words: &str, change: impl Fn(&mut Finished)) {
+    let found = broken(change);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let violation = &found[0];
+    assert_eq!((violation.engine.as_str(), violation.row.as_str()), ("leveldb", "fillrandom"));
+    assert!(violation.reason.contains(words), "{}", violation.reason);
+    assert!(violation.concerns(&finished("leveldb").cell, "fillrandom"));
+    assert!(!violation.concerns(&finished("esker").cell, "fillrandom"));
+    assert!(!violation.concerns(&finished("leveldb").cell, "readseq"));
+}
+
+#[test]
+fn fair_rows_are_left_alone() {
+    assert_eq!(broken(|_| {}), []);
+    assert_eq!(violations(&[]), []);
+    // One engine alone is compared with nobody.
+    assert_eq!(violations(&[finished("esker")]), []);
+    // What was skipped was not measured.
+    assert_eq!(broken(|cell| cell.records[0] = Record { skipped: Some("no".into()), ..record("leveldb") }), []);
+    // Other cells are other questions.
+    assert_eq!(broken(|cell| (cell.cell.experiment, cell.records[0].ops) = ("sync".into(), 5)), []);
+    assert_eq!(broken(|cell| (cell.cell.repetition, cell.records[0].ops) = (2, 5)), []);
+}
+
+#[test]
+fn another_durability() {
+    breaks("its durability is `process` where `operating_system`", |cell| {
+        cell.records[0].durability = Some(Durability::Process);
+    });
+    // Safer than asked for is told too: the row costs more than it would.
+    breaks("its durability is `device`", |cell| cell.records[0].durability = Some(Durability::Device));
+    // Nobody has what was asked for, but all the same: that is fair.
+    let mut all: Vec<Finished> = ENGINES.map(finished).into();
+    all.iter_mut().for_each(|cell| cell.records[0].options.disable_wal = true);
+    assert_eq!(violations(&all), []);
+}
+
+#[test]
+fn more_memory() {
+    breaks("it has 68.0 MiB of buffer and cache, and esker has 12.0 MiB", |cell| {
+        cell.records[0].settings[0] = setting("memory", "4194304 write buffer + 64 MiB (default) block cache");
+    });
+}
+
+#[test]
+fn compression_of_some() {
+    breaks("its data are not compressed, those of others are", |cell| {
+        cell.records[0].settings[1] = setting("compression", "none");
+    });
+    let mut all: Vec<Finished> = ENGINES.map(finished).into();
+    for cell in &mut all {
+        cell.records[0].options.compression = Compression::None;
+        cell.records[0].settings[1] = setting("compression", "none");
+    }
+    all[2].records[0].settings[1] = setting("compression", "snappy");
+    let found = violations(&all);
+    assert!(found.len() == 1 && found[0].reason.contains("its data are compressed, those of others not"), "{found:?}");
+    // An engine without compression cannot turn it on.
+    let mut lmdb = finished("lmdb");
+    lmdb.records[0].settings[1] = setting("compression", "none");
+    assert_eq!(violations(&[finished("esker"), lmdb]), []);
+}
+
+#[test]
+fn other_content() {
+    breaks("its database holds other entries, unlike that of esker, rocksdb", |cell| {
+        cell.records[0].verification = Some(verification("bb"));
+    });
+    // With two that differ, nobody knows which is right.
+    let mut two = [finished("esker"), finished("leveldb")];
+    two[1].records[0].verification = Some(verification("bb"));
+    assert_eq!(violations(&two).len(), 2);
+    // It is about every row of the cell, whichever the look is kept with.
+    let found = broken(|cell| {
+        cell.records.push(Record { row: "readrandom".into(), ..record("leveldb") });
+        cell.records[0].verification = None;
+        cell.records[1].verification = Some(verification("bb"));
+    });
+    let rows: Vec<&str> = found.iter().map(|violation| violation.row.as_str()).collect();
+    assert_eq!(rows, ["fillrandom"], "nobody else has a row readrandom");
+}
+
+#[test]
+fn content_that_chance_decides() {
+    let threads = |count: u32, benchmark: &'static str| {
+        move |cell: &mut Finished| {
+            cell.cell.tasks[0].steps = vec![Step { threads: count, ..Step::new(benchmark, Some("fillrandom")) }];
+            cell.cell.tasks[0].flags.insert("merge_operator".into(), "uint64add".into());
+            if cell.cell.engine == "leveldb" {
+                cell.records[0].verification = Some(verification("bb"));
+            }
+        }
+    };
+    let with = |change: &dyn Fn(&mut Finished)| {
+        let mut all: Vec<Finished> = ENGINES.map(finished).into();
+        all.iter_mut().for_each(change);
+        violations(&all)
+    };
+    // Threads that put beside each other leave the values to chance, but not the number of keys.
+    assert_eq!(with(&threads(2, "fillrandom")), []);
+    let fewer = |cell: &mut Finished| {
+        threads(2, "fillrandom")(cell);
+        if cell.cell.engine == "leveldb" {
+            cell.records[0].verification.as_mut().unwrap().entries = 631;
+        }
+    };
+    let found = with(&fewer);
+    assert!(found.len() == 1 && found[0].reason.contains("holds 631 entries"), "{found:?}");
+    // Counters do not depend on the order of merges.
+    assert_eq!(with(&threads(2, "mergerandom")).len(), 1);
+    assert_eq!(with(&threads(2, "deleterandom")), []);
+    assert_eq!(with(&threads(1, "readwhilewriting")), []);
+}
+
+#[test]
+fn lookups_that_contradict() {
+    breaks("3 of 632 sampled entries", |cell| {
+        cell.records[0].verification.as_mut().unwrap().mismatches = 3;
+    });
+    let mut alone = finished("esker");
+    alone.records[0].verification.as_mut().unwrap().mismatches = 1;
+    assert_eq!(violations(&[alone]).len(), 1);
+}
+
+#[test]
+fn fewer_operations() {
+    breaks("it did 999 operations where another did 1000", |cell| cell.records[0].ops = 999);
+    breaks("it ended early, after 7 operations", |cell| {
+        cell.records[0].ops = 7;
+        cell.records[0].message = "(ended early after 0.5 s)".into();
+        // It holds less then, which is no second violation.
+        cell.records[0].verification = Some(verification("bb"));
+    });
+    breaks("its run failed: verifymerges: 1 missing", |cell| {
+        cell.failure = Some("verifymerges: 1 missing".into());
+    });
+}
+
+#[test]
+fn another_machine() {
+    breaks("it was measured on another machine than esker", |cell| cell.records[0].host.cores = 64);
+}
