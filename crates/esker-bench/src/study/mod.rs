@@ -5,6 +5,7 @@ pub mod compare;
 pub mod fairness;
 pub mod grid;
 pub mod memory;
+pub mod rmw;
 pub mod scale;
 pub mod scoreboard;
 pub mod task;
@@ -31,6 +32,9 @@ enum Study {
     /// Whether a scoreboard lost against a kept one, with the other engines as the yardstick
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::Arguments),
+    /// Counters by update against counters by merge, with the flags of the published run and what varies them
+    #[command(after_help = rmw::EXAMPLES)]
+    Rmw(rmw::Arguments),
     /// What more entries, more threads and more data than memory cost, and how long opening takes
     #[command(after_help = scale::EXAMPLES)]
     Scale(scale::Arguments),
@@ -50,6 +54,7 @@ pub fn study_main(args: &[String]) -> i32 {
     };
     match command.study {
         Study::Compare(arguments) => compare::main(&arguments),
+        Study::Rmw(arguments) => rmw::main(&arguments),
         Study::Scale(arguments) => scale::main(&arguments),
         Study::Child => child::main(),
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
@@ -68,7 +73,7 @@ fn explain(error: &Error, args: &[String]) -> i32 {
             let _ = error.print();
         }
         _ => {
-            let studies = ["scoreboard", "ttl", "compare", "scale"];
+            let studies = ["scoreboard", "ttl", "compare", "scale", "rmw"];
             let study = args.first().filter(|name| studies.contains(&name.as_str()));
             let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
             eprintln!("{command}: {}", usage::summary(&error.to_string(), &command));

@@ -1,0 +1,154 @@
+//! The study of counters: its cells have the published flags, and it runs.
+
+#![allow(clippy::unwrap_used)]
+
+use clap::Parser;
+use esker_bench::interrupt::Interrupt;
+use esker_bench::reference;
+use esker_bench::study::fairness;
+use esker_bench::study::grid::{Cell, GridArguments, Plan, RunDirectory, run_study_with};
+use esker_bench::study::rmw::{Arguments, Experiment, Scale, plan};
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+fn arguments(text: &str) -> Arguments {
+    Line::parse_from(std::iter::once("rmw").chain(text.split_whitespace())).arguments
+}
+
+fn made(text: &str, engines: &[&str]) -> Plan {
+    let arguments = arguments(text);
+    let engines: Vec<String> = engines.iter().map(|name| name.to_string()).collect();
+    plan(arguments.scale, &arguments.experiments(), &engines, 1).unwrap()
+}
+
+fn flag<'a>(cell: &'a Cell, name: &str) -> &'a str {
+    cell.tasks[0].flags.get(name).map_or("", String::as_str)
+}
+
+#[test]
+fn a_tenth_has_a_tenth_of_everything_but_blocks() {
+    let plan = made("", &["esker"]);
+    let seed: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.experiment == "seed").collect();
+    assert_eq!(seed.len(), 2);
+    for cell in seed {
+        for (name, value) in [
+            ("num", "5000000"),
+            ("threads", "10"),
+            ("value_size", "8"),
+            ("block_size", "65536"),
+            ("disable_wal", "1"),
+            ("write_buffer_size", "419430"),
+            ("max_file_size", "209715"),
+            ("max_bytes_for_level_base", "1048576"),
+            ("cache_size", "838860"),
+            ("num_levels", "6"),
+            ("level0_file_num_compaction_trigger", "4"),
+            ("level0_slowdown_writes_trigger", "8"),
+            ("level0_stop_writes_trigger", "12"),
+            ("min_level_to_compress", "2"),
+            ("max_background_compactions", "20"),
+        ] {
+            assert_eq!(flag(cell, name), value, "{name}");
+        }
+        let variables: Vec<&str> = cell.variables.keys().map(String::as_str).collect();
+        assert_eq!(variables, ["benchmark", "num", "scale", "threads"]);
+        let steps = &cell.tasks[0].steps;
+        assert!(steps[0].threads == 10 && steps[0].every_latency && cell.tasks[0].verify);
+        let config = cell.tasks[0].config().unwrap();
+        assert_eq!(config.merge_keys, 5_000_000);
+    }
+}
+
+#[test]
+fn the_full_size_is_the_published_one() {
+    let plan = made("--scale 1", &["esker"]);
+    assert_eq!(plan.cells.len(), 2);
+    let steps = |cell: &Cell| cell.tasks[0].steps.iter().map(|step| step.benchmark.clone()).collect::<Vec<_>>();
+    assert_eq!(steps(&plan.cells[0]), ["updaterandom", "verifyupdates"]);
+    assert_eq!(steps(&plan.cells[1]), ["mergerandom", "verifymerges"]);
+    assert_eq!((flag(&plan.cells[1], "merge_operator"), flag(&plan.cells[0], "merge_operator")), ("uint64add", ""));
+    for cell in &plan.cells {
+        assert_eq!((flag(cell, "num"), flag(cell, "cache_size")), ("50000000", "8388608"));
+    }
+    assert_eq!(arguments("--scale 1").engines(), "esker");
+    assert_eq!(arguments("--scale 1/100").engines(), "esker,rocksdb");
+    assert_eq!(
+        arguments("--scale 1 --experiments seed,deferred").experiments(),
+        [Experiment::Seed, Experiment::Deferred]
+    );
+}
+
+#[test]
+fn every_experiment_varies_what_it_is_about() {
+    let plan = made("--scale 1/100", &["esker", "rocksdb"]);
+    let cells = |name: &str| plan.cells.iter().filter(|cell| cell.experiment == name).collect::<Vec<_>>();
+    let counts = ["seed", "unscaled", "threads", "small blocks", "cached", "operand", "deferred"];
+    assert_eq!(counts.map(|name| cells(name).len()), [4, 4, 8, 8, 4, 4, 4]);
+    for cell in cells("unscaled") {
+        assert_eq!((flag(cell, "num"), flag(cell, "write_buffer_size")), ("500000", "4194304"));
+        assert_eq!((flag(cell, "max_file_size"), flag(cell, "max_bytes_for_level_base")), ("2097152", "10485760"));
+    }
+    let threads: Vec<u32> = cells("threads").iter().map(|cell| cell.tasks[0].steps[0].threads).collect();
+    assert_eq!(threads, [1, 1, 2, 2, 1, 1, 2, 2]);
+    for cell in cells("small blocks") {
+        assert_eq!(flag(cell, "block_size"), "4096");
+        let expected = if cell.variables["cache"] == "all" { "32000000" } else { "83886" };
+        assert_eq!(flag(cell, "cache_size"), expected);
+    }
+    for cell in cells("operand") {
+        assert_eq!(flag(cell, "merge_operand"), cell.variables["operand"]);
+        assert!(!cell.variables.contains_key("benchmark"));
+    }
+    let rows = |cell: &Cell| cell.tasks[0].steps.iter().filter_map(|step| step.row.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        rows(cells("deferred")[0]),
+        [
+            "updaterandom",
+            "readrandom after updaterandom",
+            "readrandom after updaterandom after compact",
+            "verifyupdates"
+        ]
+    );
+    // Cells are told apart by what they do.
+    let mut hashes: Vec<String> = plan.cells.iter().map(Cell::hash).collect();
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), plan.cells.len());
+}
+
+/// Few enough counters for a test.
+fn tiny(mut plan: Plan) -> Plan {
+    for task in plan.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
+        task.flags.insert("num".into(), "500".into());
+        task.steps.iter_mut().for_each(|step| step.reads = step.reads.map(|_| 100));
+    }
+    plan
+}
+
+#[test]
+fn all_cells_run_and_verify() {
+    let base = tempfile::tempdir().unwrap();
+    let run = base.path().join("run");
+    let grid = GridArguments { run: Some(run.clone()), db: Some(base.path().join("db")), ..GridArguments::default() };
+    let kinds = [reference::kind(), esker_bench::engine::esker::kind()];
+    let mut out = Vec::new();
+    let all = arguments("").experiments();
+    let make = |engines: &[String]| plan(Scale::Hundredth, &all, engines, 1).map(tiny);
+    let code = run_study_with("study rmw", &grid, "reference,esker", make, &kinds, &mut out, Interrupt::new());
+    assert_eq!(code, 0, "{}", String::from_utf8_lossy(&out));
+    let finished = RunDirectory::open(&run).unwrap().finished().unwrap();
+    assert_eq!(finished.len(), 36);
+    for cell in &finished {
+        assert_eq!(cell.failure, None, "{}", cell.cell.name());
+        let last = cell.records.last().unwrap();
+        assert!(last.benchmark.starts_with("verify") && last.skipped.is_none(), "{}", cell.cell.name());
+        let look = last.verification.as_ref().unwrap();
+        assert!(look.entries > 0 && look.mismatches == 0, "{}", cell.cell.name());
+    }
+    // The reference engine says of itself that it has no limit of memory; everything else is as fair as it must be.
+    assert_eq!(fairness::violations(&finished), []);
+}
