@@ -63,6 +63,7 @@ impl Engine for Reference {
             compact: true,
             compression: false,
             concurrent_writers: false,
+            ttl: false,
         }
     }
     fn effective_settings(&self) -> Vec<(String, String)> {

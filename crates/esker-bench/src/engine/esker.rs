@@ -1,15 +1,16 @@
 //! Esker itself.
 //!
 //! Settings: its defaults, with the write buffer, cache, block size, table size, filter and compression that were asked for, `wal_plain` and
-//! `mmap_read`. `disable_wal` and `sync` are per write. Merge is the engine's own. A scan is the engine's cursor, which lends keys and values.
+//! `mmap_read`. `disable_wal` and `sync` are per write. Merge and expiry are the engine's own. A scan is the engine's cursor, which lends keys and values.
 
 use super::settings::{Settings, switch};
 use super::{
     Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
     Operation, Result, Session, WriteMode,
 };
-use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode, WalMode, WriteOptions, merge};
+use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode, Ttl, WalMode, WriteOptions, merge};
 use std::path::Path;
+use std::time::Duration;
 
 const NAME: &str = "esker";
 
@@ -73,7 +74,11 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     let engine = engine_options(options)?;
     let settings = settings(options)?;
     let db = Db::open(directory, engine).map_err(failed)?;
-    let keyspace = db.keyspace("bench", keyspace_options(options.merge_operator.as_deref())?).map_err(failed)?;
+    let mut bench = keyspace_options(options.merge_operator.as_deref())?;
+    if options.ttl {
+        bench = bench.ttl(Ttl::Enabled { default: None });
+    }
+    let keyspace = db.keyspace("bench", bench).map_err(failed)?;
     Ok(Box::new(Esker { keyspace, settings, db }))
 }
 
@@ -101,6 +106,9 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
     let mapped = switch(options, "mmap_read")? != Some(false);
     settings.add("read_mode", if mapped { "auto" } else { "pread" });
     settings.add("background_threads", 1);
+    if options.ttl {
+        settings.add("ttl", "enabled: nine bytes more for each entry that expires");
+    }
     settings.add("merge", options.merge_operator.as_deref().unwrap_or("none"));
     Ok(settings)
 }
@@ -129,6 +137,7 @@ impl Engine for Esker {
             compact: true,
             compression: true,
             concurrent_writers: true,
+            ttl: true,
         }
     }
 
@@ -189,6 +198,10 @@ fn write_options(mode: WriteMode) -> WriteOptions {
 impl Session for EskerSession {
     fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
         self.keyspace.put_with(key, value, &write_options(mode)).map_err(failed)
+    }
+
+    fn put_ttl(&mut self, key: &[u8], value: &[u8], ttl: Duration, mode: WriteMode) -> Result<()> {
+        self.keyspace.put_with(key, value, &write_options(mode).ttl(ttl)).map_err(failed)
     }
 
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {

@@ -155,6 +155,7 @@ impl Engine for Fjall {
             compact: true,
             compression: true,
             concurrent_writers: true,
+            ttl: false,
         }
     }
 

@@ -133,6 +133,7 @@ impl Engine for Lmdb {
             compact: false,
             compression: false,
             concurrent_writers: false,
+            ttl: false,
         }
     }
 

@@ -19,6 +19,7 @@ pub mod sqlite;
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 /// What an adapter reports when its engine refuses something: one line, ready for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,9 @@ impl std::error::Error for EngineError {}
 
 /// The result of every adapter call.
 pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// Why an engine without [`Capabilities::ttl`] is left out where entries expire.
+pub const NO_TTL: &str = "engine has no time to live of its own";
 
 /// The names of all engines, in the order in which reports show them.
 pub const ENGINES: [&str; 8] = ["esker", "leveldb", "rocksdb", "sqlite", "kyoto", "lmdb", "redb", "fjall"];
@@ -102,6 +106,9 @@ pub struct EngineOptions {
     pub disable_wal: bool,
     /// Whether this run uses synced writes; an engine that fixes durability at open (Kyoto, SQLite) follows it.
     pub sync: bool,
+    /// Whether entries may be put with a time to live, for engines that have to be told before.
+    #[serde(default)]
+    pub ttl: bool,
     /// Further flags as the user gave them, by db_bench name: `num_levels`, `level0_file_num_compaction_trigger`, `page_size`, `num_pages`,
     /// `use_rowids`, `WAL_enabled`, `mmap_read`, `min_level_to_compress`, `max_background_jobs`, `compaction_style` ...; adapters pick what they know.
     pub extra: std::collections::BTreeMap<String, String>,
@@ -121,6 +128,7 @@ impl Default for EngineOptions {
             expected_data_bytes: 1 << 30,
             disable_wal: false,
             sync: false,
+            ttl: false,
             extra: Default::default(),
         }
     }
@@ -163,6 +171,8 @@ pub struct Capabilities {
     pub compression: bool,
     /// More than one thread may write at once without an outer lock.
     pub concurrent_writers: bool,
+    /// Entries that expire by themselves, each at a time of its own, and are hidden from then on.
+    pub ttl: bool,
 }
 
 /// Work an engine reports of itself; zero where it does not say.
@@ -220,6 +230,10 @@ pub trait Engine: Send + Sync {
 pub trait Session {
     /// Sets a key.
     fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()>;
+    /// Sets a key that expires after `ttl`, on a database opened with [`EngineOptions::ttl`]; an error without [`Capabilities::ttl`].
+    fn put_ttl(&mut self, _key: &[u8], _value: &[u8], _ttl: Duration, _mode: WriteMode) -> Result<()> {
+        Err(EngineError(NO_TTL.into()))
+    }
     /// Removes a key; no error if it is absent.
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()>;
     /// Applies a batch: atomically where the engine has that, else one transaction or one by one (see `Capabilities::batch`).

@@ -197,6 +197,7 @@ impl Engine for Redb {
             compact: true,
             compression: false,
             concurrent_writers: false,
+            ttl: false,
         }
     }
 

@@ -266,6 +266,7 @@ impl Engine for Sqlite {
             compact: true,
             compression: false,
             concurrent_writers: false,
+            ttl: false,
         }
     }
 

@@ -309,6 +309,7 @@ fn extra_options(given: &Given, scale: f64, max_file_bytes: Option<u64>) -> BTre
             extra.insert(flag.name.to_string(), value.to_string());
         }
     }
+        ttl: false,
     if let Some(bytes) = given.number::<u64>("max_bytes_for_level_base") {
         extra.insert("max_bytes_for_level_base".into(), ((bytes as f64 * scale).round() as u64).to_string());
     }

@@ -162,6 +162,7 @@ impl Engine for Kyoto {
             compact: false,
             compression: true,
             concurrent_writers: true,
+            ttl: false,
         }
     }
 

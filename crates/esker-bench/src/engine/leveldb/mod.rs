@@ -209,6 +209,7 @@ impl Engine for LevelDb {
             compact: true,
             compression: true,
             concurrent_writers: true,
+            ttl: false,
         }
     }
 

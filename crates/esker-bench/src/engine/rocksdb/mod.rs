@@ -137,6 +137,7 @@ impl Engine for RocksDb {
             compact: true,
             compression: true,
             concurrent_writers: true,
+            ttl: false,
         }
     }
 
