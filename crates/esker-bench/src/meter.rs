@@ -3,18 +3,19 @@
 //! A latency is the time since the previous operation of the same thread finished, so making the key and the value is part of it and one
 //! reading of the clock per operation is enough. Where latencies are sampled, the clock is read after the operation before the measured
 //! one and after the measured one.
+//!
+//! At a fixed rate it is the time since the operation should have started, of every operation ([`crate::schedule`]).
 
 use crate::flags::config::Latency;
 use crate::interrupt::Interrupt;
+use crate::schedule::{Pause, Schedule, Timetable};
+use crate::total::{SERIES_INTERVAL, ThreadTimes};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Sampling of scans where latencies are chosen automatically.
 pub const SCAN_SAMPLING: u32 = 64;
-
-/// Length of one interval of the throughput series as threads collect it.
-pub const SERIES_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long a thread works before it looks whether it should end and says how far it is.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
@@ -53,6 +54,7 @@ pub struct Meter<'a> {
     control: &'a Control,
     latency: Latency,
     histogram: Option<Histogram<u64>>,
+    timetable: Option<Box<Timetable>>,
     started: Instant,
     last: Instant,
     /// The operation count at which the clock is read next.
@@ -85,6 +87,7 @@ impl<'a> Meter<'a> {
             control,
             latency,
             histogram,
+            timetable: None,
             started: now,
             last: now,
             next_clock: 1,
@@ -104,9 +107,19 @@ impl<'a> Meter<'a> {
         meter
     }
 
+    /// The same with operations that start at their times, and the latency of each.
+    pub fn with_schedule(mut self, schedule: Schedule) -> Meter<'a> {
+        (self.latency, self.next_clock, self.marked) = (Latency::Every, 1, true);
+        self.histogram = Some(new_histogram());
+        self.timetable = Some(Box::new(Timetable::new(schedule, self.started)));
+        self.restart();
+        self
+    }
+
     /// Sets the start to now: nothing before it counts.
     pub fn restart(&mut self) {
         let now = Instant::now();
+        self.stop = false;
         self.started = now;
         self.last = now;
         self.next_publish = now + PUBLISH_INTERVAL;
@@ -114,6 +127,43 @@ impl<'a> Meter<'a> {
             self.next_clock = u64::from(every) - 1;
             self.marked = false;
         }
+    }
+
+    /// Waits until the next operation should start, where there is a schedule. Whether the thread should go on.
+    #[inline]
+    pub fn starts(&mut self) -> bool {
+        if self.timetable.is_some() {
+            self.wait_for_start();
+        }
+        !self.stop
+    }
+
+    fn wait_for_start(&mut self) {
+        let Some(mut timetable) = self.timetable.take() else { return };
+        timetable.turn_to(self.done, self.started);
+        // Where operations are late, the end of one is the start of the next: no clock is read in between.
+        let mut now = self.last;
+        while !self.stop {
+            match timetable.pause(now) {
+                Pause::Over => break,
+                Pause::Spin => std::hint::spin_loop(),
+                Pause::Sleep(time) => std::thread::sleep(time.min(PUBLISH_INTERVAL)),
+            }
+            now = Instant::now();
+            if now >= self.next_publish {
+                self.publish(now);
+            }
+        }
+        self.timetable = Some(timetable);
+    }
+
+    /// Whether the thread should end, for long work that counts no operation.
+    pub fn look(&mut self) -> bool {
+        let now = Instant::now();
+        if now >= self.next_publish {
+            self.publish(now);
+        }
+        self.stop
     }
 
     /// Counts one operation of `bytes` as finished.
@@ -129,9 +179,10 @@ impl<'a> Meter<'a> {
     fn read_clock(&mut self) {
         let now = Instant::now();
         let since = now - self.last;
+        let latency = self.timetable.as_mut().map_or(since, |timetable| timetable.finished(now));
         // Without latencies there is no histogram.
         if let (true, Some(histogram)) = (self.marked, &mut self.histogram) {
-            histogram.saturating_record(nanoseconds(since).max(1));
+            histogram.saturating_record(nanoseconds(latency).max(1));
         }
         self.next_clock = self.done
             + match self.latency {
@@ -198,6 +249,7 @@ impl<'a> Meter<'a> {
             ops: self.done,
             bytes: self.bytes,
             histogram: self.histogram,
+            service: self.timetable.map(|timetable| timetable.into_service()),
             series: self.series,
             stopped: self.stop,
         }
@@ -222,113 +274,6 @@ fn nanoseconds(duration: Duration) -> u64 {
 /// A latency histogram in nanoseconds, from one nanosecond to one hour with three digits.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("constant bounds that the library documents as valid")
-}
-
-/// What a thread measured.
-#[derive(Debug)]
-pub struct ThreadTimes {
-    /// When it started.
-    pub started: Instant,
-    /// When it finished.
-    pub finished: Instant,
-    /// Its operations.
-    pub ops: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Its latencies in nanoseconds, if taken.
-    pub histogram: Option<Histogram<u64>>,
-    /// Operations per [`SERIES_INTERVAL`].
-    pub series: Vec<u64>,
-    /// Whether it ended before its operations were done.
-    pub stopped: bool,
-}
-
-/// The times of all threads together.
-#[derive(Debug, Default)]
-pub struct Total {
-    /// Operations.
-    pub ops: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// Seconds from the first start to the last finish.
-    pub wall_s: f64,
-    /// Sum of the threads' seconds.
-    pub sum_thread_s: f64,
-    /// Latencies in nanoseconds, if taken.
-    pub histogram: Option<Histogram<u64>>,
-    /// Operations per interval.
-    pub series: Vec<u64>,
-    /// Seconds of an interval.
-    pub series_interval_s: f64,
-    /// Operations in the worst second and in the median one; `None` below two seconds.
-    pub seconds: Option<(f64, f64)>,
-    /// Whether any thread ended early.
-    pub stopped: bool,
-}
-
-/// The worst window of one second, beginning at any interval, and the median of the windows that follow each other.
-/// The last interval is not whole, and left out.
-fn worst_and_median_second(series: &[u64]) -> Option<(f64, f64)> {
-    let per_second = (1_000 / SERIES_INTERVAL.as_millis()) as usize;
-    let whole = &series[..series.len().saturating_sub(1)];
-    if whole.len() < 2 * per_second {
-        return None;
-    }
-    let worst = whole.windows(per_second).map(|window| window.iter().sum::<u64>()).min()?;
-    let seconds: Vec<f64> = whole.chunks_exact(per_second).map(|window| window.iter().sum::<u64>() as f64).collect();
-    Some((worst as f64, crate::stats::median(&seconds)?))
-}
-
-impl Total {
-    /// Adds the threads up. Series are made coarser until they have at most 600 intervals.
-    pub fn of(threads: Vec<ThreadTimes>) -> Total {
-        let mut total = Total { series_interval_s: SERIES_INTERVAL.as_secs_f64(), ..Total::default() };
-        let first = threads.iter().map(|t| t.started).min();
-        let last = threads.iter().map(|t| t.finished).max();
-        if let (Some(first), Some(last)) = (first, last) {
-            total.wall_s = (last - first).as_secs_f64();
-        }
-        for thread in threads {
-            total.ops += thread.ops;
-            total.bytes += thread.bytes;
-            total.stopped |= thread.stopped;
-            total.sum_thread_s += (thread.finished - thread.started).as_secs_f64();
-            if total.series.len() < thread.series.len() {
-                total.series.resize(thread.series.len(), 0);
-            }
-            for (sum, count) in total.series.iter_mut().zip(&thread.series) {
-                *sum += count;
-            }
-            match (&mut total.histogram, thread.histogram) {
-                (Some(sum), Some(histogram)) => {
-                    // Both have the bounds of `new_histogram`, so nothing can fail to fit.
-                    let _ = sum.add(&histogram);
-                }
-                (empty, histogram) => *empty = histogram,
-            }
-        }
-        total.seconds = worst_and_median_second(&total.series);
-        while total.series.len() > 600 {
-            total.series = total.series.chunks(2).map(|pair| pair.iter().sum()).collect();
-            total.series_interval_s *= 2.0;
-        }
-        total
-    }
-
-    /// A latency quantile in microseconds; 0 without latencies.
-    pub fn quantile_us(&self, quantile: f64) -> f64 {
-        self.histogram.as_ref().map_or(0.0, |h| h.value_at_quantile(quantile) as f64 / 1000.0)
-    }
-
-    /// The occupied buckets, each about a fifth wider than the one before: upper bound in microseconds, and operations.
-    pub fn buckets(&self) -> Vec<(f64, u64)> {
-        let Some(histogram) = self.histogram.as_ref().filter(|h| !h.is_empty()) else { return Vec::new() };
-        histogram
-            .iter_log(10, 1.2)
-            .filter(|bucket| bucket.count_since_last_iteration() > 0)
-            .map(|bucket| (bucket.value_iterated_to() as f64 / 1000.0, bucket.count_since_last_iteration()))
-            .collect()
-    }
 }
 
 #[cfg(test)]
@@ -358,36 +303,6 @@ mod tests {
     }
 
     #[test]
-    fn totals_add_threads_up() {
-        let start = Instant::now();
-        let thread = |from: u64, to: u64, ops: u64| ThreadTimes {
-            started: start + Duration::from_secs(from),
-            finished: start + Duration::from_secs(to),
-            ops,
-            bytes: ops * 2,
-            histogram: None,
-            series: vec![1; 1000],
-            stopped: false,
-        };
-        let total = Total::of(vec![thread(0, 4, 10), thread(1, 6, 20)]);
-        assert_eq!((total.ops, total.bytes), (30, 60));
-        assert_eq!((total.wall_s, total.sum_thread_s), (6.0, 9.0));
-        assert_eq!(total.series.len(), 500);
-        assert_eq!(total.series.iter().sum::<u64>(), 2000);
-        assert_eq!(total.series_interval_s, 0.2);
-        assert_eq!(Total::of(Vec::new()).ops, 0);
-    }
-
-    #[test]
-    fn the_worst_second_is_found_wherever_it_begins() {
-        let mut series = vec![100; 60];
-        series[17..23].fill(0);
-        assert_eq!(worst_and_median_second(&series), Some((400.0, 1000.0)));
-        assert_eq!(worst_and_median_second(&series[..20]), None);
-        assert_eq!(worst_and_median_second(&[]), None);
-    }
-
-    #[test]
     fn an_interrupt_and_a_limit_stop_the_thread() {
         let interrupt = Interrupt::new();
         let control = Control::new(&interrupt, None);
@@ -404,16 +319,5 @@ mod tests {
             meter.finished(0);
         }
         assert!(meter.should_stop());
-    }
-
-    #[test]
-    fn buckets_hold_every_latency() {
-        let mut histogram = new_histogram();
-        for nanoseconds in [1, 100, 100, 5_000, 90_000_000] {
-            histogram.saturating_record(nanoseconds);
-        }
-        let total = Total { histogram: Some(histogram), ..Total::default() };
-        assert_eq!(total.buckets().iter().map(|(_, count)| count).sum::<u64>(), 5);
-        assert!((total.quantile_us(0.5) - 0.1).abs() < 0.001);
     }
 }

@@ -36,6 +36,11 @@ pub fn peak_memory_bytes() -> u64 {
         .map_or(0, |kilobytes| kilobytes * 1024)
 }
 
+/// Ends this process at once, as a crash would: nothing is closed, flushed or told. Returns only if the system refuses.
+pub fn die() {
+    let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+}
+
 /// Writes dirty pages out and drops the system's file cache; needs root.
 pub fn drop_file_cache() -> Result<(), String> {
     nix::unistd::sync();

@@ -101,6 +101,12 @@ pub struct Record {
     /// What a look at everything after the run has shown, where one was asked for: with the last record of its process.
     #[serde(default)]
     pub verification: Option<Verification>,
+    /// The rate asked for of all threads together, if operations were to start at fixed times. The latencies above then count from these.
+    #[serde(default)]
+    pub rate_wanted_per_sec: Option<f64>,
+    /// Then also: how long operations took from when they really started.
+    #[serde(default)]
+    pub service: Option<Service>,
     /// What the engine was asked for.
     pub options: EngineOptions,
     /// What the engine says it runs with.
@@ -111,6 +117,23 @@ pub struct Record {
     pub host: Host,
     /// When the benchmark started, seconds since the Unix epoch.
     pub started_unix_s: u64,
+}
+
+/// Times in microseconds from the real start of an operation to its end, which leave out that it started late.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Service {
+    /// The median.
+    pub p50_us: f64,
+    /// See `p50_us`.
+    pub p90_us: f64,
+    /// See `p50_us`.
+    pub p99_us: f64,
+    /// See `p50_us`.
+    pub p999_us: f64,
+    /// See `p50_us`.
+    pub p9999_us: f64,
+    /// The longest.
+    pub max_us: f64,
 }
 
 /// The machine and build a run was made with.

@@ -1,12 +1,16 @@
 //! Runs benchmarks one after another on one engine and makes a record of each.
 
+mod figures;
+mod opening;
+
 use crate::directory::BenchDirectory;
 use crate::disk_watch::DiskWatch;
-use crate::engine::{Capabilities, Counters, Durability, Engine, EngineError, EngineKind, Result};
+use crate::engine::{Capabilities, Counters, Durability, Engine, EngineError, EngineKind, NO_TTL, Result};
+use crate::expiries::Expiries;
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
-use crate::meter::{Total, new_histogram};
+use crate::meter::Total;
 use crate::pace;
 use crate::process::{self, CpuTimes};
 use crate::progress::Display;
@@ -18,6 +22,7 @@ use crate::verify::history::{History, Written};
 use crate::verify::{self, Checking, Verification};
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body, Check};
+use figures::{difference, fill_in, single_result};
 use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.
@@ -58,6 +63,10 @@ pub struct Runner<'a> {
     directory: BenchDirectory,
     engine: Option<Box<dyn Engine>>,
     open_synced: bool,
+    /// Whether the database was opened for entries that expire.
+    open_expiring: bool,
+    /// What the first opening took.
+    opened_in: Duration,
     threads_created: u64,
     history: History,
 }
@@ -76,8 +85,19 @@ impl<'a> Runner<'a> {
         }
         let open_synced = setup.config.options.sync;
         let history = History::new(!setup.config.use_existing_db);
-        let mut runner = Runner { setup, directory, engine: None, open_synced, threads_created: 0, history };
+        let mut runner = Runner {
+            setup,
+            directory,
+            engine: None,
+            open_synced,
+            open_expiring: false,
+            opened_in: Duration::ZERO,
+            threads_created: 0,
+            history,
+        };
+        let start = Instant::now();
         runner.open_engine(open_synced).map_err(one_line)?;
+        runner.opened_in = start.elapsed();
         Ok(runner)
     }
 
@@ -95,6 +115,7 @@ impl<'a> Runner<'a> {
         let mut options = self.setup.config.options.clone();
         options.sync = synced;
         options.disable_wal = options.disable_wal && !synced;
+        options.ttl = self.open_expiring;
         let library = self.setup.config.libraries.get(self.setup.kind.name);
         self.engine =
             Some((self.setup.kind.open)(&self.directory.database(), &options, library.map(|path| path.as_path()))?);
@@ -152,12 +173,13 @@ impl<'a> Runner<'a> {
             return Ok(Outcome::Text(text.unwrap_or_else(|| format!("(engine has no {name})"))));
         }
         self.prepare(benchmark, config)?;
+        let job = self.make_job(benchmark, config)?;
         let mut record = self.blank_record(benchmark, config)?;
         process::reset_peak_memory();
         let cpu = CpuTimes::now();
         let counters = self.engine()?.counters();
         let watch = DiskWatch::start(&self.directory);
-        let result = self.run_body(benchmark, config);
+        let result = self.run_body(benchmark, config, job);
         (record.disk_bytes, record.peak_disk_bytes) = watch.finish();
         let mut result = result?;
         let cpu_after = CpuTimes::now();
@@ -169,13 +191,14 @@ impl<'a> Runner<'a> {
         record.rss_peak_bytes = process::peak_memory_bytes().saturating_sub(of_others);
         record.cpu_user_s = cpu_after.user_s - cpu.user_s;
         record.cpu_sys_s = cpu_after.system_s - cpu.system_s;
-        // `open` replaces the engine, whose counters then start anew.
-        let reopened = matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create);
+        // `open` replaces the engine, whose counters then start anew; `recover` is about the time since it was opened.
+        let reopened = matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover);
         let before = if reopened { Counters::default() } else { counters };
         record.counters = difference(self.engine()?.counters(), before);
         record.writer_ops_per_sec = result.writer_ops_per_sec;
         record.writer_wanted_per_sec = result.writer_ops_per_sec.and(config.writes_per_second);
-        self.complete_message(&mut result, benchmark, config.writes_per_second)?;
+        record.rate_wanted_per_sec = config.rate.filter(|_| benchmark.has_rate());
+        self.complete_message(&mut result, benchmark, config)?;
         record.found = result.found;
         record.message = result.message;
         fill_in(&mut record, &result.total);
@@ -195,6 +218,12 @@ impl<'a> Runner<'a> {
             "engine has no reverse iteration"
         } else if matches!(benchmark.body, Body::Compact) && !capabilities.compact {
             "engine has no compaction"
+        } else if benchmark.access == Access::Expire && !capabilities.ttl {
+            NO_TTL
+        } else if config.rate.is_some() && benchmark.has_rate() && (benchmark.job)(config).batch > 1 {
+            "--rate needs operations that are done one by one"
+        } else if matches!(benchmark.body, Body::Recover) && !config.use_existing_db {
+            "--use_existing_db is false, so there is nothing to recover"
         } else if let Body::Refused(reason) = benchmark.body {
             reason
         } else {
@@ -209,6 +238,7 @@ impl<'a> Runner<'a> {
         if benchmark.fresh {
             self.close_engine()?;
             self.empty_directory()?;
+            self.open_expiring = benchmark.access == Access::Expire;
             self.open_engine(synced)?;
         } else if synced != self.open_synced || config.fresh_process {
             // Some engines fix at open whether writes wait for the device.
@@ -233,8 +263,42 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn run_body(&mut self, benchmark: &Benchmark, config: &Config) -> Result<CrewResult> {
+    /// What the threads are to do, once what comes before them is done.
+    fn make_job(&self, benchmark: &Benchmark, config: &Config) -> Result<Job> {
         let mut job = (benchmark.job)(config);
+        if matches!(benchmark.body, Body::EveryKeyOnce(_)) {
+            job.permutation = permutation(&job, config.seed + self.threads_created + 1);
+        }
+        if benchmark.access == Access::Expire {
+            job.expiries = Expiries::new(job.keys);
+        }
+        if let Some(before) = benchmark.before {
+            self.crew(benchmark, config, &job, 0)?.alone(before)?;
+            self.engine()?.finish_writes()?;
+        }
+        Ok(job)
+    }
+
+    fn crew<'b>(
+        &'b self,
+        benchmark: &'b Benchmark,
+        config: &'b Config,
+        job: &'b Job,
+        created: u64,
+    ) -> Result<Crew<'b>> {
+        Ok(Crew {
+            config,
+            benchmark,
+            engine: self.engine()?,
+            pool: self.setup.pool,
+            job,
+            created,
+            interrupt: self.setup.interrupt,
+            display: self.setup.display,
+        })
+    }
+
+    fn run_body(&mut self, benchmark: &Benchmark, config: &Config, job: Job) -> Result<CrewResult> {
         let created = self.threads_created;
         self.threads_created += u64::from(Crew::size(config, benchmark));
         match benchmark.body {
@@ -243,22 +307,20 @@ impl<'a> Runner<'a> {
             Body::Check(check) => self.check(check, config),
             Body::Open => self.time_opens(job.ops),
             Body::Reopen | Body::Create => self.time_each_open(job.ops, matches!(benchmark.body, Body::Create)),
-            _ => {
-                if matches!(benchmark.body, Body::EveryKeyOnce(_)) {
-                    job.permutation = permutation(&job, config.seed + created + 1);
+            Body::Recover => self.look_at_recovery(&self.crew(benchmark, config, &job, created)?),
+            Body::Crash(put) => {
+                self.crew(benchmark, config, &job, created)?.alone(put)?;
+                if self.setup.interrupt.is_requested() {
+                    let mut result = single_result(0, 0.0);
+                    result.total.stopped = true;
+                    return Ok(result);
                 }
+                process::die();
+                Err(EngineError("the process was to die, and did not".into()))
+            }
+            _ => {
                 let mut written = Written::new(benchmark, config, &job, created);
-                let crew = Crew {
-                    config,
-                    benchmark,
-                    engine: self.engine()?,
-                    pool: self.setup.pool,
-                    job: &job,
-                    created,
-                    interrupt: self.setup.interrupt,
-                    display: self.setup.display,
-                };
-                let result = crew.run()?;
+                let result = self.crew(benchmark, config, &job, created)?.run()?;
                 if benchmark.writes() {
                     written.whole = !result.total.stopped;
                     self.history.add(written);
@@ -295,46 +357,17 @@ impl<'a> Runner<'a> {
         verified.map_err(one_line)
     }
 
+    /// What the engine says its writes are worth as it is open now.
+    fn durability(&self) -> Result<Option<Durability>> {
+        let settings = self.engine()?.effective_settings();
+        let class = settings.iter().find(|(name, _)| name == "durability");
+        Ok(class.and_then(|(_, class)| Durability::from_name(class)))
+    }
+
     fn time_once(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<CrewResult> {
         let start = Instant::now();
         work(self)?;
         Ok(single_result(1, start.elapsed().as_secs_f64()))
-    }
-
-    fn time_opens(&mut self, times: u64) -> Result<CrewResult> {
-        let start = Instant::now();
-        let mut done = 0;
-        while done < times && !self.setup.interrupt.is_requested() {
-            self.close_engine()?;
-            self.open_engine(self.open_synced)?;
-            done += 1;
-        }
-        let mut result = single_result(done, start.elapsed().as_secs_f64());
-        result.total.stopped = done < times;
-        Ok(result)
-    }
-
-    /// Opens, and nothing else, each with its own latency. `create`: each begins without a database.
-    fn time_each_open(&mut self, times: u64, create: bool) -> Result<CrewResult> {
-        let mut histogram = new_histogram();
-        let mut seconds = 0.0;
-        let mut done = 0;
-        while done < times && !self.setup.interrupt.is_requested() {
-            self.close_engine()?;
-            if create {
-                self.empty_directory()?;
-            }
-            let start = Instant::now();
-            self.open_engine(self.open_synced)?;
-            let took = start.elapsed();
-            histogram.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1));
-            seconds += took.as_secs_f64();
-            done += 1;
-        }
-        let mut result = single_result(done, seconds);
-        result.total.histogram = Some(histogram);
-        result.total.stopped = done < times;
-        Ok(result)
     }
 
     /// Waits until background work is done and a moment longer, for files that are removed late: bytes on the device. The error is one line.
@@ -345,7 +378,8 @@ impl<'a> Runner<'a> {
         Ok(self.directory.disk_bytes())
     }
 
-    fn complete_message(&self, result: &mut CrewResult, benchmark: &Benchmark, wanted: Option<f64>) -> Result<()> {
+    fn complete_message(&self, result: &mut CrewResult, benchmark: &Benchmark, config: &Config) -> Result<()> {
+        let achieved = result.total.ops as f64 / result.total.wall_s.max(1e-9);
         let mut add = |text: String| {
             if !result.message.is_empty() {
                 result.message.push(' ');
@@ -355,7 +389,12 @@ impl<'a> Runner<'a> {
         if benchmark.access == Access::Merge && !self.engine()?.capabilities().merge {
             add("(read-modify-write: engine has no merge)".into());
         }
-        match (result.writer_ops_per_sec, wanted) {
+        match config.rate.filter(|_| benchmark.has_rate()) {
+            Some(wanted) if pace::kept_up(achieved, wanted) => add(format!("(rate: {wanted}/s)")),
+            Some(wanted) => add(format!("(rate: {achieved:.0} of {wanted}/s, did not keep up)")),
+            None => {}
+        }
+        match (result.writer_ops_per_sec, config.writes_per_second) {
             (None, _) => {}
             (Some(rate), None) => add(format!("(writer: {rate:.0}/s)")),
             (Some(rate), Some(wanted)) if pace::kept_up(rate, wanted) => add(format!("(writer: {wanted:.0}/s)")),
@@ -372,10 +411,10 @@ impl<'a> Runner<'a> {
         let mut options = self.setup.config.options.clone();
         options.sync = self.open_synced;
         options.disable_wal = options.disable_wal && !self.open_synced;
+        options.ttl = self.open_expiring;
         // The engine says what its writes are worth as it is open now; `prepare` opened it for this benchmark.
         let settings = engine.effective_settings();
-        let class = settings.iter().find(|(name, _)| name == "durability").and_then(|(_, c)| Durability::from_name(c));
-        let durability = class.filter(|_| benchmark.writes());
+        let durability = self.durability()?.filter(|_| benchmark.writes());
         let single = matches!(
             benchmark.body,
             Body::EveryKeyOnce(_)
@@ -383,6 +422,7 @@ impl<'a> Runner<'a> {
                 | Body::Open
                 | Body::Reopen
                 | Body::Create
+                | Body::Recover
                 | Body::WaitIdle
                 | Body::Check(_)
         );
@@ -406,11 +446,6 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn single_result(ops: u64, seconds: f64) -> CrewResult {
-    let total = Total { ops, wall_s: seconds, sum_thread_s: seconds, ..Total::default() };
-    CrewResult { total, ..CrewResult::default() }
-}
-
 /// The numbers 0..ops in random order.
 fn permutation(job: &Job, seed: u64) -> Vec<u64> {
     let mut random = LehmerRandom::new(seed as u32);
@@ -421,43 +456,4 @@ fn permutation(job: &Job, seed: u64) -> Vec<u64> {
         numbers.swap(last, (draw % (last as u64 + 1)) as usize);
     }
     numbers
-}
-
-fn difference(after: Counters, before: Counters) -> Counters {
-    Counters {
-        comparisons: after.comparisons.saturating_sub(before.comparisons),
-        wal_bytes: after.wal_bytes.saturating_sub(before.wal_bytes),
-        flush_bytes: after.flush_bytes.saturating_sub(before.flush_bytes),
-        compaction_bytes: after.compaction_bytes.saturating_sub(before.compaction_bytes),
-        read_bytes: after.read_bytes.saturating_sub(before.read_bytes),
-        cache_hits: after.cache_hits.saturating_sub(before.cache_hits),
-        cache_misses: after.cache_misses.saturating_sub(before.cache_misses),
-        stall_micros: after.stall_micros.saturating_sub(before.stall_micros),
-    }
-}
-
-/// Derives a record's figures from the threads' counts and times.
-pub fn fill_in(record: &mut Record, total: &Total) {
-    // A benchmark without operations (a scan of an empty database) shows its duration as that of one, as db_bench does.
-    let ops = total.ops.max(1) as f64;
-    let wall = total.wall_s.max(1e-9);
-    record.ops = total.ops;
-    record.bytes = total.bytes;
-    record.wall_s = total.wall_s;
-    record.sum_thread_s = total.sum_thread_s;
-    record.micros_per_op = total.sum_thread_s * 1e6 / ops;
-    record.micros_per_op_wall = total.wall_s * 1e6 / ops;
-    record.ops_per_sec = total.ops as f64 / wall;
-    record.mb_per_sec = total.bytes as f64 / 1_048_576.0 / wall;
-    record.p50_us = total.quantile_us(0.5);
-    record.p90_us = total.quantile_us(0.9);
-    record.p99_us = total.quantile_us(0.99);
-    record.p999_us = total.quantile_us(0.999);
-    record.p9999_us = total.quantile_us(0.9999);
-    record.max_us = total.histogram.as_ref().map_or(0.0, |h| h.max() as f64 / 1000.0);
-    record.histogram = total.buckets();
-    record.series = total.series.clone();
-    record.series_interval_s = total.series_interval_s;
-    record.worst_second_ops = total.seconds.map(|(worst, _)| worst);
-    record.median_second_ops = total.seconds.map(|(_, median)| median);
 }

@@ -1,12 +1,14 @@
 //! Runs the client threads of one benchmark: they are made ready, start together, and are timed until the last has finished.
 
-use crate::engine::{Engine, EngineError, Result};
+use crate::engine::{Engine, EngineError, Result, Session};
 use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
-use crate::meter::{Control, Meter, SCAN_SAMPLING, ThreadTimes, Total};
+use crate::meter::{Control, Meter, SCAN_SAMPLING};
 use crate::progress::{Display, Progress};
 use crate::random::{KeyGeneration, KeyRandom};
+use crate::schedule::Schedule;
+use crate::total::{ThreadTimes, Total};
 use crate::values::ValuePool;
 use crate::worker::{Job, Worker};
 use crate::workload::{Access, Benchmark, Body, ThreadBody};
@@ -118,6 +120,14 @@ impl Crew<'_> {
         index == 0 && matches!(self.benchmark.body, Body::BesideWriter(..))
     }
 
+    /// When thread `index` is to start its operations, at a fixed rate.
+    fn schedule(&self, index: u32) -> Option<Schedule> {
+        let extra = u32::from(self.is_extra_writer(0));
+        let threads = Crew::size(self.config, self.benchmark) - extra;
+        let thread = index.checked_sub(extra)?;
+        self.config.rate.map(|rate| Schedule::new(rate, threads, thread))
+    }
+
     fn latency(&self) -> Latency {
         match (self.config.latency, self.benchmark.access) {
             (Latency::Automatic, Access::Scan) => Latency::Sampled(SCAN_SAMPLING),
@@ -183,22 +193,38 @@ impl Crew<'_> {
         }
     }
 
-    fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
-        let seed = thread_seed(self.config.key_generation, self.config.seed, self.created, index);
-        let session = self.engine.session();
-        let extra_writer = self.is_extra_writer(index);
-        let latency = if extra_writer { Latency::Off } else { self.latency() };
-        let mut worker = Worker {
+    /// Does something in this thread, alone and untimed: what has to be done before the threads start.
+    pub fn alone<T>(&self, work: impl FnOnce(&mut Worker<'_>, &mut dyn Session) -> Result<T>) -> Result<T> {
+        let control = Control::new(self.interrupt, None);
+        let mut worker = self.worker(0, self.config.seed, Meter::new(&control, Latency::Off, 0));
+        let mut session = self.engine.session()?;
+        work(&mut worker, session.as_mut())
+    }
+
+    fn worker<'a>(&'a self, index: u32, seed: u64, meter: Meter<'a>) -> Worker<'a> {
+        Worker {
             index,
             job: self.job,
             random: KeyRandom::new(self.config.key_generation, seed),
             key: KeyBuffer::new(self.config.key_prefix, self.config.key_size),
             values: self.pool.cursor(),
             value: Vec::with_capacity(self.job.value_size),
-            meter: Meter::new(control, latency, self.config.stats_interval),
+            meter,
             found: None,
             message: String::new(),
-        };
+        }
+    }
+
+    fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
+        let seed = thread_seed(self.config.key_generation, self.config.seed, self.created, index);
+        let session = self.engine.session();
+        let extra_writer = self.is_extra_writer(index);
+        let latency = if extra_writer { Latency::Off } else { self.latency() };
+        let mut meter = Meter::new(control, latency, self.config.stats_interval);
+        if let Some(schedule) = self.schedule(index) {
+            meter = meter.with_schedule(schedule);
+        }
+        let mut worker = self.worker(index, seed, meter);
         gate.pass();
         worker.meter.restart();
         let mut result = session.and_then(|mut session| match self.body(index) {

@@ -1,13 +1,16 @@
 //! One client thread of a benchmark: its part of the work, its random numbers, its buffers.
 
 use crate::engine::WriteMode;
+use crate::expiries::Expiries;
 use crate::flags::config::{Config, MergeOperand};
+use crate::inserts::Inserts;
 use crate::keys::KeyBuffer;
 use crate::meter::Meter;
 use crate::random::KeyRandom;
 use crate::values::ValueCursor;
 use crate::zipfian::Zipfian;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// What every thread of a benchmark is to do; made from the flags by the benchmark's row in the table.
 #[derive(Debug)]
@@ -32,6 +35,12 @@ pub struct Job {
     pub permutation: Vec<u64>,
     /// Which keys are popular, where some are.
     pub zipfian: Option<Zipfian>,
+    /// What is inserted behind the loaded keys, where anything is.
+    pub inserts: Option<Inserts>,
+    /// How long entries live that expire.
+    pub ttl: Duration,
+    /// When they do; made when the benchmark starts.
+    pub expiries: Expiries,
     /// Rate of the thread that writes beside readers; `None`: as fast as it can.
     pub writes_per_second: Option<f64>,
     /// Reading threads that still work, for the thread that writes beside them.
@@ -56,6 +65,9 @@ impl Job {
             merge_percent: config.merge_read_percent,
             permutation: Vec::new(),
             zipfian: None,
+            inserts: None,
+            ttl: config.ttl,
+            expiries: Expiries::default(),
             writes_per_second: config.writes_per_second,
             readers_left: AtomicU32::new(0),
         }
@@ -82,6 +94,12 @@ impl Job {
     /// With some keys more popular than others.
     pub fn zipfian(mut self) -> Job {
         self.zipfian = Some(Zipfian::new(self.keys));
+        self
+    }
+
+    /// With inserts behind the loaded keys, the first with number `base`.
+    pub fn inserting(mut self, base: u64, threads: u32) -> Job {
+        self.inserts = Some(Inserts::new(self.num, base, threads));
         self
     }
 
@@ -115,10 +133,10 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Whether operation number `done` (from 0) is still to be done.
+    /// Whether operation number `done` (from 0) is still to be done. Where operations start at fixed times, it is that time then.
     #[inline]
-    pub fn goes_on(&self, done: u64) -> bool {
-        done < self.job.ops && !self.meter.should_stop()
+    pub fn goes_on(&mut self, done: u64) -> bool {
+        done < self.job.ops && self.meter.starts()
     }
 
     /// Draws a random key below the job's number of keys and puts it into the key buffer.
@@ -131,14 +149,28 @@ impl Worker<'_> {
     /// Draws a key of the job's distribution of popularity, if it has one, and puts it into the key buffer.
     #[inline]
     pub fn draw_popular_key(&mut self) {
-        const RESOLUTION: u64 = 1 << 30;
         match self.job.zipfian {
             Some(zipfian) => {
-                let uniform = self.random.uniform(RESOLUTION) as f64 / RESOLUTION as f64;
+                let uniform = self.draw_fraction();
                 self.key.set(zipfian.key(uniform));
             }
             None => self.draw_key(),
         }
+    }
+
+    /// Draws a rank of the job's distribution of popularity; any rank alike if it has none.
+    #[inline]
+    pub fn draw_rank(&mut self) -> u64 {
+        match self.job.zipfian {
+            Some(zipfian) => zipfian.rank(self.draw_fraction()),
+            None => self.random.uniform(self.job.keys),
+        }
+    }
+
+    #[inline]
+    fn draw_fraction(&mut self) -> f64 {
+        const RESOLUTION: u64 = 1 << 30;
+        self.random.uniform(RESOLUTION) as f64 / RESOLUTION as f64
     }
 
     /// Says and records how many keys were found, as db_bench does: out of `--num`, whatever the number of reads.

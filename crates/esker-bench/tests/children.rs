@@ -101,3 +101,26 @@ fn events_are_about_the_records_before() {
     let failed = collect(Event::Failed("no".into()), &mut records);
     assert_eq!((failed, records.len()), (Some(Ended::Failed("no".into())), 2));
 }
+
+#[test]
+fn a_process_that_is_to_die_has_not_failed() {
+    let dying = Task { steps: vec![Step::new("fillseq", Some("fillseq")), Step::new("crash", None)], ..task() };
+    assert!(dying.dies() && !task().dies());
+    let events_of = |task: &Task, script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let mut events = Vec::new();
+        perform_in(command, task, &Interrupt::new(), &mut |event| {
+            events.push(event);
+            Ok(())
+        })
+        .unwrap();
+        events
+    };
+    let script = format!("read task; printf '%s\\n' '{}'; kill -9 $$", row("lmdb"));
+    assert!(matches!(&events_of(&dying, &script)[..], [Event::Row(_)]));
+    // Of something else than the end it was to come to, it has.
+    for script in ["read task; kill -11 $$", "read task; exit 1"] {
+        assert!(matches!(&events_of(&dying, script)[..], [Event::Failed(_)]), "{script}");
+    }
+}

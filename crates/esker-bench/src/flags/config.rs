@@ -7,6 +7,7 @@ use crate::keys::MIN_KEY_SIZE;
 use crate::random::KeyGeneration;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Which operations' latencies are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,9 @@ pub enum MergeOperand {
     /// The number 1, little endian, in value_size bytes.
     One,
 }
+
+/// Entries that live longer do not expire in a benchmark.
+const LONGEST_TTL: Duration = Duration::from_secs(86_400);
 
 /// Everything a run of a benchmark list depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +91,10 @@ pub struct Config {
     pub merge_operand: MergeOperand,
     /// Rate of the thread that writes beside readers; `None`: as fast as it can.
     pub writes_per_second: Option<f64>,
+    /// Operations a second of all threads together, at times fixed beforehand; `None`: one after another.
+    pub rate: Option<f64>,
+    /// How long entries live that expire.
+    pub ttl: Duration,
     /// Base of the thread seeds.
     pub seed: u64,
     /// Longest time of a benchmark, in seconds.
@@ -158,6 +166,8 @@ impl Config {
                 other => return Err(format!("--merge_operand: '{}' is neither random nor one", other.unwrap_or(""))),
             },
             writes_per_second: given.number("writes_per_second").filter(|rate| *rate > 0.0),
+            rate: given.number("rate").filter(|rate| *rate > 0.0),
+            ttl: Duration::from_millis(given.number("ttl_ms").unwrap_or(200)),
             seed: given.number("seed").filter(|seed| *seed != 0).unwrap_or(1000),
             max_seconds: given.number("max_seconds").filter(|seconds| *seconds > 0.0),
             wait_idle_before_read: given.boolean("wait_idle_before_read"),
@@ -206,6 +216,8 @@ impl Config {
             "--repeat must be at least 1"
         } else if self.merge_read_percent > 100 {
             "--mergereadpercent must be at most 100"
+        } else if self.ttl.is_zero() || self.ttl > LONGEST_TTL {
+            "--ttl_ms must be at least 1 and at most 86400000, a day"
         } else if self.benchmarks.is_empty() {
             "--benchmarks names no benchmark"
         } else {
@@ -297,6 +309,7 @@ fn engine_options(given: &Given, scale: f64) -> Result<EngineOptions, String> {
         expected_data_bytes: 0,
         disable_wal: given.boolean("disable_wal"),
         sync: given.boolean("sync"),
+        ttl: false,
         extra: extra_options(given, scale, max_file_bytes),
     })
 }
@@ -309,7 +322,6 @@ fn extra_options(given: &Given, scale: f64, max_file_bytes: Option<u64>) -> BTre
             extra.insert(flag.name.to_string(), value.to_string());
         }
     }
-        ttl: false,
     if let Some(bytes) = given.number::<u64>("max_bytes_for_level_base") {
         extra.insert("max_bytes_for_level_base".into(), ((bytes as f64 * scale).round() as u64).to_string());
     }
@@ -391,6 +403,8 @@ mod tests {
             "--benchmarks=,",
             "--histogram=7",
             "--key_size=3",
+            "--ttl_ms=0",
+            "--ttl_ms=86400001",
         ] {
             let error = config(text).unwrap_err();
             assert!(!error.contains('\n'), "{error}");

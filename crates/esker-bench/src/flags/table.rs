@@ -111,6 +111,13 @@ const SIZE: &[Flag] = &[
         "0",
         "rate of the thread that writes beside the readers of readwhilewriting and scanwhilewriting; 0: as fast as it can",
     ),
+    obeyed(
+        "rate",
+        Fraction,
+        "0",
+        "operations a second of all threads together, each at a time fixed beforehand; latencies count from these times, so that what an engine that stalls keeps waiting is late too. 0: each operation starts when the one before it has ended",
+    ),
+    obeyed("ttl_ms", Unsigned, "200", "milliseconds that entries of ttlchurn live"),
     obeyed("mergereadpercent", Unsigned, "70", "merges per hundred operations of readrandommergerandom"),
     obeyed(
         "scale",

@@ -12,6 +12,7 @@ use crate::bench::{EXIT_OK, EXIT_USAGE};
 use crate::interrupt::Interrupt;
 use crate::progress::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -20,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// The hidden subcommand of `esker study`.
 pub const SUBCOMMAND: &str = "child";
+
+/// What a process that is to die dies of.
+const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
 
 /// How long an interrupted child may take to end its benchmark.
 const GRACE: Duration = Duration::from_secs(60);
@@ -43,6 +47,7 @@ impl Place {
     /// Does a task. The error is one line.
     pub fn perform(&self, task: &Task, around: &Surroundings<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
         match self {
+            Place::Here if task.dies() => sink(Event::Failed("`crash` needs a process of its own, which dies".into())),
             Place::Here => task.perform(around, sink),
             Place::Children(program) => perform_in(command(program), task, around.interrupt, sink),
         }
@@ -95,7 +100,7 @@ pub fn perform_in(mut command: Command, task: &Task, interrupt: &Interrupt, sink
     drop(input);
     let status = wait(&mut child)?;
     result?;
-    if status.success() || ended {
+    if status.success() || ended || task.dies() && status.signal() == Some(SIGKILL) {
         return Ok(());
     }
     if interrupt.is_requested() {

@@ -69,6 +69,9 @@ pub struct Step {
     pub settle: bool,
     /// Rate of the thread that writes beside readers.
     pub writes_per_second: Option<f64>,
+    /// Operations a second of all threads together, at times fixed beforehand.
+    #[serde(default)]
+    pub rate: Option<f64>,
 }
 
 impl Step {
@@ -84,6 +87,7 @@ impl Step {
             most_seconds: 0.0,
             settle: false,
             writes_per_second: None,
+            rate: None,
         }
     }
 }
@@ -207,6 +211,12 @@ impl Task {
         closed.or_else(|problem| sink(Event::Failed(problem)))
     }
 
+    /// Whether the process that does it is to die at its end.
+    pub fn dies(&self) -> bool {
+        let last = self.steps.last().and_then(|step| workload::find(&step.benchmark));
+        last.is_some_and(|benchmark| matches!(benchmark.body, workload::Body::Crash(_)))
+    }
+
     /// The time a step may take: where there is a budget, a few times its even share of what is left, because most steps take far less.
     fn limit(&self, step: &Step, done: usize, began: Instant) -> Option<f64> {
         let most = (step.most_seconds > 0.0).then_some(step.most_seconds);
@@ -240,6 +250,7 @@ impl Step {
         config.writes = self.writes.or(config.writes);
         config.reads = self.reads.unwrap_or(config.reads);
         config.writes_per_second = self.writes_per_second;
+        config.rate = self.rate.or(config.rate);
         config.max_seconds = max_seconds;
         if self.every_latency {
             config.latency = Latency::Every;
@@ -249,6 +260,7 @@ impl Step {
         config.flags.insert("writes".into(), config.writes.map_or("-1".into(), |writes| writes.to_string()));
         config.flags.insert("reads".into(), config.reads.to_string());
         config.flags.insert("writes_per_second".into(), config.writes_per_second.unwrap_or(0.0).to_string());
+        config.flags.insert("rate".into(), config.rate.unwrap_or(0.0).to_string());
         config
     }
 }

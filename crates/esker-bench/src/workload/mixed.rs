@@ -10,13 +10,25 @@ use std::hint::black_box;
 /// Puts random keys until the reading threads are done, at the job's rate if it has one.
 pub fn write_until_readers_end(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let (size, mode) = (worker.job.value_size, worker.job.mode);
+    until_readers_end(worker, session, |worker, session| {
+        worker.draw_key();
+        session.put(worker.key.bytes(), worker.values.slice(size), mode)
+    })
+}
+
+/// Writes until the reading threads are done, at the job's rate if it has one.
+#[inline]
+pub fn until_readers_end(
+    worker: &mut Worker<'_>,
+    session: &mut dyn Session,
+    mut write: impl FnMut(&mut Worker<'_>, &mut dyn Session) -> Result<()>,
+) -> Result<()> {
     let mut pace = worker.job.writes_per_second.map(Pace::new);
     while worker.readers_work() && !worker.meter.should_stop() {
         if pace.as_mut().is_some_and(|pace| !pace.admits(worker.meter.done())) {
             continue;
         }
-        worker.draw_key();
-        session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
+        write(worker, session)?;
         worker.meter.finished(0);
     }
     Ok(())

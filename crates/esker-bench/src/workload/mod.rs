@@ -1,16 +1,21 @@
 //! The benchmarks: one table of all of them, and one file per family with what their operations do.
 
+pub mod crash;
 mod delete;
+mod expiring;
 mod fill;
 mod mixed;
+mod queue;
 mod read;
 mod scan;
+mod tombstones;
 mod update_merge;
+mod ycsb;
 
 pub(crate) use update_merge::one_operand;
 
 use crate::engine::{Result, Session};
-use crate::flags::config::Config;
+use crate::flags::config::{Config, MergeOperand};
 use crate::worker::{Job, Worker};
 
 /// What a client thread does from its start to its finish.
@@ -27,6 +32,8 @@ pub enum Access {
     Read,
     /// It steps through the keys; latencies are sampled.
     Scan,
+    /// It puts entries that expire, and needs an engine that has that.
+    Expire,
     /// Neither.
     Neither,
 }
@@ -57,6 +64,10 @@ pub enum Body {
     Reopen,
     /// Removes the database and opens a new one; only the opening counts.
     Create,
+    /// One thread puts entries, and the process dies: [`Body::Recover`] in the next one tells what opening the database took then.
+    Crash(ThreadBody),
+    /// The opening with which this run began, and the first lookup.
+    Recover,
     /// Prints a property of the engine; takes no time and makes no row.
     Property(&'static str),
     /// Waits until background work is done: one operation. Not a thread of db_bench, so thread seeds do not move.
@@ -78,6 +89,8 @@ pub struct Benchmark {
     pub fresh: bool,
     /// How it touches the database.
     pub access: Access,
+    /// What one thread does, untimed, before the others start.
+    pub before: Option<ThreadBody>,
     /// What it consists of.
     pub body: Body,
     /// What each thread is to do.
@@ -87,29 +100,30 @@ pub struct Benchmark {
 const LARGE_VALUE: usize = 100_000;
 const BATCH: u64 = 1000;
 const OPENS: u64 = 20;
+const COUNTER: usize = 8;
 
 const fn fill(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
-    Benchmark { name, meaning, fresh: true, access: Access::Write, body: Body::Threads(body), job }
+    Benchmark { name, meaning, fresh: true, access: Access::Write, before: None, body: Body::Threads(body), job }
 }
 
 const fn write(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
-    Benchmark { name, meaning, fresh: false, access: Access::Write, body: Body::Threads(body), job }
+    Benchmark { name, meaning, fresh: false, access: Access::Write, before: None, body: Body::Threads(body), job }
 }
 
 const fn read(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
-    Benchmark { name, meaning, fresh: false, access: Access::Read, body: Body::Threads(body), job }
+    Benchmark { name, meaning, fresh: false, access: Access::Read, before: None, body: Body::Threads(body), job }
 }
 
 const fn scan(name: &'static str, body: ThreadBody, meaning: &'static str) -> Benchmark {
-    Benchmark { name, meaning, fresh: false, access: Access::Scan, body: Body::Threads(body), job: reads }
+    Benchmark { name, meaning, fresh: false, access: Access::Scan, before: None, body: Body::Threads(body), job: reads }
 }
 
-const fn merge(name: &'static str, body: ThreadBody, meaning: &'static str) -> Benchmark {
-    Benchmark { name, meaning, fresh: false, access: Access::Merge, body: Body::Threads(body), job: merges }
+const fn merge(name: &'static str, body: ThreadBody, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
+    Benchmark { name, meaning, fresh: false, access: Access::Merge, before: None, body: Body::Threads(body), job }
 }
 
 const fn single(name: &'static str, body: Body, job: fn(&Config) -> Job, meaning: &'static str) -> Benchmark {
-    Benchmark { name, meaning, fresh: false, access: Access::Neither, body, job }
+    Benchmark { name, meaning, fresh: false, access: Access::Neither, before: None, body, job }
 }
 
 fn writes(config: &Config) -> Job {
@@ -143,6 +157,17 @@ fn merges(config: &Config) -> Job {
     Job::new(config, config.writes.unwrap_or(config.reads.max(config.num))).keys(config.merge_keys)
 }
 
+/// Operations that are neither reads nor writes alone: `--writes` if given, else `--reads`.
+fn requests(config: &Config) -> Job {
+    Job::new(config, config.writes.unwrap_or(config.reads))
+}
+
+fn counters(config: &Config) -> Job {
+    let mut job = merges(config).value_size(COUNTER).zipfian();
+    job.merge_operand = MergeOperand::One;
+    job
+}
+
 fn deletes(config: &Config) -> Job {
     Job::new(config, config.deletes)
 }
@@ -160,6 +185,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         meaning: "put every key once, in random order (one thread)",
         fresh: true,
         access: Access::Write,
+        before: None,
         body: Body::EveryKeyOnce(fill::permuted),
         job: |config| Job::new(config, config.num),
     },
@@ -220,6 +246,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         meaning: "get a random key while one more thread puts random keys",
         fresh: false,
         access: Access::Read,
+        before: None,
         body: Body::BesideWriter(read::random, mixed::write_until_readers_end),
         job: reads,
     },
@@ -228,6 +255,7 @@ pub const BENCHMARKS: &[Benchmark] = &[
         meaning: "seek a random key and fetch 100 entries while one more thread puts random keys; num/100 times",
         fresh: false,
         access: Access::Read,
+        before: None,
         body: Body::BesideWriter(scan::ranges, mixed::write_until_readers_end),
         job: |c| Job::new(c, (c.reads / scan::RANGE_ENTRIES).max(1)),
     },
@@ -239,8 +267,74 @@ pub const BENCHMARKS: &[Benchmark] = &[
         "get or put a key, half and half, some keys far more often than others",
     ),
     write("updaterandom", update_merge::update, updates, "get a random key, then put it"),
-    merge("mergerandom", update_merge::merge, "merge an operand into a random key"),
-    merge("readrandommergerandom", mixed::read_or_merge, "merge into a random key, or get it (--mergereadpercent)"),
+    merge("mergerandom", update_merge::merge, merges, "merge an operand into a random key"),
+    merge(
+        "readrandommergerandom",
+        mixed::read_or_merge,
+        merges,
+        "merge into a random key, or get it (--mergereadpercent)",
+    ),
+    merge(
+        "zipfiancounters",
+        update_merge::merge_popular,
+        counters,
+        "add 1 to one of num counters of 8 bytes, some far more often than others, by a merge (needs --merge_operator=uint64add)",
+    ),
+    write(
+        "ycsba",
+        ycsb::a,
+        |c| requests(c).zipfian(),
+        "YCSB's mix A on a full load: get or put a popular key, half and half",
+    ),
+    write(
+        "ycsbb",
+        ycsb::b,
+        |c| requests(c).zipfian(),
+        "YCSB's mix B: get a popular key, in 5 % of the requests put one",
+    ),
+    read("ycsbc", ycsb::c, |c| requests(c).zipfian(), "YCSB's mix C: get a popular key"),
+    write(
+        "ycsbd",
+        ycsb::d,
+        |c| requests(c).zipfian().inserting(c.num, c.threads),
+        "YCSB's mix D: get one of the keys inserted last, in 5 % insert one",
+    ),
+    write(
+        "ycsbe",
+        ycsb::e,
+        |c| requests(c).zipfian().inserting(c.num.saturating_mul(2), c.threads),
+        "YCSB's mix E: scan 1 to 100 entries from a popular key on, in 5 % insert one",
+    ),
+    write(
+        "ycsbf",
+        ycsb::f,
+        |c| requests(c).zipfian(),
+        "YCSB's mix F: get a popular key, and in half of the requests put it then",
+    ),
+    fill(
+        "queue",
+        queue::put_and_take,
+        requests,
+        "put an entry at the tail of a queue, or find the one at the head by a seek and delete it",
+    ),
+    Benchmark {
+        name: "prefixtombstones",
+        meaning: "scan a random prefix of 100 keys of which 95 have been deleted before the timed part, one after another; num/10 times",
+        fresh: false,
+        access: Access::Write,
+        before: Some(tombstones::delete_most),
+        body: Body::Threads(tombstones::scan_prefixes),
+        job: |c| Job::new(c, (c.reads / 10).max(1)),
+    },
+    Benchmark {
+        name: "ttlchurn",
+        meaning: "scan a range of 10,000 keys while one more thread puts random ones that expire after --ttl_ms; num/1000 times",
+        fresh: true,
+        access: Access::Expire,
+        before: Some(expiring::put_for_one_life),
+        body: Body::BesideWriter(expiring::scan_ranges, expiring::put_until_readers_end),
+        job: |c| Job::new(c, (c.reads / expiring::READS_PER_SCAN).max(1)),
+    },
     single("compact", Body::Compact, one, "flush and compact everything; the figure is the whole duration"),
     single("waitidle", Body::WaitIdle, one, "wait until no background work is left"),
     single(
@@ -262,6 +356,21 @@ pub const BENCHMARKS: &[Benchmark] = &[
         "close and open the database, num/10000 times",
     ),
     single("reopen", Body::Reopen, |c| Job::new(c, OPENS), "open the closed database, 20 times; closing is not timed"),
+    Benchmark {
+        name: "crash",
+        meaning: "put --writes entries behind the loaded ones, then kill this process without closing; makes no row",
+        fresh: false,
+        access: Access::Write,
+        before: None,
+        body: Body::Crash(crash::put),
+        job: writes,
+    },
+    single(
+        "recover",
+        Body::Recover,
+        writes,
+        "what opening the database took when this run began, and the first get: after `crash` in another process, with the same --num and --writes and --use_existing_db",
+    ),
     single("create", Body::Create, |c| Job::new(c, OPENS), "create an empty database, 20 times"),
     single("stats", Body::Property("stats"), one, "print the engine's statistics"),
     single("sstables", Body::Property("sstables"), one, "print the engine's table files"),
@@ -296,7 +405,13 @@ impl Benchmark {
 
     /// Whether it writes.
     pub fn writes(&self) -> bool {
-        matches!(self.access, Access::Write | Access::Merge) || matches!(self.body, Body::BesideWriter(..))
+        matches!(self.access, Access::Write | Access::Merge | Access::Expire)
+            || matches!(self.body, Body::BesideWriter(..))
+    }
+
+    /// Whether it consists of operations that can be done at a rate.
+    pub fn has_rate(&self) -> bool {
+        matches!(self.body, Body::Threads(_) | Body::BesideWriter(..) | Body::EveryKeyOnce(_))
     }
 
     /// Whether it only reads.

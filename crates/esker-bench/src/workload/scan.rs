@@ -9,7 +9,7 @@ pub const RANGE_ENTRIES: u64 = 100;
 
 /// The bytes at the position. They are fetched, and the compiler must believe that they are used.
 #[inline]
-fn bytes_here(iteration: &dyn Iteration) -> usize {
+pub fn bytes_here(iteration: &dyn Iteration) -> usize {
     black_box(iteration.key()).len() + black_box(iteration.value()).len()
 }
 

@@ -27,11 +27,21 @@ pub fn update(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> 
 
 /// Merges operands into random keys.
 pub fn merge(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    merge_all(worker, session, |worker| worker.draw_key())
+}
+
+/// Merges operands into keys of which some are far more popular than others.
+pub fn merge_popular(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
+    merge_all(worker, session, |worker| worker.draw_popular_key())
+}
+
+#[inline]
+fn merge_all(worker: &mut Worker<'_>, session: &mut dyn Session, draw_key: impl Fn(&mut Worker<'_>)) -> Result<()> {
     let (size, mode) = (worker.job.value_size, worker.job.mode);
     let one = one_operand(size);
     let mut done = 0;
     while worker.goes_on(done) {
-        worker.draw_key();
+        draw_key(worker);
         let operand = match worker.job.merge_operand {
             MergeOperand::Random => worker.values.slice(size),
             MergeOperand::One => &one,

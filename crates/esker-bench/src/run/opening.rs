@@ -1,0 +1,71 @@
+//! What takes a database to open: closed ones, new ones, and one whose process died.
+
+use super::Runner;
+use super::figures::single_result;
+use crate::engine::{Durability, EngineError, Result};
+use crate::meter::new_histogram;
+use crate::threads::{Crew, CrewResult};
+use crate::workload::crash;
+use hdrhistogram::Histogram;
+use std::time::{Duration, Instant};
+
+fn record(histogram: &mut Histogram<u64>, time: Duration) {
+    histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1));
+}
+
+impl Runner<'_> {
+    pub(super) fn time_opens(&mut self, times: u64) -> Result<CrewResult> {
+        let start = Instant::now();
+        let mut done = 0;
+        while done < times && !self.setup.interrupt.is_requested() {
+            self.close_engine()?;
+            self.open_engine(self.open_synced)?;
+            done += 1;
+        }
+        let mut result = single_result(done, start.elapsed().as_secs_f64());
+        result.total.stopped = done < times;
+        Ok(result)
+    }
+
+    /// Opens, and nothing else, each with its own latency. `create`: each begins without a database.
+    pub(super) fn time_each_open(&mut self, times: u64, create: bool) -> Result<CrewResult> {
+        let mut histogram = new_histogram();
+        let mut seconds = 0.0;
+        let mut done = 0;
+        while done < times && !self.setup.interrupt.is_requested() {
+            self.close_engine()?;
+            if create {
+                self.directory.empty().map_err(EngineError)?;
+            }
+            let start = Instant::now();
+            self.open_engine(self.open_synced)?;
+            let took = start.elapsed();
+            record(&mut histogram, took);
+            seconds += took.as_secs_f64();
+            done += 1;
+        }
+        let mut result = single_result(done, seconds);
+        result.total.histogram = Some(histogram);
+        result.total.stopped = done < times;
+        Ok(result)
+    }
+
+    /// What the first opening took, with the first lookup, in case the engine has put work off until then. Then, untimed: is everything there?
+    pub(super) fn look_at_recovery(&self, crew: &Crew<'_>) -> Result<CrewResult> {
+        let promised = self.durability()?.unwrap_or(Durability::Process);
+        crew.alone(|worker, session| {
+            let start = Instant::now();
+            worker.key.set(worker.job.num);
+            session.get(worker.key.bytes(), &mut worker.value)?;
+            let took = self.opened_in + start.elapsed();
+            let (found, sample) = crash::find(worker, session, promised)?;
+            let mut histogram = new_histogram();
+            record(&mut histogram, took);
+            let mut result = single_result(1, took.as_secs_f64());
+            result.total.histogram = Some(histogram);
+            result.found = Some(found);
+            result.message = format!("({found} of {sample} sampled entries are there)");
+            Ok(result)
+        })
+    }
+}

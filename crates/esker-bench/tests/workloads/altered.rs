@@ -1,0 +1,132 @@
+//! The reference engine with something wrong with it: what the benchmarks check must be seen to fail.
+
+use esker_bench::engine::{
+    Capabilities, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
+};
+use esker_bench::reference;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What is wrong.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Wrong {
+    /// One put, the 500th, takes 100 ms.
+    StallsOnce,
+    /// The 100th put is acknowledged, and lost.
+    LosesAPut,
+    /// The 100th delete is acknowledged, and not done.
+    IgnoresADelete,
+    /// A time to live is accepted, and nothing expires.
+    NothingExpires,
+    /// A time to live is accepted, and the entry is gone at once.
+    ExpiresAtOnce,
+}
+
+/// How long [`Wrong::StallsOnce`] stalls.
+pub const STALL: Duration = Duration::from_millis(100);
+
+macro_rules! openers {
+    ($($wrong:ident),*) => {
+        /// The registry row of the engine; it goes by the reference engine's name.
+        pub fn kind(wrong: Wrong) -> EngineKind {
+            $(fn $wrong(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Box<dyn Engine>> {
+                open(Wrong::$wrong, directory, options)
+            })*
+            let open = match wrong {
+                $(Wrong::$wrong => $wrong,)*
+            };
+            EngineKind { name: reference::NAME, open, probe: |_| Ok("altered".into()) }
+        }
+    };
+}
+
+#[allow(non_snake_case)]
+mod opening {
+    use super::*;
+    openers!(StallsOnce, LosesAPut, IgnoresADelete, NothingExpires, ExpiresAtOnce);
+}
+
+pub use opening::kind;
+
+fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
+    let engine = (reference::kind().open)(directory, options, None)?;
+    Ok(Box::new(Altered { engine, wrong, puts: AtomicU64::new(0), deletes: AtomicU64::new(0) }))
+}
+
+struct Altered {
+    engine: Box<dyn Engine>,
+    wrong: Wrong,
+    puts: AtomicU64,
+    deletes: AtomicU64,
+}
+
+impl Engine for Altered {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+    fn version(&self) -> String {
+        self.engine.version()
+    }
+    fn capabilities(&self) -> Capabilities {
+        let ttl = matches!(self.wrong, Wrong::NothingExpires | Wrong::ExpiresAtOnce);
+        Capabilities { ttl, ..self.engine.capabilities() }
+    }
+    fn effective_settings(&self) -> Vec<(String, String)> {
+        self.engine.effective_settings()
+    }
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(AlteredSession { engine: self, session: self.engine.session()? }))
+    }
+    fn compact_all(&self) -> Result<()> {
+        self.engine.compact_all()
+    }
+    fn wait_idle(&self) -> Result<()> {
+        self.engine.wait_idle()
+    }
+    fn property(&self, name: &str) -> Option<String> {
+        self.engine.property(name)
+    }
+    fn close(self: Box<Self>) -> Result<()> {
+        self.engine.close()
+    }
+}
+
+struct AlteredSession<'e> {
+    engine: &'e Altered,
+    session: Box<dyn Session + 'e>,
+}
+
+impl Session for AlteredSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
+        let number = self.engine.puts.fetch_add(1, Ordering::Relaxed);
+        match self.engine.wrong {
+            Wrong::StallsOnce if number == 500 => std::thread::sleep(STALL),
+            Wrong::LosesAPut if number == 100 => return Ok(()),
+            _ => {}
+        }
+        self.session.put(key, value, mode)
+    }
+    fn put_ttl(&mut self, key: &[u8], value: &[u8], _: Duration, mode: WriteMode) -> Result<()> {
+        if self.engine.wrong == Wrong::ExpiresAtOnce { Ok(()) } else { self.session.put(key, value, mode) }
+    }
+    fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
+        let number = self.engine.deletes.fetch_add(1, Ordering::Relaxed);
+        if self.engine.wrong == Wrong::IgnoresADelete && number == 100 {
+            return Ok(());
+        }
+        self.session.delete(key, mode)
+    }
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
+        self.session.write(batch, mode)
+    }
+    fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()> {
+        self.session.merge(key, operand, mode)
+    }
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.session.get(key, value)
+    }
+    fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
+        self.session.iterate()
+    }
+}

@@ -1,0 +1,71 @@
+//! Opening after the death of a process.
+
+use super::{present, run};
+use esker_bench::engine::registry;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Names the engine and the directory for the process that is to die.
+const CHILD: &str = "ESKER_WORKLOADS_CHILD";
+
+const SIZES: &str = "--num=2000 --writes=700 --write_buffer_size=65536";
+
+/// Not a test of its own: the process that the tests below start loads, and dies in here.
+#[test]
+fn dying_child() {
+    let Ok(work) = std::env::var(CHILD) else { return };
+    let (name, base) = work.split_once(':').unwrap();
+    run(registry::find(name).unwrap(), Path::new(base), &format!("--benchmarks=fillseq,crash {SIZES}"));
+}
+
+fn crash(name: &str, base: &Path) -> ExitStatus {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "recovery::dying_child"])
+        .env(CHILD, format!("{name}:{}", base.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap()
+}
+
+#[test]
+fn what_a_dead_process_had_put_is_found_by_the_next() {
+    // The reference engine dies with its process.
+    for kind in present().into_iter().filter(|kind| kind.name != "reference") {
+        let (name, base) = (kind.name, tempfile::tempdir().unwrap());
+        let status = crash(name, base.path());
+        assert!(status.code().is_none(), "{name} did not die: {status}");
+        let again = |list: &str| {
+            let flags = format!("--benchmarks={list} {SIZES} --use_existing_db=1");
+            run(registry::find(name).unwrap(), base.path(), &flags)
+        };
+        let (code, rows) = again("recover,reopen,readseq");
+        if name == "kyoto" && code == 1 {
+            eprintln!("kyoto: cannot be opened after its process died; it promises nothing");
+            continue;
+        }
+        assert_eq!((code, rows.len()), (0, 3), "{name}");
+        let recover = &rows[0];
+        assert!(recover.micros_per_op > 0.0 && recover.max_us > 0.0, "{name}");
+        assert_eq!((recover.ops, recover.threads), (1, 1));
+        if name != "kyoto" {
+            assert_eq!(recover.found, Some(700), "{name}");
+            assert_eq!(rows[2].ops, 2000 - 1300 + 700, "{name}: as many as were loaded and put");
+        }
+        // Asked for more than was put, it does not say that all is well.
+        let (code, _) = run(
+            registry::find(name).unwrap(),
+            base.path(),
+            "--benchmarks=recover --num=2000 --writes=1400 --use_existing_db=1",
+        );
+        assert_eq!(code, i32::from(name != "kyoto"), "{name}");
+    }
+}
+
+#[test]
+fn an_emptied_database_has_nothing_to_recover() {
+    let base = tempfile::tempdir().unwrap();
+    let (code, rows) = run(registry::find("esker").unwrap(), base.path(), "--benchmarks=recover --num=10");
+    assert_eq!(code, 0);
+    assert!(rows[0].skipped.as_deref().is_some_and(|reason| reason.contains("nothing to recover")));
+}
