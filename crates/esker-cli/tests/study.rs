@@ -54,3 +54,23 @@ fn the_childs_command_refuses_what_is_no_task() {
     let help = study(&["--help"]);
     assert!(!String::from_utf8_lossy(&help.stdout).contains("child"));
 }
+
+#[test]
+fn a_database_whose_process_died_is_opened_by_the_next() {
+    let base = directory("recovery");
+    let (db, run) = (base.join("db"), base.join("run"));
+    let files = ["--db", db.to_str().unwrap(), "--run", run.to_str().unwrap()];
+    let what = ["workloads", "--quick", "--only=open", "--engines=esker"];
+    let output = study(&[&what[..], &files[..]].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let cells = std::fs::read_dir(run.join("cells")).unwrap();
+    let texts: Vec<String> = cells.map(|cell| std::fs::read_to_string(cell.unwrap().path()).unwrap()).collect();
+    // Two sizes, three times.
+    assert_eq!(texts.len(), 6, "{error}");
+    for text in texts {
+        assert!(text.contains("(1000 of 1000 sampled entries are there)"), "{text}");
+        assert!(text.contains("\"reopen\"") && text.contains("\"failure\":null"), "{text}");
+    }
+    std::fs::remove_dir_all(base).unwrap();
+}

@@ -35,7 +35,7 @@ impl Runner<'_> {
         while done < times && !self.setup.interrupt.is_requested() {
             self.close_engine()?;
             if create {
-                self.directory.empty().map_err(EngineError)?;
+                self.empty_directory()?;
             }
             let start = Instant::now();
             self.open_engine(self.open_synced)?;

@@ -10,6 +10,7 @@ pub mod scale;
 pub mod scoreboard;
 pub mod task;
 pub mod ttl;
+pub mod workloads;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
 use crate::usage;
@@ -44,6 +45,9 @@ enum Study {
     /// Esker's time to live: what expires is hidden, and goes; and what that costs
     #[command(after_help = ttl::EXAMPLES)]
     Ttl(ttl::Arguments),
+    /// YCSB's mixes, a queue, tombstones, expiry, popular counters, recovery, and latencies at fixed rates
+    #[command(after_help = workloads::EXAMPLES)]
+    Workloads(workloads::Arguments),
 }
 
 /// Runs `esker study` with the arguments after that word and returns the exit code of the process.
@@ -59,6 +63,7 @@ pub fn study_main(args: &[String]) -> i32 {
         Study::Child => child::main(),
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
         Study::Ttl(arguments) => ttl::main(&arguments),
+        Study::Workloads(arguments) => workloads::main(&arguments),
     }
 }
 
@@ -73,7 +78,7 @@ fn explain(error: &Error, args: &[String]) -> i32 {
             let _ = error.print();
         }
         _ => {
-            let studies = ["scoreboard", "ttl", "compare", "scale", "rmw"];
+            let studies = ["scoreboard", "ttl", "compare", "scale", "rmw", "workloads"];
             let study = args.first().filter(|name| studies.contains(&name.as_str()));
             let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
             eprintln!("{command}: {}", usage::summary(&error.to_string(), &command));
