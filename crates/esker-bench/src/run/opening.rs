@@ -2,7 +2,7 @@
 
 use super::Runner;
 use super::figures::single_result;
-use crate::engine::{Durability, EngineError, Result};
+use crate::engine::{Durability, Result};
 use crate::meter::new_histogram;
 use crate::threads::{Crew, CrewResult};
 use crate::workload::crash;

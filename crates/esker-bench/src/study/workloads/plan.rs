@@ -274,6 +274,7 @@ fn task(num: u64, steps: Vec<Step>) -> Task {
         steps,
         budget: None,
         keep: false,
+        verify: true,
     }
 }
 
