@@ -179,11 +179,11 @@ pub fn all(verdicts: &[Verdict]) -> Verdict {
     }
 }
 
-/// A figure with three significant digits, large ones grouped by three: `0.00061`, `3.16`, `105,892`.
+/// A figure with three significant digits, whole and large ones without decimals: `0.00061`, `3.16`, `19`, `105,892`.
 pub fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".into(),
-        0.0 => "0".into(),
+        size if size < 1000.0 && size.fract() == 0.0 => format!("{value:.0}"),
         size if size < 0.1 => {
             let digits = (2.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
             format!("{value:.digits$}")
@@ -207,6 +207,11 @@ fn grouped(value: f64) -> String {
     text
 }
 
+/// `1 thread`, `2 threads`.
+pub fn threads(count: u32) -> String {
+    if count == 1 { "1 thread".into() } else { format!("{count} threads") }
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn listed(parts: &[String]) -> String {
     match parts {
@@ -225,6 +230,7 @@ mod tests {
         assert_eq!(number(0.000128), "0.000128");
         assert_eq!(number(0.0609), "0.0609");
         assert_eq!(number(3.1612), "3.16");
+        assert_eq!((number(19.0), number(0.0), number(-2.5)), ("19".into(), "0".into(), "-2.50".into()));
         assert_eq!(number(105_892.3), "105,892");
         assert_eq!(number(f64::NAN), "-");
     }

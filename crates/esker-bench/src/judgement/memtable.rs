@@ -264,15 +264,15 @@ fn found(case: &Case<'_>) -> Judgement {
     let golden = published::golden_found().iter().find(|golden| golden.read == first.num && golden.read == first.ops);
     let is_original = first.flags.get("keygen").is_none_or(|name| name == "leveldb" || name.is_empty());
     let tolerance = case.threshold("tolerance");
-    let cells = format!("all {} cells found the same", counted.len());
+    let readers = format!("all {} readers found the same", counted.len());
     let found = format!("{} of {} keys", number(count as f64), number(first.ops as f64));
     match golden.filter(|_| is_original) {
         Some(golden) => {
             let exact = same && count == golden.found;
             let expected = golden.found as f64 / golden.read as f64;
-            let cells = if same { cells } else { "not all cells found the same".into() };
+            let readers = if same { readers } else { "not all readers found the same".into() };
             let why = format!(
-                "{found} were found, {} follow from the key sequence for {} entries, and {cells} (published: 706,756 of 1,000,000)",
+                "{found} were found, {} follow from the key sequence for {} entries, and {readers} (published: 706,756 of 1,000,000)",
                 number(golden.found as f64),
                 number(golden.loaded as f64),
             );
