@@ -6,6 +6,7 @@
 mod altered;
 mod rate;
 mod recovery;
+mod study;
 
 use altered::Wrong;
 use esker_bench::bench::bench_with;
