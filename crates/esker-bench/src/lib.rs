@@ -5,6 +5,7 @@ pub mod directory;
 pub mod disk_watch;
 pub mod engine;
 pub mod expiries;
+pub mod filled;
 pub mod flags;
 pub mod host;
 pub mod inserts;
@@ -27,6 +28,8 @@ pub mod schedule;
 pub mod shuffle;
 pub mod stats;
 pub mod study;
+pub mod survivors;
+pub mod sweep;
 pub mod threads;
 pub mod total;
 pub mod usage;
@@ -38,10 +41,11 @@ pub mod zipfian;
 
 pub use bench::bench_main;
 pub use study::study_main;
+pub use sweep::sweep_main;
 
-/// Every engine of this build: the registry's, and the reference engine.
+/// Every engine of this build: the registry's, the reference engine, and the bare device.
 pub fn all_kinds() -> Vec<engine::EngineKind> {
     let mut kinds = engine::registry::kinds();
-    kinds.push(reference::kind());
+    kinds.extend([reference::kind(), engine::device::kind()]);
     kinds
 }

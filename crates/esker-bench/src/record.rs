@@ -1,7 +1,7 @@
 //! What a run leaves behind: one [`Record`] per engine, benchmark and repetition, and one [`Run`] around them. The JSON lines of `--json`
 //! are these structs; the report, the CSV and the comparisons read nothing else.
 
-use crate::engine::{Counters, Durability, EngineOptions};
+use crate::engine::{Counters, Durability, EngineOptions, Tree};
 use crate::verify::Verification;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,6 +74,12 @@ pub struct Record {
     pub settled_disk_bytes: Option<u64>,
     /// What the engine counted during the benchmark.
     pub counters: Counters,
+    /// How its tables lay when the benchmark began, where the engine tells.
+    #[serde(default)]
+    pub tree_before: Option<Tree>,
+    /// How they lay when it ended: what is left to compact.
+    #[serde(default)]
+    pub tree: Option<Tree>,
     /// The durability class the writes had.
     pub durability: Option<Durability>,
     /// The message of the printed line: `(632150 of 1000000 found)`, `(read-modify-write: engine has no merge)`.

@@ -1,11 +1,14 @@
 //! Runs benchmarks one after another on one engine and makes a record of each.
 
 mod figures;
+mod killed;
 mod opening;
 
 use crate::directory::BenchDirectory;
 use crate::disk_watch::DiskWatch;
-use crate::engine::{Capabilities, Counters, Durability, Engine, EngineError, EngineKind, NO_TTL, Result};
+use crate::engine::{
+    Capabilities, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, NO_TTL, Result,
+};
 use crate::expiries::Expiries;
 use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
@@ -111,11 +114,16 @@ impl<'a> Runner<'a> {
         self.engine.as_ref().map_or_else(Vec::new, |engine| engine.effective_settings())
     }
 
-    fn open_engine(&mut self, synced: bool) -> Result<()> {
+    fn open_options(&self, synced: bool) -> EngineOptions {
         let mut options = self.setup.config.options.clone();
         options.sync = synced;
         options.disable_wal = options.disable_wal && !synced;
         options.ttl = self.open_expiring;
+        options
+    }
+
+    fn open_engine(&mut self, synced: bool) -> Result<()> {
+        let options = self.open_options(synced);
         let library = self.setup.config.libraries.get(self.setup.kind.name);
         self.engine =
             Some((self.setup.kind.open)(&self.directory.database(), &options, library.map(|path| path.as_path()))?);
@@ -178,6 +186,7 @@ impl<'a> Runner<'a> {
         process::reset_peak_memory();
         let cpu = CpuTimes::now();
         let counters = self.engine()?.counters();
+        record.tree_before = self.engine()?.tree();
         let watch = DiskWatch::start(&self.directory);
         let result = self.run_body(benchmark, config, job);
         (record.disk_bytes, record.peak_disk_bytes) = watch.finish();
@@ -192,9 +201,11 @@ impl<'a> Runner<'a> {
         record.cpu_user_s = cpu_after.user_s - cpu.user_s;
         record.cpu_sys_s = cpu_after.system_s - cpu.system_s;
         // `open` replaces the engine, whose counters then start anew; `recover` is about the time since it was opened.
-        let reopened = matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover);
+        let reopened =
+            matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover | Body::Survivors);
         let before = if reopened { Counters::default() } else { counters };
         record.counters = difference(self.engine()?.counters(), before);
+        record.tree = self.engine()?.tree();
         record.writer_ops_per_sec = result.writer_ops_per_sec;
         record.writer_wanted_per_sec = result.writer_ops_per_sec.and(config.writes_per_second);
         record.rate_wanted_per_sec = config.rate.filter(|_| benchmark.has_rate());
@@ -306,6 +317,7 @@ impl<'a> Runner<'a> {
             Body::WaitIdle => self.time_once(|runner| runner.engine()?.wait_idle()),
             Body::Check(check) => self.check(check, config),
             Body::Open => self.time_opens(job.ops),
+            Body::Survivors => self.kill_and_count(config, job.ops),
             Body::Reopen | Body::Create => self.time_each_open(job.ops, matches!(benchmark.body, Body::Create)),
             Body::Recover => self.look_at_recovery(&self.crew(benchmark, config, &job, created)?),
             Body::Crash(put) => {
@@ -408,10 +420,7 @@ impl<'a> Runner<'a> {
 
     fn blank_record(&self, benchmark: &Benchmark, config: &Config) -> Result<Record> {
         let engine = self.engine()?;
-        let mut options = self.setup.config.options.clone();
-        options.sync = self.open_synced;
-        options.disable_wal = options.disable_wal && !self.open_synced;
-        options.ttl = self.open_expiring;
+        let options = self.open_options(self.open_synced);
         // The engine says what its writes are worth as it is open now; `prepare` opened it for this benchmark.
         let settings = engine.effective_settings();
         let durability = self.durability()?.filter(|_| benchmark.writes());
@@ -423,6 +432,7 @@ impl<'a> Runner<'a> {
                 | Body::Reopen
                 | Body::Create
                 | Body::Recover
+                | Body::Survivors
                 | Body::WaitIdle
                 | Body::Check(_)
         );

@@ -28,7 +28,10 @@ impl ValuePool {
         ValuePool { bytes }
     }
 
-    /// The size of the pool, which every value must be smaller than.
+    /// The size of every pool, which every value must be smaller than.
+    pub const BYTES: usize = POOL_BYTES.next_multiple_of(PIECE_BYTES);
+
+    /// The size of the pool.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

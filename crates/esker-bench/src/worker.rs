@@ -2,6 +2,7 @@
 
 use crate::engine::WriteMode;
 use crate::expiries::Expiries;
+use crate::filled::Filled;
 use crate::flags::config::{Config, MergeOperand};
 use crate::inserts::Inserts;
 use crate::keys::KeyBuffer;
@@ -33,6 +34,8 @@ pub struct Job {
     pub merge_percent: u64,
     /// Keys in the order in which they are written, where each is written once in random order.
     pub permutation: Vec<u64>,
+    /// The keys that a random fill wrote, where the benchmark is about those or the others.
+    pub filled: Option<Filled>,
     /// Which keys are popular, where some are.
     pub zipfian: Option<Zipfian>,
     /// What is inserted behind the loaded keys, where anything is.
@@ -64,6 +67,7 @@ impl Job {
             merge_operand: config.merge_operand,
             merge_percent: config.merge_read_percent,
             permutation: Vec::new(),
+            filled: None,
             zipfian: None,
             inserts: None,
             ttl: config.ttl,
@@ -88,6 +92,12 @@ impl Job {
     /// With another size of values.
     pub fn value_size(mut self, bytes: usize) -> Job {
         self.value_size = bytes;
+        self
+    }
+
+    /// With the keys that a random fill wrote.
+    pub fn filled(mut self, filled: Filled) -> Job {
+        self.filled = Some(filled);
         self
     }
 

@@ -74,9 +74,12 @@ enum Command {
     /// Run a study, a fixed experiment over several engines (see `esker study --help`)
     #[command(disable_help_flag = true)]
     Study(Passed),
+    /// Measure every combination of settings that a TOML file asks for (see `esker sweep --help`)
+    #[command(disable_help_flag = true)]
+    Sweep(Passed),
 }
 
-/// Only for the list of commands in the help: `bench` and `study` get their arguments raw, before clap sees them.
+/// Only for the list of commands in the help: `bench`, `study` and `sweep` get their arguments raw, before clap sees them.
 #[derive(clap::Args)]
 struct Passed {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.get(1).and_then(|name| name.to_str()) {
         Some("bench") => return measure(&arguments, esker_bench::bench_main),
         Some("study") => return measure(&arguments, esker_bench::study_main),
+        Some("sweep") => return measure(&arguments, esker_bench::sweep_main),
         _ => match CommandLine::try_parse_from(&arguments) {
             Ok(line) => run(line.command),
             Err(error) => return usage::report(&error, &arguments),
@@ -116,8 +120,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Keyspaces(command) => command.run(),
         Command::Explain(command) => command.run(),
         // Reached only if clap accepts them behind something that is not the first argument.
-        Command::Bench(passed) | Command::Study(passed) => Err(Failure::Usage(format!(
-            "`bench` and `study` must be the first argument ({} follow); see `esker --help`",
+        Command::Bench(passed) | Command::Study(passed) | Command::Sweep(passed) => Err(Failure::Usage(format!(
+            "`bench`, `study` and `sweep` must be the first argument ({} follow); see `esker --help`",
             passed.arguments.len()
         ))),
     }

@@ -52,7 +52,36 @@ fn opening_is_reported() {
 fn the_childs_command_refuses_what_is_no_task() {
     assert_eq!(study(&["child"]).status.code(), Some(2));
     let help = study(&["--help"]);
-    assert!(!String::from_utf8_lossy(&help.stdout).contains("child"));
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(!help.contains("child") && !help.contains("killed-writer"));
+    assert_eq!(study(&["killed-writer"]).status.code(), Some(2));
+    assert_eq!(study(&["killed-writer", "--order-from-standard-input"]).status.code(), Some(2));
+}
+
+/// A process puts keys, is killed, and everything that it had said it had put is there.
+#[test]
+fn acknowledged_puts_survive_the_death_of_the_process() {
+    let base = directory("killed");
+    for engine in ["esker", "leveldb", "rocksdb", "sqlite", "lmdb", "redb", "fjall"] {
+        let json = base.join(format!("{engine}.jsonl"));
+        let (db, file) = (format!("--db={}", base.join("db").display()), format!("--json={}", json.display()));
+        let named = format!("--engine={engine}");
+        let arguments = ["bench", &named, "--benchmarks=killedfill", "--num=2000", &db, &file];
+        let output = Command::new(env!("CARGO_BIN_EXE_esker")).args(arguments).stdin(Stdio::null()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        if error.contains("library not found") {
+            assert_ne!(std::env::var("ESKER_REQUIRE_PEERS").as_deref(), Ok("1"), "{error}");
+            eprintln!("skipped: {error}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(0), "{error}");
+        let row: serde_json::Value = serde_json::from_str(std::fs::read_to_string(&json).unwrap().trim()).unwrap();
+        let (acknowledged, found) = (row["ops"].as_u64().unwrap(), row["found"].as_u64().unwrap());
+        assert!(acknowledged >= 2000, "{engine}: {row}");
+        assert_eq!(found, acknowledged, "{engine}: {}", row["message"]);
+        assert_eq!(row["durability"], "operating_system", "{engine}");
+    }
+    std::fs::remove_dir_all(base).unwrap();
 }
 
 #[test]

@@ -3,12 +3,12 @@
 //! Settings: its defaults, with the write buffer, cache, block size, table size, filter and compression that were asked for, `wal_plain` and
 //! `mmap_read`. `disable_wal` and `sync` are per write. Merge and expiry are the engine's own. A scan is the engine's cursor, which lends keys and values.
 
-use super::settings::{Settings, switch};
+use super::settings::{Settings, number, switch};
 use super::{
     Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    Operation, Result, Session, WriteMode,
+    Operation, Result, Session, Tree, WriteMode,
 };
-use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode, Ttl, WalMode, WriteOptions, merge};
+use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Options, ReadMode, Ttl, WalMode, WriteOptions, merge};
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,27 +58,40 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     Ok(engine)
 }
 
-fn keyspace_options(name: Option<&str>) -> Result<KeyspaceOptions> {
-    let name = match name {
-        None => return Ok(KeyspaceOptions::default()),
+/// The compaction style that was asked for; the engine's default is neither of these.
+fn style(options: &EngineOptions) -> Result<Option<(CompactionStyle, &'static str)>> {
+    match number::<u32>(options, "compaction_style")? {
+        None => Ok(None),
+        Some(0) => Ok(Some((CompactionStyle::Leveled, "leveled"))),
+        Some(1) => Ok(Some((CompactionStyle::Tiered, "tiered"))),
+        Some(other) => Err(EngineError(format!("{NAME}: --compaction_style={other}: use 0 (leveled) or 1 (tiered)"))),
+    }
+}
+
+fn keyspace_options(options: &EngineOptions) -> Result<KeyspaceOptions> {
+    let mut keyspace = KeyspaceOptions::default();
+    if let Some((style, _)) = style(options)? {
+        keyspace = keyspace.compaction_style(style);
+    }
+    if options.ttl {
+        keyspace = keyspace.ttl(Ttl::Enabled { default: None });
+    }
+    let name = match options.merge_operator.as_deref() {
+        None => return Ok(keyspace),
         Some("stringappend") => "stringappend:2c",
         Some(name) => name,
     };
     let operator = merge::built_in(name).ok_or_else(|| {
         EngineError(format!("{NAME}: no merge operator `{name}`: use uint64add, put, max or stringappend"))
     })?;
-    Ok(KeyspaceOptions::default().shared_merge_operator(operator))
+    Ok(keyspace.shared_merge_operator(operator))
 }
 
 fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
     let engine = engine_options(options)?;
     let settings = settings(options)?;
     let db = Db::open(directory, engine).map_err(failed)?;
-    let mut bench = keyspace_options(options.merge_operator.as_deref())?;
-    if options.ttl {
-        bench = bench.ttl(Ttl::Enabled { default: None });
-    }
-    let keyspace = db.keyspace("bench", bench).map_err(failed)?;
+    let keyspace = db.keyspace("bench", keyspace_options(options)?).map_err(failed)?;
     Ok(Box::new(Esker { keyspace, settings, db }))
 }
 
@@ -109,6 +122,7 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
     if options.ttl {
         settings.add("ttl", "enabled: nine bytes more for each entry that expires");
     }
+    settings.add("compaction_style", style(options)?.map_or("lazy leveling (default)", |(_, name)| name));
     settings.add("merge", options.merge_operator.as_deref().unwrap_or("none"));
     Ok(settings)
 }
@@ -167,7 +181,11 @@ impl Engine for Esker {
     fn counters(&self) -> Counters {
         let stats = self.db.stats();
         Counters {
-            comparisons: 0,
+            // Its memtables are indexed by hash and its lookups in them compare no order: there is no count to read.
+            comparisons: None,
+            flushes: Some(stats.flushes),
+            compactions: Some(stats.compactions),
+            files_probed: None,
             wal_bytes: stats.wal_bytes,
             flush_bytes: stats.flush_bytes,
             compaction_bytes: stats.compaction_bytes,
@@ -176,6 +194,12 @@ impl Engine for Esker {
             cache_misses: stats.cache_misses,
             stall_micros: stats.stall_micros,
         }
+    }
+
+    fn tree(&self) -> Option<Tree> {
+        let stats = self.db.stats();
+        let runs = stats.keyspaces.iter().map(|keyspace| keyspace.runs.len() as u64).max().unwrap_or(0);
+        Some(Tree { files: stats.table_files, level0_files: None, runs })
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -3,6 +3,8 @@
 //! Threads: an [`Engine`] is shared, every client thread asks it for a [`Session`] of its own and keeps it to itself. An
 //! engine with a single-threaded connection (SQLite) may serialise its sessions with a lock: that is what its users have.
 
+pub mod counting;
+pub mod device;
 pub mod dynamic;
 pub mod esker;
 pub mod fjall;
@@ -175,11 +177,21 @@ pub struct Capabilities {
     pub ttl: bool,
 }
 
-/// Work an engine reports of itself; zero where it does not say.
+/// Work an engine reports of itself; zero or `None` where it does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
-    /// Key comparisons.
-    pub comparisons: u64,
+    /// Comparisons of user keys by all threads, background work included. `None`: not counted.
+    #[serde(default, deserialize_with = "zero_is_not_counted")]
+    pub comparisons: Option<u64>,
+    /// Flushes: each writes one file, or one run of files.
+    #[serde(default)]
+    pub flushes: Option<u64>,
+    /// Compactions that rewrote something.
+    #[serde(default)]
+    pub compactions: Option<u64>,
+    /// Tables that lookups and seeks of the clients searched, past their filters.
+    #[serde(default)]
+    pub files_probed: Option<u64>,
     /// Bytes written to the log.
     pub wal_bytes: u64,
     /// Bytes written by flushes.
@@ -194,6 +206,35 @@ pub struct Counters {
     pub cache_misses: u64,
     /// Microseconds that writers were held back.
     pub stall_micros: u64,
+}
+
+/// Records of before comparisons were counted have 0 there, which no counted run with keys has.
+fn zero_is_not_counted<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Option<u64>, D::Error> {
+    let number: Option<u64> = serde::Deserialize::deserialize(from)?;
+    Ok(number.filter(|number| *number > 0))
+}
+
+/// How the tables of a log-structured tree lie at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Tree {
+    /// Table files.
+    pub files: u64,
+    /// Files of level 0, where levels exist: each may have to be searched by every lookup.
+    pub level0_files: Option<u64>,
+    /// Sorted runs, the most tables that one lookup may have to search: the files of level 0, and each further level that has files.
+    pub runs: u64,
+}
+
+impl Tree {
+    /// From the number of files on each level, level 0 first.
+    pub fn of_levels(files: &[u64]) -> Tree {
+        let (level0, deeper) = files.split_first().map_or((0, &[][..]), |(first, rest)| (*first, rest));
+        Tree {
+            files: files.iter().sum(),
+            level0_files: Some(level0),
+            runs: level0 + deeper.iter().filter(|files| **files > 0).count() as u64,
+        }
+    }
 }
 
 /// An open database.
@@ -221,6 +262,10 @@ pub trait Engine: Send + Sync {
     /// Work done since open.
     fn counters(&self) -> Counters {
         Counters::default()
+    }
+    /// How its tables lie now, where it has such and tells.
+    fn tree(&self) -> Option<Tree> {
+        None
     }
     /// Closes the database and reports what closing reports.
     fn close(self: Box<Self>) -> Result<()>;

@@ -2,7 +2,7 @@
 
 use super::Given;
 use super::table::{self, Use};
-use crate::engine::{Compression, ENGINES, EngineOptions};
+use crate::engine::{Compression, ENGINES, EngineOptions, device};
 use crate::keys::MIN_KEY_SIZE;
 use crate::random::KeyGeneration;
 use std::collections::BTreeMap;
@@ -97,6 +97,10 @@ pub struct Config {
     pub ttl: Duration,
     /// Base of the thread seeds.
     pub seed: u64,
+    /// The `--num` of the `fillrandom` that made the database, for reads of keys that it wrote or left out.
+    pub fill_num: u64,
+    /// The `--seed` of that `fillrandom`.
+    pub fill_seed: u64,
     /// Longest time of a benchmark, in seconds.
     pub max_seconds: Option<f64>,
     /// Wait for background work before reads.
@@ -169,6 +173,8 @@ impl Config {
             rate: given.number("rate").filter(|rate| *rate > 0.0),
             ttl: Duration::from_millis(given.number("ttl_ms").unwrap_or(200)),
             seed: given.number("seed").filter(|seed| *seed != 0).unwrap_or(1000),
+            fill_num: given.number("fill_num").map_or(num, scaled),
+            fill_seed: given.number("fill_seed").filter(|seed| *seed != 0).unwrap_or(1000),
             max_seconds: given.number("max_seconds").filter(|seconds| *seconds > 0.0),
             wait_idle_before_read: given.boolean("wait_idle_before_read"),
             drop_caches: given.boolean("drop_caches"),
@@ -201,11 +207,11 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        let pool = crate::values::ValuePool::new(1.0).len();
+        let pool = crate::values::ValuePool::BYTES;
         let problem = if self.num == 0 {
             "--num must be at least 1"
-        } else if self.num > 10_000_000_000_000_000 {
-            "--num must be at most 10^16, the numbers that keys have room for"
+        } else if self.num.max(self.fill_num) > 10_000_000_000_000_000 {
+            "--num and --fill_num must be at most 10^16, the numbers that keys have room for"
         } else if self.threads == 0 || self.threads > 4096 {
             "--threads must be between 1 and 4096"
         } else if self.value_size >= pool {
@@ -233,14 +239,14 @@ pub fn list(text: &str) -> Vec<String> {
 }
 
 /// The engines of a comma list or `all`. The error is one line. The engine `reference` (in memory, for checking the program itself)
-/// is accepted too but not part of `all`.
+/// and the bare `device` are accepted too but not part of `all`.
 pub fn engine_names(text: &str) -> Result<Vec<String>, String> {
     if text == "all" {
         return Ok(ENGINES.iter().map(|name| name.to_string()).collect());
     }
     let mut names: Vec<String> = Vec::new();
     for name in list(text) {
-        if !ENGINES.contains(&name.as_str()) && name != crate::reference::NAME {
+        if !ENGINES.contains(&name.as_str()) && ![crate::reference::NAME, device::NAME].contains(&name.as_str()) {
             return Err(format!("unknown engine '{name}'; engines are {} and all", ENGINES.join(", ")));
         }
         if !names.contains(&name) {
@@ -322,6 +328,10 @@ fn extra_options(given: &Given, scale: f64, max_file_bytes: Option<u64>) -> BTre
             extra.insert(flag.name.to_string(), value.to_string());
         }
     }
+    // Both change what some engines do, not only what is printed.
+    for name in ["statistics", "comparisons"].into_iter().filter(|name| given.boolean(name)) {
+        extra.insert(name.into(), "1".into());
+    }
     if let Some(bytes) = given.number::<u64>("max_bytes_for_level_base") {
         extra.insert("max_bytes_for_level_base".into(), ((bytes as f64 * scale).round() as u64).to_string());
     }
@@ -344,6 +354,14 @@ mod tests {
 
     fn config(text: &str) -> Result<Config, String> {
         Config::new(&Given::parse(&text.split_whitespace().map(String::from).collect::<Vec<_>>())?)
+    }
+
+    #[test]
+    fn engines_are_told_to_count() {
+        let extra = |text: &str| config(text).unwrap().options.extra;
+        assert!(extra("").is_empty() && extra("--statistics=0").is_empty());
+        let told = extra("--statistics --comparisons=1");
+        assert_eq!((told["statistics"].as_str(), told["comparisons"].as_str()), ("1", "1"));
     }
 
     #[test]

@@ -150,9 +150,14 @@ const MEASURE: &[Flag] = &[
         "comparisons",
         Boolean,
         "0",
-        "print the number of key comparisons after each benchmark, where the engine counts them",
+        "print the number of key comparisons after each benchmark, of LevelDB and RocksDB, which then compare through a counting function",
     ),
-    obeyed("statistics", Boolean, "0", "print the engine's counters after each benchmark"),
+    obeyed(
+        "statistics",
+        Boolean,
+        "0",
+        "print the engine's counters after each benchmark; RocksDB counts only then, which costs it time",
+    ),
     obeyed(
         "stats_interval",
         Unsigned,
@@ -178,6 +183,13 @@ const MEASURE: &[Flag] = &[
         "operand of merges: `random` (the next value_size bytes of the pool) or `one` (the number 1, little endian)",
     ),
     obeyed("seed", Unsigned, "0", "base of the thread seeds; 0: 1000"),
+    obeyed(
+        "fill_num",
+        Unsigned,
+        "",
+        "--num of the fillrandom that made the database, first benchmark of its process and of one thread; for readpresent and readabsent. Default: num",
+    ),
+    obeyed("fill_seed", Unsigned, "0", "--seed of that fillrandom; 0: 1000"),
     obeyed(
         "max_seconds",
         Fraction,
@@ -216,7 +228,7 @@ const ENGINE: &[Flag] = &[
         "bloom_bits",
         Signed,
         "",
-        "filter bits per key; 0 or negative: no filter. Default: what the engine recommends",
+        "filter bits per key; 0 or negative: no filter, but in LevelDB 0 is a filter of one probe, as in its db_bench. Default: what the engine recommends",
     ),
     obeyed("compression", Text, "1", "0 or none: stored as is; 1 or a codec's name: the engine's LZ-class codec"),
     mapped(

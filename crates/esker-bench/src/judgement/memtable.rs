@@ -233,13 +233,13 @@ fn reads_and_buffer(case: &Case<'_>) -> Result<Judgement, String> {
 
 fn comparisons(case: &Case<'_>) -> Judgement {
     let records = case.records("grid", FILLRANDOM, &[("write_buffer_mib", "2"), ("max_file_mib", "32")]);
-    let per_entry = |record: &&Record| record.counters.comparisons as f64 / record.ops as f64;
-    let Some(value) = median(&records.iter().map(per_entry).collect::<Vec<_>>()) else {
+    if records.is_empty() {
         return case.not_measured(case.reason("grid", FILLRANDOM));
-    };
-    if value == 0.0 {
-        return case.not_testable(String::new(), format!("{} does not report key comparisons", case.engine));
     }
+    let per_entry = |record: &&Record| Some(record.counters.comparisons? as f64 / record.ops as f64);
+    let Some(value) = median(&records.iter().filter_map(per_entry).collect::<Vec<_>>()) else {
+        return case.not_testable(String::new(), format!("{} does not report key comparisons", case.engine));
+    };
     let (from, to) = (case.threshold("from"), case.threshold("to"));
     let published = case.published("per entry");
     let why = format!(

@@ -36,7 +36,7 @@ const COLUMNS: &[Column] = &[
     ("max_us", |r| r.max_us.to_string()),
     ("rss_peak_bytes", |r| r.rss_peak_bytes.to_string()),
     ("disk_bytes", |r| r.disk_bytes.to_string()),
-    ("comparisons", |r| r.counters.comparisons.to_string()),
+    ("comparisons", |r| r.counters.comparisons.map_or_else(String::new, |count| count.to_string())),
     ("wal_bytes", |r| r.counters.wal_bytes.to_string()),
     ("flush_bytes", |r| r.counters.flush_bytes.to_string()),
     ("compaction_bytes", |r| r.counters.compaction_bytes.to_string()),

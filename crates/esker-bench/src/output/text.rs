@@ -58,7 +58,7 @@ pub fn details(record: &Record, config: &Config) -> String {
         return String::new();
     }
     if config.comparisons {
-        lines.push(format!("Comparisons: {}", record.counters.comparisons));
+        lines.push(format!("Comparisons: {}", shown(record.counters.comparisons)));
     }
     if config.print_histogram && !record.histogram.is_empty() {
         lines.push(histogram(record));
@@ -87,9 +87,18 @@ fn histogram(record: &Record) -> String {
     text
 }
 
+fn shown(count: Option<u64>) -> String {
+    count.map_or("not counted".into(), |count| count.to_string())
+}
+
 fn counters(counters: &Counters) -> String {
-    let values = [
+    let counted = [
         ("comparisons", counters.comparisons),
+        ("flushes", counters.flushes),
+        ("compactions", counters.compactions),
+        ("files_probed", counters.files_probed),
+    ];
+    let values = [
         ("wal_bytes", counters.wal_bytes),
         ("flush_bytes", counters.flush_bytes),
         ("compaction_bytes", counters.compaction_bytes),
@@ -98,8 +107,9 @@ fn counters(counters: &Counters) -> String {
         ("cache_misses", counters.cache_misses),
         ("stall_micros", counters.stall_micros),
     ];
+    let counted = counted.iter().map(|(name, value)| format!("  {name} : {}", shown(*value)));
     let lines = values.iter().map(|(name, value)| format!("  {name} : {value}"));
-    std::iter::once("Counters:".to_string()).chain(lines).collect::<Vec<_>>().join("\n")
+    std::iter::once("Counters:".to_string()).chain(counted).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -135,6 +145,6 @@ mod tests {
         let config = Config::new(&Given::parse(&["--histogram=1".into(), "--comparisons".into()]).unwrap()).unwrap();
         let record = Record { histogram: vec![(1.0, 3), (2.0, 1)], ..Record::default() };
         let text = details(&record, &config);
-        assert!(text.contains("Comparisons: 0") && text.contains("Count: 4") && text.contains("75.000%"));
+        assert!(text.contains("Comparisons: not counted") && text.contains("Count: 4") && text.contains("75.000%"));
     }
 }

@@ -181,9 +181,7 @@ fn figure(record: &PublishedRecord, row: &Record) -> Option<f64> {
         "seconds" => row.wall_s,
         "updates" => row.ops as f64 / f64::from(row.threads.max(1)),
         "found" => row.found? as f64,
-        // Zero is what an engine reports that does not count.
-        "comparisons" if row.counters.comparisons > 0 => row.counters.comparisons as f64,
-        "comparisons" => return None,
+        "comparisons" => row.counters.comparisons? as f64,
         _ => setting(row, record.variables.get("setting")?)?,
     };
     value.is_finite().then_some(value)

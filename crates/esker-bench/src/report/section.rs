@@ -167,23 +167,30 @@ fn table_row(cell: &Cell, repeated: bool) -> Markup {
 }
 
 /// A column of the work that engines count themselves.
-type WorkColumn = (&'static str, fn(&Counters) -> u64, fn(f64) -> String);
+type WorkColumn = (&'static str, fn(&Counters) -> f64, fn(f64) -> String);
 
-const WORK_COLUMNS: [WorkColumn; 8] = [
-    ("Comparisons", |counters| counters.comparisons, number::whole),
-    ("Log written", |counters| counters.wal_bytes, number::bytes),
-    ("Flushed", |counters| counters.flush_bytes, number::bytes),
-    ("Compacted", |counters| counters.compaction_bytes, number::bytes),
-    ("Tables read", |counters| counters.read_bytes, number::bytes),
-    ("Cache hits", |counters| counters.cache_hits, number::whole),
-    ("Cache misses", |counters| counters.cache_misses, number::whole),
-    ("Stalled \u{b5}s", |counters| counters.stall_micros, number::whole),
+const WORK_COLUMNS: [WorkColumn; 10] = [
+    ("Comparisons", |counters| counted(counters.comparisons), number::whole),
+    ("Log written", |counters| counters.wal_bytes as f64, number::bytes),
+    ("Flushes", |counters| counted(counters.flushes), number::whole),
+    ("Flushed", |counters| counters.flush_bytes as f64, number::bytes),
+    ("Compacted", |counters| counters.compaction_bytes as f64, number::bytes),
+    ("Tables searched", |counters| counted(counters.files_probed), number::whole),
+    ("Tables read", |counters| counters.read_bytes as f64, number::bytes),
+    ("Cache hits", |counters| counters.cache_hits as f64, number::whole),
+    ("Cache misses", |counters| counters.cache_misses as f64, number::whole),
+    ("Stalled \u{b5}s", |counters| counters.stall_micros as f64, number::whole),
 ];
+
+/// What was not counted is not a number, which shows as absent.
+fn counted(count: Option<u64>) -> f64 {
+    count.map_or(f64::NAN, |count| count as f64)
+}
 
 /// What the engines counted of their own work, where any did.
 fn work_table(group: &Group, label: &str) -> Markup {
-    let counted = |cell: &Cell| cell.ran.iter().any(|record| record.counters != Counters::default());
-    let cells: Vec<&Cell> = group.cells.iter().filter(|cell| counted(cell)).collect();
+    let reported = |cell: &Cell| cell.ran.iter().any(|record| record.counters != Counters::default());
+    let cells: Vec<&Cell> = group.cells.iter().filter(|cell| reported(cell)).collect();
     html! {
         @if !cells.is_empty() {
             details {
@@ -199,7 +206,7 @@ fn work_table(group: &Group, label: &str) -> Markup {
                             th scope="row" { (display_name(cell.engine)) }
                             @for (_, field, text) in &WORK_COLUMNS {
                                 td.number {
-                                    (cell.median(|record| field(&record.counters) as f64).map_or(number::ABSENT.to_string(), text))
+                                    (cell.median(|record| field(&record.counters)).map_or(number::ABSENT.to_string(), text))
                                 }
                             }
                         } } }

@@ -13,8 +13,12 @@ pub(super) fn single_result(ops: u64, seconds: f64) -> CrewResult {
 
 /// What was counted between two looks.
 pub(super) fn difference(after: Counters, before: Counters) -> Counters {
+    let counted = |after: Option<u64>, before: Option<u64>| after.map(|a| a.saturating_sub(before.unwrap_or(0)));
     Counters {
-        comparisons: after.comparisons.saturating_sub(before.comparisons),
+        comparisons: counted(after.comparisons, before.comparisons),
+        flushes: counted(after.flushes, before.flushes),
+        compactions: counted(after.compactions, before.compactions),
+        files_probed: counted(after.files_probed, before.files_probed),
         wal_bytes: after.wal_bytes.saturating_sub(before.wal_bytes),
         flush_bytes: after.flush_bytes.saturating_sub(before.flush_bytes),
         compaction_bytes: after.compaction_bytes.saturating_sub(before.compaction_bytes),

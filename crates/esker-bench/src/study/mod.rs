@@ -4,7 +4,10 @@ pub mod child;
 pub mod compare;
 pub mod fairness;
 pub mod grid;
+pub mod leveldb_2011;
 pub mod memory;
+pub mod memtable;
+pub mod process;
 pub mod rmw;
 pub mod scale;
 pub mod scoreboard;
@@ -13,7 +16,7 @@ pub mod ttl;
 pub mod workloads;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
-use crate::usage;
+use crate::{survivors, usage};
 use clap::error::{Error, ErrorKind};
 use clap::{Parser, Subcommand};
 
@@ -39,9 +42,22 @@ enum Study {
     /// What more entries, more threads and more data than memory cost, and how long opening takes
     #[command(after_help = scale::EXAMPLES)]
     Scale(scale::Arguments),
+    /// Loads with write buffers and tables of several sizes, and reads by another process afterwards
+    #[command(after_help = memtable::EXAMPLES)]
+    Memtable(memtable::Arguments),
+    /// The page that came with LevelDB in 2011, with every engine
+    #[command(name = "leveldb-2011", after_help = leveldb_2011::EXAMPLES)]
+    LevelDb2011(leveldb_2011::Arguments),
     /// Internal: one engine's part of another study, read from standard input
     #[command(name = child::SUBCOMMAND, hide = true)]
     Child,
+    /// Internal: puts keys until it is killed, for the benchmark `killedfill`
+    #[command(name = survivors::SUBCOMMAND, hide = true)]
+    KilledWriter {
+        /// Stands for what only a study may ask for
+        #[arg(long, required = true)]
+        order_from_standard_input: bool,
+    },
     /// Esker's time to live: what expires is hidden, and goes; and what that costs
     #[command(after_help = ttl::EXAMPLES)]
     Ttl(ttl::Arguments),
@@ -60,7 +76,10 @@ pub fn study_main(args: &[String]) -> i32 {
         Study::Compare(arguments) => compare::main(&arguments),
         Study::Rmw(arguments) => rmw::main(&arguments),
         Study::Scale(arguments) => scale::main(&arguments),
+        Study::Memtable(arguments) => memtable::main(&arguments),
+        Study::LevelDb2011(arguments) => leveldb_2011::main(&arguments),
         Study::Child => child::main(),
+        Study::KilledWriter { .. } => survivors::writer_main(&crate::all_kinds()),
         Study::Scoreboard(arguments) => scoreboard::main(&arguments),
         Study::Ttl(arguments) => ttl::main(&arguments),
         Study::Workloads(arguments) => workloads::main(&arguments),
@@ -78,7 +97,7 @@ fn explain(error: &Error, args: &[String]) -> i32 {
             let _ = error.print();
         }
         _ => {
-            let studies = ["scoreboard", "ttl", "compare", "scale", "rmw", "workloads"];
+            let studies = ["scoreboard", "ttl", "compare", "scale", "rmw", "memtable", "leveldb-2011", "workloads"];
             let study = args.first().filter(|name| studies.contains(&name.as_str()));
             let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
             eprintln!("{command}: {}", usage::summary(&error.to_string(), &command));

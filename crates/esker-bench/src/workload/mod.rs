@@ -4,6 +4,7 @@ pub mod crash;
 mod delete;
 mod expiring;
 mod fill;
+mod known;
 mod mixed;
 mod queue;
 mod read;
@@ -68,6 +69,8 @@ pub enum Body {
     Crash(ThreadBody),
     /// The opening with which this run began, and the first lookup.
     Recover,
+    /// Another process puts keys and is killed; then they are looked up.
+    Survivors,
     /// Prints a property of the engine; takes no time and makes no row.
     Property(&'static str),
     /// Waits until background work is done: one operation. Not a thread of db_bench, so thread seeds do not move.
@@ -237,6 +240,13 @@ pub const BENCHMARKS: &[Benchmark] = &[
         |c| reads(c).keys(c.num.div_ceil(100)),
         "get a random one of the lowest hundredth of the keys",
     ),
+    read(
+        "readpresent",
+        known::present,
+        known::job,
+        "get a random key that fillrandom wrote (--fill_num); keys are drawn until one is",
+    ),
+    read("readabsent", known::absent, known::job, "get a random key that fillrandom left out (--fill_num)"),
     read("seekrandom", scan::seek_random, reads, "make an iterator, seek a random key"),
     read("seekordered", scan::seek_ordered, reads, "seek the next of ascending keys with one iterator"),
     write("deleteseq", delete::sequential, deletes, "delete key i, i = 0, 1, ..."),
@@ -355,6 +365,15 @@ pub const BENCHMARKS: &[Benchmark] = &[
         |c| Job::new(c, (c.num / 10_000).max(1)),
         "close and open the database, num/10000 times",
     ),
+    Benchmark {
+        name: "killedfill",
+        meaning: "a process of its own puts num keys in order and is killed; one operation is a put that it had acknowledged, found is how many of these are there",
+        fresh: true,
+        access: Access::Write,
+        before: None,
+        body: Body::Survivors,
+        job: writes,
+    },
     single("reopen", Body::Reopen, |c| Job::new(c, OPENS), "open the closed database, 20 times; closing is not timed"),
     Benchmark {
         name: "crash",

@@ -31,6 +31,8 @@ opaque! {
     Cache,
     /// `leveldb_filterpolicy_t`
     FilterPolicy,
+    /// `leveldb_comparator_t`
+    Comparator,
 }
 
 c_api! {
@@ -70,6 +72,14 @@ c_api! {
         fn leveldb_options_set_block_size(options: *mut DbOptions, bytes: usize);
         fn leveldb_options_set_max_file_size(options: *mut DbOptions, bytes: usize);
         fn leveldb_options_set_compression(options: *mut DbOptions, kind: c_int);
+        fn leveldb_options_set_comparator(options: *mut DbOptions, comparator: *mut Comparator);
+        fn leveldb_comparator_create(
+            state: *mut c_void,
+            destructor: unsafe extern "C" fn(*mut c_void),
+            compare: unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int,
+            name: unsafe extern "C" fn(*mut c_void) -> *const c_char,
+        ) -> *mut Comparator;
+        fn leveldb_comparator_destroy(comparator: *mut Comparator);
         fn leveldb_filterpolicy_create_bloom(bits_per_key: c_int) -> *mut FilterPolicy;
         fn leveldb_filterpolicy_destroy(policy: *mut FilterPolicy);
         fn leveldb_readoptions_create() -> *mut ReadOptions;

@@ -1,18 +1,20 @@
 //! LevelDB through its C interface.
 //!
 //! Settings: `EngineOptions` map one to one. No filter setting asked for means 10 bits a key, which LevelDB's
-//! documentation recommends to whoever reads; no cache size asked for means LevelDB's own 8 MiB. Merge is get,
+//! documentation recommends to whoever reads, and 0 bits, as in its db_bench, a filter of one probe; no cache size asked for means LevelDB's own 8 MiB. Merge is get,
 //! combine and put under a lock striped by key. `leveldb_get` of the C interface returns a copy that the adapter
 //! copies once more and frees: a C++ program saves that.
 
 mod ffi;
+mod log;
 
+use super::counting::{self, Comparisons};
 use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
-use super::settings::{Settings, make_directory, wait_until_quiet};
+use super::settings::{Settings, make_directory, switch, wait_until_quiet};
 use super::{
-    Capabilities, Compression, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
+    Operation, Result, Session, Tree, WriteMode,
 };
 use ffi::Api;
 use std::ffi::{CString, c_char};
@@ -41,13 +43,15 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let path = c_path(NAME, directory)?;
-    let plan = Plan::new(options);
+    let plan = Plan::new(options)?;
     let mut database = LevelDb {
         library,
         db: ptr::null_mut(),
         options: ptr::null_mut(),
         cache: ptr::null_mut(),
         filter: ptr::null_mut(),
+        comparator: ptr::null_mut(),
+        comparisons: plan.comparisons.then(Comparisons::new),
         directory: directory.to_path_buf(),
         operator,
         locks: KeyLocks::default(),
@@ -70,23 +74,34 @@ struct Plan {
     bloom_bits: i32,
     snappy: bool,
     open_files: i32,
+    comparisons: bool,
 }
 
 impl Plan {
-    fn new(options: &EngineOptions) -> Plan {
+    fn new(options: &EngineOptions) -> Result<Plan> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Plan {
+        Ok(Plan {
             write_buffer: size(options.write_buffer_bytes),
             cache: options.cache_bytes.map(size),
             block: size(options.block_bytes),
             max_file: options.max_file_bytes.map(size),
-            bloom_bits: options.bloom_bits.unwrap_or(10).max(0),
+            bloom_bits: options.bloom_bits.unwrap_or(10).max(-1),
             snappy: options.compression == Compression::Lz,
             open_files: if options.open_files == 0 {
                 1000
             } else {
                 i32::try_from(options.open_files).unwrap_or(i32::MAX)
             },
+            comparisons: switch(options, "comparisons")?.unwrap_or(false),
+        })
+    }
+
+    /// As a reader of the report needs it: 0 is not what it seems.
+    fn filter(&self) -> String {
+        match self.bloom_bits {
+            0 => "0 (a filter of one probe)".into(),
+            bits if bits < 0 => "none".into(),
+            bits => bits.to_string(),
         }
     }
 
@@ -105,7 +120,8 @@ impl Plan {
         settings.add("block_cache", cache);
         settings.add("block_size", self.block);
         settings.add("max_file_size", self.max_file.map_or("default (2097152)".to_string(), |b| b.to_string()));
-        settings.add("bloom_bits", self.bloom_bits);
+        settings.add("bloom_bits", self.filter());
+        settings.add("comparator", if self.comparisons { "counting" } else { "built in" });
         settings.add("max_open_files", self.open_files);
         settings.add("mmap_read", "first 1000 files (fixed)");
         settings
@@ -121,6 +137,9 @@ struct LevelDb {
     options: *mut ffi::DbOptions,
     cache: *mut ffi::Cache,
     filter: *mut ffi::FilterPolicy,
+    comparator: *mut ffi::Comparator,
+    /// What the comparator counts into.
+    comparisons: Option<Box<Comparisons>>,
     directory: PathBuf,
     operator: Option<MergeOperator>,
     locks: KeyLocks,
@@ -152,7 +171,12 @@ impl LevelDb {
                 self.cache = (api.leveldb_cache_create_lru)(bytes);
                 (api.leveldb_options_set_cache)(self.options, self.cache);
             }
-            if plan.bloom_bits > 0 {
+            if let Some(comparisons) = &self.comparisons {
+                let (release, compare, name) = (counting::release, counting::compare, counting::name);
+                self.comparator = (api.leveldb_comparator_create)(comparisons.state(), release, compare, name);
+                (api.leveldb_options_set_comparator)(self.options, self.comparator);
+            }
+            if plan.bloom_bits >= 0 {
                 self.filter = (api.leveldb_filterpolicy_create_bloom)(plan.bloom_bits);
                 (api.leveldb_options_set_filter_policy)(self.options, self.filter);
             }
@@ -164,7 +188,8 @@ impl Drop for LevelDb {
     fn drop(&mut self) {
         let api = &self.library.api;
         // SAFETY: every pointer is null or was made by the matching constructor, and nothing borrows the database any
-        // more (sessions borrow `self`). Cache and filter must outlive the database, so they go after it.
+        // more (sessions borrow `self`). Cache, filter and comparator must outlive the database, so they go after it,
+        // and what the comparator counts into after that.
         unsafe {
             if !self.db.is_null() {
                 (api.leveldb_close)(self.db);
@@ -177,6 +202,9 @@ impl Drop for LevelDb {
             }
             if !self.filter.is_null() {
                 (api.leveldb_filterpolicy_destroy)(self.filter);
+            }
+            if !self.comparator.is_null() {
+                (api.leveldb_comparator_destroy)(self.comparator);
             }
         }
     }
@@ -241,6 +269,17 @@ impl Engine for LevelDb {
             let text = (self.library.api.leveldb_property_value)(self.db, full.as_ptr());
             take_string(text, self.library.api.leveldb_free)
         }
+    }
+
+    fn counters(&self) -> Counters {
+        let comparisons = self.comparisons.as_ref().map(|comparisons| comparisons.count());
+        Counters { comparisons, ..log::counters(&self.directory) }
+    }
+
+    fn tree(&self) -> Option<Tree> {
+        const LEVELS: usize = 7;
+        let files = (0..LEVELS).map(|level| self.property(&format!("num-files-at-level{level}"))?.trim().parse().ok());
+        files.collect::<Option<Vec<u64>>>().map(|files| Tree::of_levels(&files))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

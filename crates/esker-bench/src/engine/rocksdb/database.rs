@@ -1,6 +1,7 @@
 //! The open database that the engine and its sessions share.
 
 use super::ffi::{self, Api};
+use crate::engine::counting::{self, Comparisons};
 use crate::engine::dynamic::{Loaded, take_string};
 use crate::engine::merge::MergeOperator;
 use crate::engine::settings::Settings;
@@ -8,19 +9,26 @@ use crate::engine::{EngineError, Result};
 use std::ffi::c_char;
 use std::path::PathBuf;
 use std::ptr;
+use std::sync::atomic::AtomicU64;
 
 /// The name of the engine.
 pub const NAME: &str = "rocksdb";
 
-/// An open database. `db` is null or live, `options` live.
+/// An open database. `db` is null or live, `options` live, `comparator` null or live.
 pub struct RocksDb {
     pub(super) library: &'static Loaded<Api>,
     pub(super) db: *mut ffi::Db,
     pub(super) options: *mut ffi::DbOptions,
+    pub(super) comparator: *mut ffi::Comparator,
+    /// What the comparator counts into.
+    pub(super) comparisons: Option<Box<Comparisons>>,
     pub(super) directory: PathBuf,
     pub(super) operator: Option<MergeOperator>,
     pub(super) disable_wal: bool,
     pub(super) statistics: bool,
+    pub(super) levels: i32,
+    /// Data blocks that sessions looked at, those still open not included.
+    pub(super) blocks_searched: AtomicU64,
     pub(super) settings: Settings,
 }
 
@@ -33,13 +41,17 @@ unsafe impl Sync for RocksDb {}
 impl Drop for RocksDb {
     fn drop(&mut self) {
         let api = &self.library.api;
-        // SAFETY: both were made by the matching constructors, and nothing borrows the database any more (sessions
+        // SAFETY: all were made by the matching constructors, and nothing borrows the database any more (sessions
         // borrow `self`).
         unsafe {
             if !self.db.is_null() {
                 (api.rocksdb_close)(self.db);
             }
             (api.rocksdb_options_destroy)(self.options);
+            // What it counts into goes after it.
+            if !self.comparator.is_null() {
+                (api.rocksdb_comparator_destroy)(self.comparator);
+            }
         }
     }
 }
@@ -54,6 +66,18 @@ pub fn check(api: &Api, error: *mut c_char) -> Result<()> {
 }
 
 impl RocksDb {
+    /// Makes the database compare through a function that counts; to be called before it is opened.
+    pub fn count_comparisons(&mut self) {
+        let api = &self.library.api;
+        let comparisons = self.comparisons.insert(Comparisons::new());
+        let (release, compare, name) = (counting::release, counting::compare, counting::name);
+        // SAFETY: the options are live; the count lives as long as `self`, whose `Drop` destroys the comparator before it.
+        unsafe {
+            self.comparator = (api.rocksdb_comparator_create)(comparisons.state(), release, compare, name);
+            (api.rocksdb_options_set_comparator)(self.options, self.comparator);
+        }
+    }
+
     /// Writes the memtables into tables.
     pub fn flush(&self) -> Result<()> {
         let (api, mut error) = (&self.library.api, ptr::null_mut());

@@ -34,6 +34,10 @@ opaque! {
     Cache,
     /// `rocksdb_filterpolicy_t`
     FilterPolicy,
+    /// `rocksdb_comparator_t`
+    Comparator,
+    /// `rocksdb_perfcontext_t`
+    PerfContext,
     /// `rocksdb_mergeoperator_t`
     MergeOperator,
     /// `rocksdb_pinnableslice_t`
@@ -127,6 +131,14 @@ c_api! {
         fn rocksdb_options_set_block_based_table_factory(options: *mut DbOptions, table: *mut TableOptions);
         fn rocksdb_options_enable_statistics(options: *mut DbOptions);
         fn rocksdb_options_statistics_get_string(options: *mut DbOptions) -> *mut c_char;
+        fn rocksdb_options_set_comparator(options: *mut DbOptions, comparator: *mut Comparator);
+        fn rocksdb_comparator_create(
+            state: *mut c_void,
+            destructor: unsafe extern "C" fn(*mut c_void),
+            compare: unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int,
+            name: unsafe extern "C" fn(*mut c_void) -> *const c_char,
+        ) -> *mut Comparator;
+        fn rocksdb_comparator_destroy(comparator: *mut Comparator);
         fn rocksdb_mergeoperator_create(
             state: *mut c_void,
             destructor: unsafe extern "C" fn(*mut c_void),
@@ -156,6 +168,11 @@ c_api! {
         fn rocksdb_wait_for_compact(db: *mut Db, options: *mut WaitOptions, error: *mut *mut c_char);
         fn rocksdb_wait_for_compact_options_create() -> *mut WaitOptions;
         fn rocksdb_wait_for_compact_options_destroy(options: *mut WaitOptions);
+        fn rocksdb_set_perf_level(level: c_int);
+        fn rocksdb_perfcontext_create() -> *mut PerfContext;
+        fn rocksdb_perfcontext_reset(context: *mut PerfContext);
+        fn rocksdb_perfcontext_metric(context: *mut PerfContext, metric: c_int) -> u64;
+        fn rocksdb_perfcontext_destroy(context: *mut PerfContext);
         fn malloc(bytes: usize) -> *mut c_void;
     } data {
     }

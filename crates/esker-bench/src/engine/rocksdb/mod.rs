@@ -5,6 +5,7 @@
 //! where the library has it). LZ4, or Snappy in a build without LZ4. Counters need `statistics=1`, because RocksDB's
 //! statistics cost time.
 
+mod blocks;
 mod database;
 mod ffi;
 mod merge_callbacks;
@@ -14,13 +15,14 @@ mod session;
 use super::dynamic::{self, Loaded, c_path, take_string};
 use super::merge::MergeOperator;
 use super::settings::{make_directory, wait_until_quiet};
-use super::{Capabilities, Counters, Engine, EngineError, EngineKind, EngineOptions, Result, Session};
+use super::{Capabilities, Counters, Engine, EngineError, EngineKind, EngineOptions, Result, Session, Tree};
 use database::{NAME, RocksDb, check};
 use ffi::Api;
 use plan::Plan;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Compression kinds of `rocksdb/c.h`, best first, for `Compression::Lz`.
 const LZ_KINDS: [(i32, &str); 2] = [(4, "lz4"), (1, "snappy")];
@@ -83,12 +85,19 @@ fn open_with(
         db: ptr::null_mut(),
         // SAFETY: a plain constructor; `Drop` destroys the object.
         options: unsafe { (api.rocksdb_options_create)() },
+        comparator: ptr::null_mut(),
+        comparisons: None,
         directory: directory.to_path_buf(),
         operator: plan.operator,
         disable_wal: plan.disable_wal,
         statistics: plan.statistics,
+        levels: plan.levels(),
+        blocks_searched: AtomicU64::new(0),
         settings: plan.settings(compression),
     };
+    if plan.comparisons {
+        database.count_comparisons();
+    }
     // SAFETY: the options are live; the path is zero-terminated and the error starts as null.
     unsafe {
         plan.apply(api, database.options);
@@ -189,16 +198,27 @@ impl Engine for RocksDb {
         }
     }
 
+    fn tree(&self) -> Option<Tree> {
+        let files = (0..self.levels).map(|level| {
+            let text = self.property(&format!("num-files-at-level{level}"))?;
+            text.trim().parse().ok()
+        });
+        files.collect::<Option<Vec<u64>>>().map(|files| Tree::of_levels(&files))
+    }
+
     fn counters(&self) -> Counters {
+        let comparisons = self.comparisons.as_ref().map(|comparisons| comparisons.count());
         if !self.statistics {
-            return Counters::default();
+            return Counters { comparisons, ..Counters::default() };
         }
         // SAFETY: the options are live and their statistics thread-safe; the answer is allocated with malloc.
         let text = unsafe {
             let text = (self.library.api.rocksdb_options_statistics_get_string)(self.options);
             take_string(text, self.library.api.rocksdb_free)
         };
-        parse_counters(&text.unwrap_or_default())
+        let counts = self.library.api.rocksdb_perfcontext_metric.is_some();
+        let files_probed = counts.then(|| self.blocks_searched.load(Ordering::Relaxed));
+        Counters { comparisons, files_probed, ..parse_counters(&text.unwrap_or_default()) }
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -210,12 +230,20 @@ impl Engine for RocksDb {
 /// Reads the lines `rocksdb.wal.bytes COUNT : 123` of the statistics: their names are stable between versions, the
 /// numbers of the tickers are not.
 fn parse_counters(text: &str) -> Counters {
+    let line = |name: &str| text.lines().find(|line| line.split_whitespace().next() == Some(name));
     let ticker = |name: &str| -> u64 {
-        let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
-        line.and_then(|line| line.rsplit(':').next()).and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        line(name).and_then(|line| line.rsplit(':').next()).and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    // Of a distribution, the number of values: `... P100 : 5.0 COUNT : 3 SUM : 9`.
+    let values = |name: &str| -> Option<u64> {
+        let (_, rest) = line(name)?.split_once(" COUNT : ")?;
+        rest.split_whitespace().next()?.parse().ok()
     };
     Counters {
-        comparisons: 0,
+        comparisons: None,
+        flushes: values("rocksdb.db.flush.micros"),
+        compactions: values("rocksdb.compaction.times.micros"),
+        files_probed: None,
         wal_bytes: ticker("rocksdb.wal.bytes"),
         flush_bytes: ticker("rocksdb.flush.write.bytes"),
         compaction_bytes: ticker("rocksdb.compact.write.bytes"),
@@ -233,8 +261,10 @@ mod tests {
 
     #[test]
     fn counters_are_read_by_name() {
-        let text = "rocksdb.block.cache.miss COUNT : 7\nrocksdb.wal.bytes COUNT : 123\nrocksdb.db.get.micros P50 : 0.0 COUNT : 1\n";
+        let text = "rocksdb.block.cache.miss COUNT : 7\nrocksdb.wal.bytes COUNT : 123\nrocksdb.db.get.micros P50 : 0.0 COUNT : 1\n\
+                    rocksdb.db.flush.micros P50 : 3.0 P100 : 9.000000 COUNT : 12 SUM : 40\n";
         let counters = parse_counters(text);
         assert_eq!((counters.cache_misses, counters.wal_bytes, counters.cache_hits), (7, 123, 0));
+        assert_eq!((counters.flushes, counters.compactions), (Some(12), None));
     }
 }

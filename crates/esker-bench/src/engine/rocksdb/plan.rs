@@ -24,6 +24,7 @@ pub struct Plan {
     mmap_read: bool,
     wal_bytes_per_sync: Option<u64>,
     pub statistics: bool,
+    pub comparisons: bool,
     pub operator: Option<MergeOperator>,
     pub disable_wal: bool,
     sync: bool,
@@ -56,6 +57,7 @@ impl Plan {
             mmap_read: switch(options, "mmap_read")?.unwrap_or(false),
             wal_bytes_per_sync: number(options, "wal_bytes_per_sync")?,
             statistics: switch(options, "statistics")?.unwrap_or(false),
+            comparisons: switch(options, "comparisons")?.unwrap_or(false),
             operator: MergeOperator::from_option(options.merge_operator.as_deref())?,
             disable_wal: options.disable_wal,
             sync: options.sync,
@@ -144,6 +146,11 @@ impl Plan {
         }
     }
 
+    /// The levels of the tree: what was asked for, or RocksDB's default.
+    pub fn levels(&self) -> i32 {
+        self.num_levels.unwrap_or(7)
+    }
+
     /// The settings for the report.
     pub fn settings(&self, compression: &str) -> Settings {
         let (durability, how) = match (self.disable_wal, self.sync) {
@@ -169,6 +176,7 @@ impl Plan {
         settings.add("compaction_style", self.compaction_style);
         settings.add("mmap_read", u8::from(self.mmap_read));
         settings.add("statistics", u8::from(self.statistics));
+        settings.add("comparator", if self.comparisons { "counting" } else { "built in" });
         settings.add("merge", self.operator.map_or("none", MergeOperator::name));
         settings
     }

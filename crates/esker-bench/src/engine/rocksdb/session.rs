@@ -1,11 +1,13 @@
 //! One thread's handle on RocksDB, and its iterator.
 
+use super::blocks::BlocksSearched;
 use super::database::{NAME, RocksDb, check};
 use super::ffi::{self, Api};
 use crate::engine::dynamic::bytes;
 use crate::engine::merge::no_operator;
 use crate::engine::{Iteration, Operation, Result, Session, WriteMode};
 use std::ptr;
+use std::sync::atomic::Ordering;
 
 /// Options and batch, made once.
 pub struct RocksDbSession<'e> {
@@ -15,6 +17,8 @@ pub struct RocksDbSession<'e> {
     /// By what the write asks for: plain, synced, without log.
     write: [*mut ffi::WriteOptions; 3],
     batch: *mut ffi::WriteBatch,
+    /// Counts what this thread looks at, where statistics are asked for.
+    blocks: Option<BlocksSearched>,
 }
 
 impl<'e> RocksDbSession<'e> {
@@ -27,7 +31,8 @@ impl<'e> RocksDbSession<'e> {
             (api.rocksdb_writeoptions_set_sync)(write[1], 1);
             (api.rocksdb_writeoptions_disable_WAL)(write[2], 1);
             let (read, batch) = ((api.rocksdb_readoptions_create)(), (api.rocksdb_writebatch_create)());
-            RocksDbSession { engine, api, read, write, batch }
+            let blocks = engine.statistics.then(|| BlocksSearched::start(api)).flatten();
+            RocksDbSession { engine, api, read, write, batch, blocks }
         }
     }
 
@@ -113,6 +118,9 @@ impl<'e> RocksDbSession<'e> {
 
 impl Drop for RocksDbSession<'_> {
     fn drop(&mut self) {
+        if let Some(blocks) = &self.blocks {
+            self.engine.blocks_searched.fetch_add(blocks.count(), Ordering::Relaxed);
+        }
         // SAFETY: all were made by the matching constructors and are not used again; iterators borrow the session, so
         // none is left.
         unsafe {

@@ -1,0 +1,139 @@
+//! `esker sweep FILE`: any grid of cells from a TOML file, kept and resumed like a study.
+
+mod checked;
+mod expand;
+mod file;
+mod problem;
+
+use crate::bench::{EXIT_OK, EXIT_USAGE};
+use crate::engine::EngineKind;
+use crate::interrupt::Interrupt;
+use crate::study::grid::{GridArguments, Plan, run_study, run_study_with};
+use crate::usage;
+use checked::Sweep;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLE: &str = include_str!("../../../../examples/sweeps/memtable.toml");
+
+const HELP: &str = "\
+The file, as in examples/sweeps/memtable.toml:
+
+";
+
+const REST: &str = "
+Flags are those of `esker bench --help`; a size may be written as \"2 MiB\". A row has the name of
+its benchmark unless the file gives another (\"readrandom as NAME\"); no name occurs twice.
+Finished cells are kept in the run directory [default: esker-runs/ and the file's name] by the hash
+of their content: the same command goes on after an interruption, and a changed file adds what is
+new in it. Of the engines in the file, those that are not here are left out.
+
+Exit codes: 0 every cell was measured; 1 some were not; 2 wrong command line or file, or an engine
+of --engines is not here; 130 interrupted.";
+
+/// Measures every combination of settings that a TOML file asks for.
+#[derive(Parser)]
+#[command(name = "esker sweep", bin_name = "esker sweep", no_binary_name = true, max_term_width = 120)]
+struct Command {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    grid: GridArguments,
+}
+
+/// Runs `esker sweep` with the arguments after that word and returns the exit code of the process.
+pub fn sweep_main(args: &[String]) -> i32 {
+    sweep(args, |grid, engines, plan| run_study(COMMAND, grid, engines, plan))
+}
+
+/// The same with everything it depends on passed in, and all in this process. `interrupt` is called once, when the run begins.
+pub fn sweep_with(
+    args: &[String],
+    kinds: &[EngineKind],
+    out: &mut dyn Write,
+    interrupt: impl FnOnce() -> Interrupt,
+) -> i32 {
+    sweep(args, |grid, engines, plan| run_study_with(COMMAND, grid, engines, plan, kinds, out, interrupt()))
+}
+
+/// Its name in messages.
+const COMMAND: &str = "sweep";
+
+/// Makes a plan for the engines that are here.
+type Planner<'a> = Box<dyn FnOnce(&[String]) -> Result<Plan, String> + 'a>;
+
+fn sweep(args: &[String], run: impl FnOnce(&GridArguments, &str, Planner<'_>) -> i32) -> i32 {
+    let help = format!("{HELP}{}{REST}", indented(EXAMPLE));
+    let matches = Command::command().after_help(help).try_get_matches_from(args);
+    let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
+        Ok(command) => command,
+        Err(error) => return explain(&error),
+    };
+    let file = match SweepText::read(&command.file) {
+        Ok(file) => file,
+        Err(problem) => {
+            eprintln!("esker {COMMAND}: {problem}");
+            return EXIT_USAGE;
+        }
+    };
+    let mut grid = command.grid;
+    grid.run = grid.run.or_else(|| Some(PathBuf::from("esker-runs").join(file.name())));
+    let repeat = grid.repeat;
+    let engines = file.sweep.engines.join(",");
+    run(&grid, &engines, Box::new(move |engines: &[String]| file.plan(engines, repeat)))
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect()
+}
+
+/// Help goes to standard output with code 0; a mistake is one line on standard error with code 2.
+fn explain(error: &clap::Error) -> i32 {
+    if error.kind() == ErrorKind::DisplayHelp {
+        let _ = error.print();
+        return EXIT_OK;
+    }
+    eprintln!("esker sweep: {}", usage::summary(&error.to_string(), "esker sweep"));
+    EXIT_USAGE
+}
+
+/// The file of a sweep as a plan for these engines; those it names if there are none given. The error is one line: the file, the line and the
+/// column in it, and what is wrong there.
+pub fn plan_of_file(path: &Path, engines: Option<&[String]>) -> Result<Plan, String> {
+    let file = SweepText::read(path)?;
+    file.plan(engines.unwrap_or(&file.sweep.engines), None)
+}
+
+/// A file that was read and checked.
+struct SweepText {
+    path: PathBuf,
+    text: String,
+    sweep: Sweep,
+}
+
+impl SweepText {
+    fn read(path: &Path) -> Result<SweepText, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let sweep = file::parse(&text).and_then(|file| checked::check_file(&file));
+        let checked = sweep.and_then(|sweep| expand::check_values(&sweep).map(|()| sweep));
+        let sweep = checked.map_err(|problem| problem.describe(path, &text))?;
+        Ok(SweepText { path: path.to_path_buf(), text, sweep })
+    }
+
+    fn name(&self) -> String {
+        self.path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// For these engines, and as often as `repeat` says instead of the file.
+    fn plan(&self, engines: &[String], repeat: Option<u32>) -> Result<Plan, String> {
+        if repeat == Some(0) {
+            return Err("--repeat must be at least 1".into());
+        }
+        let sweep = Sweep { repeat: repeat.unwrap_or(self.sweep.repeat), ..self.sweep.clone() };
+        let plan = expand::plan(&sweep, engines, &self.name());
+        plan.map_err(|problem| problem.describe(&self.path, &self.text))
+    }
+}

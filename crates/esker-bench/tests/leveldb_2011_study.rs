@@ -1,0 +1,127 @@
+//! The page of 2011: every experiment has its rows on every engine found here.
+
+#![allow(clippy::unwrap_used)]
+
+use esker_bench::engine::{ENGINES, registry};
+use esker_bench::interrupt::Interrupt;
+use esker_bench::progress::Display;
+use esker_bench::record::Record;
+use esker_bench::study::grid::{Cell, Plan};
+use esker_bench::study::leveldb_2011::{Experiment, Part, plan};
+use esker_bench::study::task::{Ended, Surroundings, collect};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn planned(experiments: &[Experiment], engines: &[&str], scale: f64) -> Plan {
+    let part = Part { experiments: experiments.to_vec(), scale, sync_ops: 5, kill_ops: 1000 };
+    plan(&part, &engines.iter().map(|name| name.to_string()).collect::<Vec<_>>(), 1).unwrap()
+}
+
+fn perform(cell: &Cell, db: &Path) -> Option<Vec<Record>> {
+    let kinds = esker_bench::all_kinds();
+    let kind = kinds.iter().find(|kind| kind.name == cell.engine).unwrap();
+    if let Err(missing) = (kind.probe)(None) {
+        assert_ne!(std::env::var("ESKER_REQUIRE_PEERS").as_deref(), Ok("1"), "{missing}");
+        eprintln!("skipped: {missing}");
+        return None;
+    }
+    let mut records = Vec::new();
+    let mut task = cell.tasks[0].clone();
+    task.flags.insert("db".into(), db.display().to_string());
+    let around = Surroundings { kind, display: Display::Hidden, interrupt: &Interrupt::new() };
+    let mut ended: Option<Ended> = None;
+    task.perform(&around, &mut |event| {
+        ended = ended.take().or(collect(event, &mut records));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(ended, None, "{}", cell.name());
+    Some(records)
+}
+
+fn rows(cell: &Cell) -> Vec<&str> {
+    cell.tasks.iter().flat_map(|task| &task.steps).filter_map(|step| step.row.as_deref()).collect()
+}
+
+#[test]
+fn every_row_is_measured_on_every_engine() {
+    let db = tempfile::tempdir().unwrap();
+    let in_process: Vec<Experiment> =
+        Experiment::ALL.into_iter().filter(|experiment| *experiment != Experiment::Kill).collect();
+    for cell in planned(&in_process, &ENGINES, 0.005).cells {
+        let Some(records) = perform(&cell, db.path()) else { continue };
+        assert_eq!(records.iter().map(|record| record.row.as_str()).collect::<Vec<_>>(), rows(&cell));
+        for record in &records {
+            assert!(record.skipped.is_none() && record.ops > 0, "{} {}", cell.name(), record.row);
+        }
+    }
+}
+
+#[test]
+fn the_plan_is_that_of_the_page() {
+    let plan = planned(&[], &ENGINES, 1.0);
+    let hashes: BTreeSet<String> = plan.cells.iter().map(Cell::hash).collect();
+    assert_eq!(hashes.len(), plan.cells.len());
+    let of = |experiment: &str, engine: &str| -> Vec<&Cell> {
+        plan.cells.iter().filter(|cell| cell.experiment == experiment && cell.engine == engine).collect()
+    };
+    let baseline = of("baseline", "leveldb");
+    assert_eq!(baseline.len(), 1);
+    let flags = &baseline[0].tasks[0].flags;
+    assert_eq!((flags["write_buffer_size"].as_str(), flags["cache_size"].as_str()), ("2097152", "2097152"));
+    assert_eq!(
+        flags["benchmarks"],
+        "fillseq,readseq,readrandom,fillrandom,readrandom,readseq,compact,readrandom,readseq"
+    );
+    let variants: Vec<&str> = of("baseline", "sqlite").iter().map(|cell| cell.variant.as_str()).collect();
+    assert_eq!(variants, ["rowid", "without rowid"]);
+    let sqlite = &of("more memory", "sqlite")[0].tasks[0].flags;
+    assert_eq!((sqlite["num_pages"].as_str(), sqlite["page_size"].as_str()), ("131072", "1024"));
+    let kyoto = &of("baseline", "kyoto")[0].tasks[0].flags;
+    assert_eq!((kyoto["cache_size"].as_str(), kyoto["page_size"].as_str()), ("4194304", "1024"));
+    let memory = &of("more memory", "rocksdb")[0].tasks[0].flags;
+    assert_eq!((memory["write_buffer_size"].as_str(), memory["cache_size"].as_str()), ("125829120", "8388608"));
+    assert_eq!(of("sync", "device").len(), 1);
+    assert_eq!(rows(of("sync", "device")[0]), ["device sync"]);
+    assert!(of("no compression", "sqlite").is_empty() && of("kill", "kyoto").is_empty());
+    assert_eq!(of("no compression", "kyoto")[0].tasks[0].flags["compression"], "0");
+    for engine in ENGINES.iter().filter(|engine| **engine != "kyoto") {
+        assert_eq!(rows(of("kill", engine)[0]), ["survivors after kill"], "{engine}");
+    }
+}
+
+#[test]
+fn the_device_takes_its_time_for_synced_puts() {
+    let db = tempfile::tempdir().unwrap();
+    let plan = planned(&[Experiment::Sync], &[], 1.0);
+    let records = perform(&plan.cells[0], db.path()).unwrap();
+    assert_eq!((records[0].engine.as_str(), records[0].row.as_str(), records[0].ops), ("device", "device sync", 5));
+    assert!(records[0].micros_per_op > 0.0 && records[0].durability.is_some());
+}
+
+#[test]
+fn larger_write_buffers_are_counted_as_fewer_flushes() {
+    if (registry::find("leveldb").unwrap().probe)(None).is_err() {
+        assert_ne!(std::env::var("ESKER_REQUIRE_PEERS").as_deref(), Ok("1"));
+        eprintln!("skipped: no LevelDB");
+        return;
+    }
+    let db = tempfile::tempdir().unwrap();
+    let flushes = |experiment: Experiment| {
+        let plan = planned(&[experiment], &["leveldb"], 0.05);
+        let records = perform(&plan.cells[0], db.path()).unwrap();
+        let fill = records.iter().find(|record| record.row == "fillrandom").unwrap();
+        (fill.counters.flushes.unwrap(), fill.counters.compaction_bytes)
+    };
+    let (small, large) = (flushes(Experiment::Baseline), flushes(Experiment::MoreMemory));
+    assert!(small.0 > 4 * large.0.max(1) && small.1 >= large.1, "{small:?} {large:?}");
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    let engines = ["esker".to_string()];
+    for (scale, sync_ops) in [(0.0, 1), (f64::NAN, 1), (1.0, 0)] {
+        let part = Part { experiments: Vec::new(), scale, sync_ops, kill_ops: 1 };
+        assert!(!plan(&part, &engines, 1).unwrap_err().contains('\n'));
+    }
+}
