@@ -190,7 +190,7 @@ fn wrong_command_lines() {
     assert_eq!(sweep(base.path(), &typo, &[], &kinds).0, 2);
     assert!(!base.path().join("run").exists());
     let (code, out) = sweep(base.path(), &good, &["--plan-only", "--repeat", "2"], &kinds);
-    assert!(code == 0 && out.ends_with("2 cells"), "{out}");
+    assert!(code == 0 && out.trim_end().ends_with("2 cells"), "{out}");
     let (code, _) = sweep(base.path(), &good, &["--help"], &kinds);
     assert_eq!(code, 0);
 }

@@ -8,6 +8,13 @@ use std::cmp::Ordering as Order;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A function that compares two keys, as both interfaces declare it.
+pub type Compare = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
+/// A function that names the order.
+pub type Name = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+/// A function that releases the state.
+pub type Release = unsafe extern "C" fn(*mut c_void);
+
 /// How many comparisons were made. Its address is the comparator's state, so it lives in a box at least as long as the database.
 #[derive(Debug, Default)]
 pub struct Comparisons(AtomicU64);

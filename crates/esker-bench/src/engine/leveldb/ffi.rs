@@ -1,5 +1,6 @@
 //! The part of LevelDB's C interface (`leveldb/c.h`, 1.22 and later) that the adapter uses.
 
+use crate::engine::counting::{Compare, Name, Release};
 use crate::engine::dynamic::{LibrarySpec, LoadedLibraries, c_api};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
@@ -73,12 +74,7 @@ c_api! {
         fn leveldb_options_set_max_file_size(options: *mut DbOptions, bytes: usize);
         fn leveldb_options_set_compression(options: *mut DbOptions, kind: c_int);
         fn leveldb_options_set_comparator(options: *mut DbOptions, comparator: *mut Comparator);
-        fn leveldb_comparator_create(
-            state: *mut c_void,
-            destructor: unsafe extern "C" fn(*mut c_void),
-            compare: unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int,
-            name: unsafe extern "C" fn(*mut c_void) -> *const c_char,
-        ) -> *mut Comparator;
+        fn leveldb_comparator_create(state: *mut c_void, destructor: Release, compare: Compare, name: Name) -> *mut Comparator;
         fn leveldb_comparator_destroy(comparator: *mut Comparator);
         fn leveldb_filterpolicy_create_bloom(bits_per_key: c_int) -> *mut FilterPolicy;
         fn leveldb_filterpolicy_destroy(policy: *mut FilterPolicy);

@@ -1,6 +1,7 @@
 //! The part of RocksDB's C interface (`rocksdb/c.h`) that the adapter uses. Functions that older versions lack are
 //! optional.
 
+use crate::engine::counting::{Compare, Name, Release};
 use crate::engine::dynamic::{LibrarySpec, LoadedLibraries, c_api};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
@@ -132,12 +133,7 @@ c_api! {
         fn rocksdb_options_enable_statistics(options: *mut DbOptions);
         fn rocksdb_options_statistics_get_string(options: *mut DbOptions) -> *mut c_char;
         fn rocksdb_options_set_comparator(options: *mut DbOptions, comparator: *mut Comparator);
-        fn rocksdb_comparator_create(
-            state: *mut c_void,
-            destructor: unsafe extern "C" fn(*mut c_void),
-            compare: unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int,
-            name: unsafe extern "C" fn(*mut c_void) -> *const c_char,
-        ) -> *mut Comparator;
+        fn rocksdb_comparator_create(state: *mut c_void, destructor: Release, compare: Compare, name: Name) -> *mut Comparator;
         fn rocksdb_comparator_destroy(comparator: *mut Comparator);
         fn rocksdb_mergeoperator_create(
             state: *mut c_void,
