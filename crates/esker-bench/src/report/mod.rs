@@ -3,8 +3,8 @@
 //! Hops, from records to page:
 //!
 //! 1. `group` collects the records of one row and thread count into a group with one cell per engine.
-//! 2. `page` writes the frame of the document and the summary; `section` one section per group; `appendix` the settings
-//!    and the machine.
+//! 2. `frame` holds what every report has, with the one of kept studies (`crate::study_report`); `page` writes the summary;
+//!    `section` one section per group; `appendix` the settings and the machine.
 //! 3. `bars` draws throughput with CSS alone; `curves` and `plot` draw latency and throughput over time as inline SVG.
 //! 4. `engine_style`, `number` and `varying` are what all of them share: names and colours, figures as text, and
 //!    settings that differ from row to row.
@@ -15,9 +15,10 @@
 mod appendix;
 mod bars;
 mod curves;
-mod engine_style;
-mod group;
-mod number;
+pub(crate) mod engine_style;
+pub(crate) mod frame;
+pub(crate) mod group;
+pub(crate) mod number;
 mod page;
 mod plot;
 mod section;

@@ -47,6 +47,7 @@ pub fn latency(micros: f64) -> String {
 pub fn ratio(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => ABSENT.to_string(),
+        size if size < 0.01 => format!("{}\u{d7}", format!("{value:.5}").trim_end_matches('0').trim_end_matches('.')),
         size if size < 0.1 => format!("{value:.3}\u{d7}"),
         size if size < 10.0 => format!("{value:.2}\u{d7}"),
         size if size < 100.0 => format!("{value:.1}\u{d7}"),
@@ -127,6 +128,10 @@ mod tests {
         assert_eq!(latency(3.4567), "3.46");
         assert_eq!(latency(1234.5), "1,234");
         assert_eq!(ratio(2.3049), "2.30\u{d7}");
+        assert_eq!(
+            (ratio(0.003), ratio(0.000128), ratio(0.0)),
+            ("0.003\u{d7}".into(), "0.00013\u{d7}".into(), "0\u{d7}".into())
+        );
     }
 
     #[test]

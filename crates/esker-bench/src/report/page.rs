@@ -1,69 +1,32 @@
-//! The frame of the document: head, introduction, summary, and the order of everything else.
+//! The document: introduction, summary, and the order of everything else.
 
-use super::engine_style::{OURS, display_name, listed, plot_rules};
+use super::engine_style::{OURS, display_name, listed};
+use super::frame::Frame;
 use super::group::{Cell, Group, Groups, geometric_mean};
 use super::{appendix, number, section};
 use crate::record::Run;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-
-const STYLE: &str = include_str!("style.css");
-
-/// Forbids every request, so that the page shows the same everywhere and tells nobody that it was read.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+use maud::{Markup, html};
 
 /// The whole document.
 pub fn document(run: &Run, groups: &Groups) -> Markup {
     let title = if run.title.trim().is_empty() { "Benchmark of embedded key-value engines" } else { &run.title };
     let host = appendix::host(run);
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content="esker bench";
-                link rel="icon" href="data:,";
-                title { (title) }
-                style { (PreEscaped(STYLE)) (PreEscaped(plot_rules())) }
+    let main = html! {
+        @if groups.groups.is_empty() {
+            p.warning { strong { "This run holds no records." } " There is nothing to compare." }
+        } @else {
+            (introduction(groups))
+            (summary(groups))
+            section id="benchmarks" aria-labelledby="benchmarks-title" {
+                h2 id="benchmarks-title" { "Benchmarks" }
+                @for (index, group) in groups.groups.iter().enumerate() { (section::section(groups, index, group)) }
             }
-            body {
-                a.skip href="#content" { "Skip to the content" }
-                header {
-                    h1 { (title) }
-                    p.date {
-                        @if host.date.is_empty() { "Date not recorded" } @else { time datetime=(host.date) { (readable_date(&host.date)) } }
-                        @if !host.cpu.is_empty() { " on " (host.cpu) }
-                    }
-                    (contents(groups))
-                }
-                main id="content" {
-                    @if groups.groups.is_empty() {
-                        p.warning { strong { "This run holds no records." } " There is nothing to compare." }
-                    } @else {
-                        (introduction(groups))
-                        (summary(groups))
-                        section id="benchmarks" aria-labelledby="benchmarks-title" {
-                            h2 id="benchmarks-title" { "Benchmarks" }
-                            @for (index, group) in groups.groups.iter().enumerate() { (section::section(groups, index, group)) }
-                        }
-                        (appendix::settings(run, groups))
-                    }
-                    (appendix::machine(run, host))
-                }
-                footer { p { "Written by " code { "esker bench" } ". This page is complete in itself and loads nothing." } }
-            }
+            (appendix::settings(run, groups))
         }
-    }
-}
-
-/// `2030-01-02T03:04:05Z` as `2030-01-02 03:04:05 UTC`; anything else as it is.
-fn readable_date(date: &str) -> String {
-    match date.strip_suffix('Z').and_then(|rest| rest.split_once('T')) {
-        Some((day, time)) => format!("{day} {time} UTC"),
-        None => date.to_string(),
-    }
+        (appendix::machine(run, host))
+    };
+    let frame = Frame { title, date: &host.date, cpu: &host.cpu, style: "", made_by: "esker bench" };
+    frame.document(&contents(groups), &main)
 }
 
 fn contents(groups: &Groups) -> Markup {
