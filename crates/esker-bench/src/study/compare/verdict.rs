@@ -76,15 +76,20 @@ fn compare_row(base: &[Line], new: &[Line], before: &Line, after: &Line, names: 
         Verdict::Incomparable("no other engine in both files")
     } else if before.ops != after.ops {
         Verdict::Incomparable("another number of operations, or a row that ended early")
-    } else if loss > max_loss + noise {
-        Verdict::Lost
-    } else if loss > max_loss || noise > max_loss {
-        Verdict::Unclear
     } else {
-        Verdict::Held
+        decide(loss, max_loss, loss > max_loss + noise, noise <= max_loss)
     };
     let yardsticks = names.iter().map(|name| name.to_string()).collect();
     Compared { row: before.row.clone(), base: base_figure, new: new_figure, loss, noise, yardsticks, verdict }
+}
+
+/// What follows from a loss. `sure`: the noise cannot have made it. `precise`: the noise cannot have hidden one above the limit.
+pub fn decide(loss: f64, max_loss: f64, sure: bool, precise: bool) -> Verdict {
+    match loss > max_loss {
+        true if sure => Verdict::Lost,
+        false if precise => Verdict::Held,
+        _ => Verdict::Unclear,
+    }
 }
 
 /// Of one repetition nothing is known.
