@@ -1,4 +1,4 @@
-//! `esker bench` and `esker study`: engine adapters, workloads, statistics and reports.
+//! `esker bench`, `esker study` and `esker report`: engine adapters, workloads, statistics and reports.
 
 pub mod bench;
 pub mod directory;
@@ -28,6 +28,7 @@ pub mod schedule;
 pub mod shuffle;
 pub mod stats;
 pub mod study;
+pub mod study_report;
 pub mod survivors;
 pub mod sweep;
 pub mod threads;
@@ -41,6 +42,7 @@ pub mod zipfian;
 
 pub use bench::bench_main;
 pub use study::study_main;
+pub use study_report::report_main;
 pub use sweep::sweep_main;
 
 /// Every engine of this build: the registry's, the reference engine, and the bare device.

@@ -77,9 +77,12 @@ enum Command {
     /// Measure every combination of settings that a TOML file asks for (see `esker sweep --help`)
     #[command(disable_help_flag = true)]
     Sweep(Passed),
+    /// Show kept runs as HTML, Markdown or CSV, and compare them (see `esker report --help`)
+    #[command(disable_help_flag = true)]
+    Report(Passed),
 }
 
-/// Only for the list of commands in the help: `bench`, `study` and `sweep` get their arguments raw, before clap sees them.
+/// Only for the list of commands in the help: these get their arguments raw, before clap sees them.
 #[derive(clap::Args)]
 struct Passed {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Some("bench") => return measure(&arguments, esker_bench::bench_main),
         Some("study") => return measure(&arguments, esker_bench::study_main),
         Some("sweep") => return measure(&arguments, esker_bench::sweep_main),
+        Some("report") => return measure(&arguments, esker_bench::report_main),
         _ => match CommandLine::try_parse_from(&arguments) {
             Ok(line) => run(line.command),
             Err(error) => return usage::report(&error, &arguments),
@@ -120,10 +124,12 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Keyspaces(command) => command.run(),
         Command::Explain(command) => command.run(),
         // Reached only if clap accepts them behind something that is not the first argument.
-        Command::Bench(passed) | Command::Study(passed) | Command::Sweep(passed) => Err(Failure::Usage(format!(
-            "`bench`, `study` and `sweep` must be the first argument ({} follow); see `esker --help`",
-            passed.arguments.len()
-        ))),
+        Command::Bench(passed) | Command::Study(passed) | Command::Sweep(passed) | Command::Report(passed) => {
+            Err(Failure::Usage(format!(
+                "`bench`, `study`, `sweep` and `report` must be the first argument ({} follow); see `esker --help`",
+                passed.arguments.len()
+            )))
+        }
     }
 }
 

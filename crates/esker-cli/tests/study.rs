@@ -103,3 +103,11 @@ fn a_database_whose_process_died_is_opened_by_the_next() {
     }
     std::fs::remove_dir_all(base).unwrap();
 }
+
+#[test]
+fn a_report_needs_a_run() {
+    let output = Command::new(env!("CARGO_BIN_EXE_esker")).args(["report", "no-such-run"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("esker report: cannot read no-such-run: ") && error.lines().count() == 1, "{error}");
+}

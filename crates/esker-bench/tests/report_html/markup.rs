@@ -1,4 +1,5 @@
-//! A strict reader of the little HTML that the report uses: every element is closed, every attribute is quoted.
+//! A strict reader of the little HTML that reports use: every element is closed, every attribute is quoted. And what must hold for
+//! every page made of it.
 
 /// Elements that have no end tag.
 const VOID: [&str; 5] = ["meta", "link", "br", "hr", "wbr"];
@@ -86,4 +87,45 @@ pub fn text(page: &str) -> String {
         shown.push_str(part.split_once('>').map_or(part, |(_, text)| text));
     }
     shown.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+/// What must hold for every report.
+pub fn check(page: &str) -> Vec<Element> {
+    let elements = elements(page).unwrap_or_else(|error| panic!("not well formed: {error}"));
+    let mut ids: Vec<&str> = elements.iter().filter_map(|element| element.attribute("id")).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "an id occurs twice");
+    for element in &elements {
+        let loads = ["src", "srcset", "data", "action", "poster", "background"];
+        assert!(loads.iter().all(|name| element.attribute(name).is_none()), "{element:?} loads something");
+        if let Some(target) = element.attribute("href") {
+            assert!(target == "data:," || target.strip_prefix('#').is_some_and(|id| ids.contains(&id)), "{target}");
+        }
+        for name in ["aria-labelledby", "aria-describedby"] {
+            for id in element.attribute(name).unwrap_or("").split_whitespace() {
+                assert!(ids.contains(&id), "{name} names {id}, which is not there");
+            }
+        }
+        assert!(!element.attributes.iter().any(|(name, _)| name.starts_with("on")), "{element:?} holds a script");
+        let forbidden = ["script", "iframe", "object", "embed", "img", "base", "form", "use", "image", "foreignobject"];
+        assert!(!forbidden.contains(&element.name.as_str()), "{element:?}");
+        if element.name == "table" {
+            assert!(element.inside("div"), "a table without a container to scroll in");
+        }
+        if element.name == "svg" {
+            assert!(element.attribute("aria-hidden").is_some() || element.attribute("role") == Some("img"));
+        }
+        if element.name == "th" {
+            assert!(element.attribute("scope").is_some(), "a heading without a scope");
+        }
+    }
+    assert!(!page.contains("url(") && !page.contains("@import"));
+    for name in ["header", "nav", "main", "footer", "h1"] {
+        assert_eq!(elements.iter().filter(|element| element.name == name).count(), 1, "{name}");
+    }
+    let count = |name: &str| elements.iter().filter(|element| element.name == name).count();
+    assert_eq!(count("table"), count("caption"));
+    elements
 }

@@ -1,0 +1,138 @@
+//! The command line of `esker report`.
+
+use super::against::Comparison;
+use super::measured::measure;
+use super::{Report, load, markdown, render_csv};
+use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
+use crate::output::say;
+use crate::study::compare::verdict::Verdict;
+use crate::usage;
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  esker report esker-runs/memtable
+  esker report esker-runs/rmw esker-runs/memtable --html studies.html --markdown studies.md --csv studies.csv
+  esker report new.jsonl --against kept.jsonl --max-loss 5
+
+A RUN is the directory of a study or a sweep, or a file of records: of `esker bench --json`, or of
+`esker study ... --records`. Without --html, --markdown and --csv, the report is printed as Markdown; with
+--against, only the comparison.
+
+--against compares the median wall time per operation of every row that both runs have. A row is lost if it
+became slower by more than --max-loss and the 95 % interval of the ratio does not hold 1; where either run has
+one repetition, by the plain ratio.
+
+Exit codes: 0 no row is lost; 1 a row is, or a file cannot be written; 2 wrong command line, or a run that
+cannot be read or compared.";
+
+/// Reports of kept runs, and one run against another.
+#[derive(Parser)]
+#[command(
+    name = "esker report",
+    bin_name = "esker report",
+    no_binary_name = true,
+    max_term_width = 120,
+    after_help = EXAMPLES
+)]
+struct Arguments {
+    /// Run directories, or files of records
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// File for the report as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// File for the report as Markdown; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// File for every record as CSV; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// An older run to compare with
+    #[arg(long, value_name = "RUN")]
+    against: Option<PathBuf>,
+    /// Loss that is still accepted, in percent [default: 10]
+    #[arg(long, value_name = "PERCENT", requires = "against")]
+    max_loss: Option<f64>,
+}
+
+/// Runs `esker report` with the arguments after that word and returns the exit code of the process.
+pub fn report_main(args: &[String]) -> i32 {
+    report_with(args, &mut std::io::stdout())
+}
+
+/// The same, with its output passed in.
+pub fn report_with(args: &[String], out: &mut dyn Write) -> i32 {
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            say(out, error.render().to_string().trim_end());
+            return EXIT_OK;
+        }
+        Err(error) => return complain(&usage::summary(&error.to_string(), "esker report"), EXIT_USAGE),
+    };
+    match run(&arguments, out) {
+        Ok(code) => code,
+        Err((problem, code)) => complain(&problem, code),
+    }
+}
+
+fn complain(problem: &str, code: i32) -> i32 {
+    eprintln!("esker report: {problem}");
+    code
+}
+
+fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)> {
+    let unreadable = |problem: String| (problem, EXIT_USAGE);
+    let percent = arguments.max_loss.unwrap_or(10.0);
+    if percent.is_nan() || percent < 0.0 {
+        return Err(unreadable("--max-loss must not be negative".into()));
+    }
+    let runs = load::runs(&arguments.runs).map_err(unreadable)?;
+    let mut lost = false;
+    let mut comparison = None;
+    if let Some(path) = &arguments.against {
+        let base = load::runs(std::slice::from_ref(path)).map_err(unreadable)?;
+        let compared = Comparison::of(&measure(&base), &measure(&runs), percent / 100.0).map_err(unreadable)?;
+        lost = compared.count(Verdict::Lost) > 0;
+        comparison = Some((compared.section(&path.display().to_string(), percent), compared.summary(percent)));
+    }
+    let asked = [&arguments.html, &arguments.markdown, &arguments.csv].iter().any(|file| file.is_some());
+    match comparison {
+        Some((section, _)) if !asked => {
+            let mut text = format!("## {}\n", section.title);
+            markdown::blocks(&section.blocks, &mut text);
+            say(out, text.trim_end());
+        }
+        comparison => {
+            let (section, summary) = comparison.unzip();
+            let report = Report::new(&runs, section);
+            let text = |write: &dyn Fn() -> String, path: &Option<PathBuf>, out: &mut dyn Write| match path {
+                Some(path) => put(&write(), path, out).map_err(|problem| (problem, EXIT_FAILED)),
+                None => Ok(()),
+            };
+            if !asked {
+                say(out, report.markdown().trim_end());
+            }
+            text(&|| report.html(), &arguments.html, out)?;
+            text(&|| report.markdown(), &arguments.markdown, out)?;
+            text(&|| render_csv(&runs), &arguments.csv, out)?;
+            if let Some(summary) = summary {
+                eprintln!("{summary}");
+            }
+        }
+    }
+    Ok(if lost { EXIT_FAILED } else { EXIT_OK })
+}
+
+/// Writes to a file, or to standard output where it is called `-`.
+fn put(text: &str, path: &Path, out: &mut dyn Write) -> Result<(), String> {
+    if path == Path::new("-") {
+        say(out, text.trim_end());
+        return Ok(());
+    }
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,207 @@
+//! Any study: for each experiment a chart per row over the variables, and a table with everything that was taken.
+
+use super::super::blocks::{Bar, Block, Chart, Column, Field, Line, Look, Section, Table};
+use super::super::findings::Findings;
+use super::super::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
+use crate::record::Record;
+use crate::report::engine_style::OURS;
+use crate::report::number;
+use std::collections::BTreeSet;
+
+/// A chart with more bars than this tells nothing that the table does not tell better.
+const MOST_BARS: usize = 48;
+
+/// The section of a study that has no form of its own.
+pub fn section(study: &str, title: &str, all: &[&Measured<'_>], findings: &Findings) -> Section {
+    let mut blocks = Vec::new();
+    for experiment in distinct(all.iter().copied(), |key| key.experiment.clone()) {
+        blocks.extend(self::experiment(&experiment, &experiment, all, findings));
+    }
+    let id: String = study.chars().filter(char::is_ascii_alphanumeric).collect();
+    Section { id: format!("study-{id}"), title: title.to_string(), blocks }
+}
+
+/// One experiment under a heading of its own; nothing if nothing was measured.
+pub fn experiment(name: &str, heading: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Block> {
+    let (rows, chosen) = choose(name, all);
+    let mut blocks = Vec::new();
+    if !heading.is_empty() && !chosen.is_empty() {
+        blocks.push(Block::Title(capitalized(heading)));
+    }
+    let charts: Vec<Chart> = rows.iter().flat_map(|row| charts(row, &chosen, findings)).collect();
+    if !charts.is_empty() {
+        blocks.push(Block::Charts(charts));
+    }
+    blocks.extend(tables(name, all, findings));
+    blocks
+}
+
+/// The table of an experiment; nothing if nothing was measured.
+pub fn tables(name: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Block> {
+    let (rows, chosen) = choose(name, all);
+    if chosen.is_empty() { Vec::new() } else { vec![Block::Table(table(&rows, &chosen, findings))] }
+}
+
+/// The rows of an experiment in the order in which they were made, and what was measured in that of their variables.
+fn choose<'a, 'b>(name: &str, all: &[&'a Measured<'b>]) -> (Vec<String>, Vec<&'a Measured<'b>>) {
+    let mut chosen: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == name).collect();
+    let rows = distinct(chosen.iter().copied(), |key| key.row.clone());
+    chosen.sort_by(|one, two| order(&one.key, &two.key));
+    (rows, chosen)
+}
+
+/// The variable of benchmarks whose operations start at fixed times: their rate is what was asked for, and what counts is how late they end.
+const PACED: &str = "rate";
+/// Rows that look at what others have done, whose speed is no result.
+const CHECKS: &str = "verify";
+
+/// The rates of a row, or the tail of its latencies where the rate is given: over the engines, or, where variables vary too, a chart for each
+/// engine over these, all to the same scale. None if there is nothing to compare.
+fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart> {
+    let of_row = chosen.iter().copied().filter(|measured| measured.key.row == row && !row.starts_with(CHECKS));
+    let timed: Vec<&Measured> = of_row.filter(|measured| measured.rate().is_some()).collect();
+    if timed.len() < 2 || timed.len() > MOST_BARS {
+        return Vec::new();
+    }
+    let paced = timed.iter().all(|measured| measured.key.variables.contains_key(PACED));
+    let title = if paced { format!("{row}: 99th percentile from the intended start") } else { row.to_string() };
+    let engines = distinct(timed.iter().copied(), Key::engine_name);
+    let varying = varying(&timed);
+    let bars = |engine: Option<&String>| -> Vec<Bar> {
+        let of_engine =
+            timed.iter().filter(|measured| engine.is_none_or(|engine| measured.key.engine_name() == *engine));
+        of_engine.map(|measured| bar(measured, paced, &varying, engine.is_none(), findings)).collect()
+    };
+    if varying.is_empty() || engines.len() == 1 {
+        let only = engines.first().filter(|_| engines.len() == 1);
+        let title = only.map_or(title.clone(), |engine| format!("{title}, {engine}"));
+        return vec![Chart { title, bars: bars(only), full: None }];
+    }
+    let mut charts: Vec<Chart> = engines
+        .iter()
+        .map(|engine| Chart { title: format!("{title}, {engine}"), bars: bars(Some(engine)), full: None })
+        .collect();
+    let full = charts.iter().map(Chart::scale).fold(0.0, f64::max);
+    charts.iter_mut().for_each(|chart| chart.full = Some(full));
+    charts
+}
+
+/// The variables that have several values.
+fn varying(timed: &[&Measured<'_>]) -> BTreeSet<String> {
+    let names = timed.iter().flat_map(|measured| measured.key.variables.keys());
+    let several = |name: &&String| {
+        let mut values = timed.iter().map(|measured| measured.key.variable(name));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    names.filter(several).cloned().collect()
+}
+
+fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: bool, findings: &Findings) -> Bar {
+    let key = &measured.key;
+    let mut variables = key.variables.clone();
+    variables.retain(|name, _| varying.contains(name));
+    let parts = [if named { key.engine_name() } else { String::new() }, setting(&variables)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let name = if parts.is_empty() { key.engine_name() } else { parts.join(", ") };
+    let (name, ours) = (name + findings.mark(key), key.engine == OURS);
+    if paced {
+        let tail = measured.median(|record| record.p99_us);
+        let most = longest(measured).map(|most| format!("max {}", number::duration(most)));
+        let text = tail.map_or(number::ABSENT.to_string(), number::duration);
+        return Bar { name, ours, length: tail, text, note: most.unwrap_or_default(), ..Bar::default() };
+    }
+    let text = format!("{} ops/sec", measured.rate().map_or(number::ABSENT.to_string(), number::figure));
+    Bar { name, ours, length: measured.rate(), range: measured.rates(), text, ..Bar::default() }
+}
+
+type Figure = (&'static str, fn(&Measured<'_>) -> Option<String>);
+
+/// What tables show of a measurement; a column that nothing fills is left out.
+const FIGURES: [Figure; 18] = [
+    ("\u{b5}s/op (wall)", |m| m.micros().map(number::figure)),
+    ("ops/sec", |m| m.rate().map(number::figure)),
+    ("spread", |m| m.spread().map(|_| m.spread_text())),
+    ("operations", |m| m.median(|record| record.ops as f64).map(number::whole)),
+    ("seconds", |m| m.median(|record| record.wall_s).map(number::figure)),
+    ("asked ops/sec", |m| m.median(|record| record.rate_wanted_per_sec.unwrap_or(0.0)).map(number::whole)),
+    ("p50 \u{b5}s", |m| m.median(|record| record.p50_us).map(number::latency)),
+    ("p99 \u{b5}s", |m| m.median(|record| record.p99_us).map(number::latency)),
+    ("p99.9 \u{b5}s", |m| m.median(|record| record.p999_us).map(number::latency)),
+    ("p99.99 \u{b5}s", |m| m.median(|record| record.p9999_us).map(number::latency)),
+    ("max \u{b5}s", |m| longest(m).map(number::latency)),
+    ("p99 \u{b5}s of service", |m| m.median(|record| record.service.map_or(0.0, |s| s.p99_us)).map(number::latency)),
+    ("max \u{b5}s of service", |m| m.median(|record| record.service.map_or(0.0, |s| s.max_us)).map(number::latency)),
+    ("comparisons/op", |m| m.median(comparisons).map(number::figure)),
+    ("files probed/op", |m| m.median(files_probed).map(number::figure)),
+    ("disk", |m| m.median(|record| record.disk_bytes as f64).map(number::bytes)),
+    ("sample verified", verified),
+    ("peak memory", |m| m.median(|record| record.rss_peak_bytes as f64).map(number::bytes)),
+];
+
+/// Entries that were looked up again after the run, in the repetition that has the most wrong.
+fn verified(measured: &Measured<'_>) -> Option<String> {
+    let looks = measured.ran.iter().filter_map(|record| record.verification.as_ref());
+    let worst = looks.max_by_key(|look| look.mismatches)?;
+    let right = worst.sampled.saturating_sub(worst.mismatches);
+    Some(format!("{} of {}", number::whole(right as f64), number::whole(worst.sampled as f64)))
+}
+
+fn longest(measured: &Measured<'_>) -> Option<f64> {
+    measured.figures(|record| record.max_us).into_iter().reduce(f64::max)
+}
+
+fn files_probed(record: &Record) -> f64 {
+    record.counters.files_probed.unwrap_or(0) as f64 / record.ops.max(1) as f64
+}
+
+fn comparisons(record: &Record) -> f64 {
+    record.counters.comparisons.unwrap_or(0) as f64 / record.ops.max(1) as f64
+}
+
+/// Everything that was taken, rows in their order, and within each by variables and engines.
+fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Table {
+    let mut variables: Vec<&String> = chosen.iter().flat_map(|measured| measured.key.variables.keys()).collect();
+    variables.sort();
+    variables.dedup();
+    let shown: Vec<&Figure> =
+        FIGURES.iter().filter(|(_, figure)| chosen.iter().any(|measured| figure(measured).is_some())).collect();
+    let noted = chosen.iter().any(|measured| !measured.messages().is_empty());
+    let mut columns = vec![Column::words("engine")];
+    columns.extend(variables.iter().map(|name| Column::number(readable(name))));
+    columns.extend(shown.iter().map(|(name, _)| Column::number(*name)));
+    columns.extend(noted.then(|| Column::words("says")));
+    let mut lines = Vec::new();
+    for row in rows {
+        for measured in chosen.iter().filter(|measured| measured.key.row == *row) {
+            let mut cells: Vec<Field> = vec![(measured.key.engine_name() + findings.mark(&measured.key)).into()];
+            cells.extend(variables.iter().map(|name| Field::from(readable_value(measured.key.variable(name)))));
+            cells.extend(shown.iter().map(|(_, figure)| figure(measured).map_or(absent(), Field::from)));
+            cells.extend(noted.then(|| message(measured)));
+            lines.push(Line { head: row.clone(), ours: measured.key.engine == OURS, cells });
+        }
+    }
+    let caption = "Medians over the repetitions; the spread is (fastest - slowest) / median of the rates.".into();
+    Table { caption, head: "row".into(), columns, lines }
+}
+
+/// The field for a figure that was not taken.
+pub fn absent() -> Field {
+    Field { text: number::ABSENT.to_string(), look: Look::Quiet }
+}
+
+/// What a measurement says, marked where it says that something did not hold.
+fn message(measured: &Measured<'_>) -> Field {
+    let text = measured.messages();
+    let look = match text.as_str() {
+        text if text.starts_with("NOT HELD") || text.starts_with("FAILED") => Look::Bad,
+        text if text.starts_with("held") => Look::Good,
+        _ => Look::Plain,
+    };
+    Field { text, look }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}

@@ -1,0 +1,123 @@
+//! The memtable study: latency over write buffer and file size as heat maps, the published one beside those measured here.
+
+use super::super::blocks::{Block, HeatMap, Section};
+use super::super::findings::Findings;
+use super::super::measured::{Key, Measured, compare_values, distinct, engine_name};
+use super::generic;
+use crate::report::engine_style::rank;
+use crate::report::number;
+use std::collections::BTreeMap;
+
+const STUDY: &str = "memtable";
+const GRID: &str = "grid";
+const LINE: &str = "write_buffer_mib";
+const COLUMN: &str = "max_file_mib";
+const ROWS: [&str; 4] = ["fillseq", "fillrandom", "readrandom after fillseq", "readrandom after fillrandom"];
+/// The row whose number of found keys is known in advance.
+const FOUND: &str = "readrandom after fillrandom";
+
+/// The section of the study.
+pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+    let mut blocks = vec![Block::Text(
+        "Microseconds per operation over the size of the write buffer (lines) and of the largest file (columns), both in MiB. \
+         Each map has its own scale: the stronger its colour, the slower a cell; a map is pale whose figures hardly differ. The published map was measured on another \
+         machine, so that its shape compares with those measured here, and its figures do not."
+            .into(),
+    )];
+    let grid: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == GRID).collect();
+    for row in ROWS {
+        let mut maps: Vec<HeatMap> = published(row, findings).into_iter().collect();
+        maps.extend(measured(row, &grid, findings));
+        if !maps.is_empty() {
+            blocks.extend([Block::Title(row.to_string()), Block::Maps(maps)]);
+        }
+    }
+    blocks.extend(found(&grid));
+    let mut rest = distinct(all.iter().copied(), |key| key.experiment.clone());
+    rest.retain(|experiment| experiment != GRID);
+    for experiment in rest {
+        let heading = match experiment.as_str() {
+            "why" => "why readrandom is slower after fillrandom",
+            other => other,
+        };
+        blocks.extend(generic::experiment(&experiment, heading, all, findings));
+    }
+    if !grid.is_empty() {
+        blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all, findings)));
+    }
+    Section { id: "study-memtable".into(), title: "Write buffer and file size".into(), blocks }
+}
+
+/// The published map of a row.
+fn published(row: &str, findings: &Findings) -> Option<HeatMap> {
+    let records = findings.published(STUDY, GRID).map(|compared| &compared.record);
+    let records = records.filter(|record| record.row == row && record.unit == "micros/op");
+    let figures: Vec<(BTreeMap<String, String>, f64)> =
+        records.map(|record| (record.variables.clone(), record.figure)).collect();
+    map(format!("Published: LevelDB 1.23, {row}"), true, &figures)
+}
+
+/// A map for each engine.
+fn measured(row: &str, grid: &[&Measured<'_>], findings: &Findings) -> Vec<HeatMap> {
+    let of_row: Vec<&Measured> = grid.iter().copied().filter(|measured| measured.key.row == row).collect();
+    let mut engines: Vec<(&str, &str)> = Vec::new();
+    for measured in &of_row {
+        let engine = (measured.key.engine.as_str(), measured.key.variant.as_str());
+        if !engines.contains(&engine) {
+            engines.push(engine);
+        }
+    }
+    engines.sort_by_key(|(engine, _)| rank(engine));
+    let map_of = |(engine, variant): (&str, &str)| {
+        let own = |key: &Key| key.engine == engine && key.variant == variant;
+        let of_engine: Vec<&&Measured> = of_row.iter().filter(|measured| own(&measured.key)).collect();
+        let mark = of_engine.iter().map(|measured| findings.mark(&measured.key)).find(|mark| !mark.is_empty());
+        let timed = of_engine.iter().filter_map(|measured| Some((measured.key.variables.clone(), measured.micros()?)));
+        let title = format!("{}{}, {row}", engine_name(engine, variant), mark.unwrap_or_default());
+        map(title, false, &timed.collect::<Vec<_>>())
+    };
+    engines.into_iter().filter_map(map_of).collect()
+}
+
+fn map(title: String, published: bool, figures: &[(BTreeMap<String, String>, f64)]) -> Option<HeatMap> {
+    let values = |name: &str| {
+        let mut values: Vec<String> =
+            figures.iter().filter_map(|(variables, _)| variables.get(name)).cloned().collect();
+        values.sort_by(|one, two| compare_values(one, two));
+        values.dedup();
+        values
+    };
+    let (lines, columns) = (values(LINE), values(COLUMN));
+    if lines.is_empty() || columns.is_empty() {
+        return None;
+    }
+    let at = |line: &String, column: &String| {
+        let same = |variables: &BTreeMap<String, String>| {
+            variables.get(LINE) == Some(line) && variables.get(COLUMN) == Some(column)
+        };
+        figures.iter().find(|(variables, _)| same(variables)).map(|(_, figure)| *figure)
+    };
+    let figures = lines.iter().map(|line| columns.iter().map(|column| at(line, column)).collect()).collect();
+    let (line_name, column_name) = ("buffer".to_string(), "largest file".to_string());
+    Some(HeatMap { title, published, line_name, column_name, lines, columns, figures })
+}
+
+/// How many keys were found, the same number everywhere if the keys and the engines are right.
+fn found(grid: &[&Measured<'_>]) -> Option<Block> {
+    let mut counts: Vec<(String, Vec<String>)> = Vec::new();
+    for measured in grid.iter().filter(|measured| measured.key.row == FOUND) {
+        for record in &measured.ran {
+            let Some(found) = record.found else { continue };
+            let text = format!("{} of {}", number::whole(found as f64), number::whole(record.num as f64));
+            let engine = measured.key.engine_name();
+            match counts.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, engines)) if engines.contains(&engine) => {}
+                Some((_, engines)) => engines.push(engine),
+                None => counts.push((text, vec![engine])),
+            }
+        }
+    }
+    let items: Vec<String> =
+        counts.into_iter().map(|(count, engines)| format!("{FOUND} found {count}: {}", engines.join(", "))).collect();
+    (!items.is_empty()).then_some(Block::List(items))
+}

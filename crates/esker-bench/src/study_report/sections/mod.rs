@@ -1,0 +1,50 @@
+//! The sections of a report, each in its own file; every one of them turns measurements into blocks.
+
+mod about;
+mod conditions;
+mod fairness;
+mod generic;
+mod judgement;
+mod memtable;
+mod page_2011;
+mod published;
+mod rmw;
+
+use super::blocks::Section;
+use super::findings::Findings;
+use super::measured::{self, Measured, distinct};
+use crate::study::grid::StudyRun;
+use std::collections::BTreeSet;
+
+/// All sections, in the order of the page.
+pub fn all(runs: &[StudyRun], findings: &Findings) -> Vec<Section> {
+    let all = measured::measure(runs);
+    let mut sections = vec![about::section(runs, &all, findings)];
+    for study in distinct(&all, |key| key.study.clone()) {
+        let of_study: Vec<&Measured> = all.iter().filter(|measured| measured.key.study == study).collect();
+        sections.push(match study.as_str() {
+            "memtable" => memtable::section(&of_study, findings),
+            "leveldb-2011" => page_2011::section(&of_study, findings),
+            "rmw" => rmw::section(&of_study, findings),
+            _ => generic::section(&study, title(runs, &study), &of_study, findings),
+        });
+    }
+    sections.extend(judgement::section(findings));
+    sections.extend(published::section(findings));
+    sections.extend(fairness::section(findings));
+    sections.push(conditions::section(runs, &all));
+    // Studies whose names differ only in signs would share an address.
+    let mut taken = BTreeSet::new();
+    for section in &mut sections {
+        while !taken.insert(section.id.clone()) {
+            section.id.push_str("-more");
+        }
+    }
+    sections
+}
+
+/// The title that a study's run was given.
+fn title<'a>(runs: &'a [StudyRun], study: &str) -> &'a str {
+    let mut titles = runs.iter().filter(|run| run.study == study).map(|run| run.title.as_str());
+    titles.rfind(|title| !title.trim().is_empty()).unwrap_or("Measurements")
+}

@@ -1,0 +1,107 @@
+//! Every published record beside what was measured of it.
+
+use super::super::blocks::{Block, Column, Field, Line, Section, Table};
+use super::super::findings::{Answer, Compared, Findings};
+use super::generic::absent;
+use crate::report::engine_style::{display_name, rank};
+use crate::report::number;
+
+/// Ratios that differ by more than this do not follow from the figures.
+const RATIO_TOLERANCE: f64 = 0.05;
+
+/// The section; none if there are no published records to compare with.
+pub fn section(findings: &Findings) -> Option<Section> {
+    let compared = &findings.compared;
+    if compared.is_empty() {
+        return None;
+    }
+    let measured = compared.iter().filter(|compared| !compared.measured.is_empty()).count();
+    let mut blocks = vec![Block::Text(format!(
+        "All {} published records; {measured} of them have a figure from these runs beside them, in the same unit. Ratios in \
+         brackets are to the baseline. They were measured on other machines in other years: an engine of today beside a figure of \
+         2011 says little, its ratio to the baseline more.",
+        compared.len()
+    ))];
+    let mut studies: Vec<&str> = Vec::new();
+    for one in compared {
+        if !studies.contains(&one.record.study.as_str()) {
+            studies.push(&one.record.study);
+        }
+    }
+    for study in studies {
+        let of_study: Vec<&Compared> = compared.iter().filter(|compared| compared.record.study == study).collect();
+        blocks.push(Block::Title(format!("Records of {study}")));
+        blocks.push(Block::Table(table(study, &of_study)));
+        let notes: Vec<String> = of_study
+            .iter()
+            .filter(|compared| !compared.note.is_empty())
+            .map(|compared| format!("{}: {}", compared.record.id, compared.note))
+            .collect();
+        if !notes.is_empty() {
+            blocks.push(Block::Folded(format!("Notes to the records of {study}"), vec![Block::List(notes)]));
+        }
+    }
+    Some(Section { id: "published".into(), title: "Published records".into(), blocks })
+}
+
+fn table(study: &str, compared: &[&Compared]) -> Table {
+    let mut engines: Vec<&str> = Vec::new();
+    for measured in compared.iter().flat_map(|compared| &compared.measured) {
+        if !engines.contains(&measured.engine.as_str()) {
+            engines.push(&measured.engine);
+        }
+    }
+    engines.sort_by_key(|engine| rank(engine));
+    let mut columns = vec![Column::words("published with"), Column::number("published"), Column::words("unit")];
+    columns.extend(engines.iter().map(|engine| Column::words(display_name(engine))));
+    if engines.is_empty() {
+        columns.push(Column::words("measured"));
+    }
+    Table {
+        caption: format!("Published records of {study}, and what was measured of the same."),
+        head: "record".into(),
+        columns,
+        lines: compared.iter().map(|compared| line(compared, &engines)).collect(),
+    }
+}
+
+fn line(compared: &Compared, engines: &[&str]) -> Line {
+    let record = &compared.record;
+    let published = match (record.published_ratio, record.recomputed_ratio) {
+        (Some(one), Some(two)) if (one / two - 1.0).abs() > RATIO_TOLERANCE => {
+            format!("{} ({}; recomputed {})", plain(record.figure), number::ratio(one), number::ratio(two))
+        }
+        (Some(one), _) => format!("{} ({})", plain(record.figure), number::ratio(one)),
+        _ => plain(record.figure),
+    };
+    let mut cells: Vec<Field> = vec![record.engine.clone().into(), published.into(), record.unit.clone().into()];
+    for engine in engines {
+        let own: Vec<String> =
+            compared.measured.iter().filter(|measured| measured.engine == *engine).map(measured_text).collect();
+        cells.push(if own.is_empty() { absent() } else { own.join("; ").into() });
+    }
+    if engines.is_empty() {
+        cells.push(absent());
+    }
+    Line { head: record.id.clone(), ours: false, cells }
+}
+
+/// `4,030,000 [3,900,000 to 4,100,000] (1.08x) after compact`.
+fn measured_text(measured: &Answer) -> String {
+    let mut text = number::figure(measured.figure);
+    if let Some((low, high)) = measured.interval.filter(|(low, high)| low < high) {
+        text.push_str(&format!(" [{} to {}]", number::figure(low), number::figure(high)));
+    }
+    if let Some(to_baseline) = measured.ratio_to_baseline {
+        text.push_str(&format!(" ({})", number::ratio(to_baseline)));
+    }
+    if !measured.variant.is_empty() {
+        text.push_str(&format!(" {}", measured.variant));
+    }
+    text
+}
+
+/// Whole numbers as they were printed.
+fn plain(figure: f64) -> String {
+    if figure.fract() == 0.0 { number::whole(figure) } else { number::figure(figure) }
+}

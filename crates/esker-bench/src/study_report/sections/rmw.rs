@@ -1,0 +1,237 @@
+//! The study of read-modify-write: reading, changing and writing back against merging, with the published figures, and what a look at every
+//! counter has shown.
+
+use super::super::blocks::{Bar, Block, Chart, Column, Field, Line, Section, Table};
+use super::super::findings::{Findings, engine_of};
+use super::super::measured::{Key, Measured, distinct, order};
+use super::generic::{self, absent};
+use crate::report::engine_style::{OURS, display_name};
+use crate::report::number;
+use crate::stats;
+
+const STUDY: &str = "rmw";
+const SEED: &str = "seed";
+const UPDATE: &str = "updaterandom";
+const MERGE: &str = "mergerandom";
+/// The variable that tells the cells of the two benchmarks apart.
+const BENCHMARK: &str = "benchmark";
+const BOOTSTRAP_SEED: u32 = 301;
+
+/// The section of the study.
+pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
+    let mut blocks = vec![Block::Text(
+        "Two ways to change a counter: updaterandom reads a random key and writes it back, mergerandom hands the change to the \
+         engine, which adds it up later. Every thread does as many operations as there are keys."
+            .into(),
+    )];
+    let pairs = pairs(all);
+    blocks.extend(charts(&pairs, findings));
+    if !pairs.is_empty() {
+        blocks.extend([Block::Title("Merging against updating".into()), Block::Table(table(&pairs, all, findings))]);
+    }
+    for experiment in distinct(all.iter().copied(), |key| key.experiment.clone()) {
+        if pairs.iter().any(|pair| pair.key.experiment == experiment) {
+            let line = format!("Every row of {experiment}, with latencies");
+            blocks.push(Block::Folded(line, generic::tables(&experiment, all, findings)));
+        } else {
+            blocks.extend(generic::experiment(&experiment, &experiment, all, findings));
+        }
+    }
+    Section { id: "study-rmw".into(), title: "Read-modify-write".into(), blocks }
+}
+
+/// Both benchmarks of one engine in one setting.
+struct Pair<'a, 'b> {
+    key: Key,
+    update: Option<&'a Measured<'b>>,
+    merge: Option<&'a Measured<'b>>,
+}
+
+fn pairs<'a, 'b>(all: &[&'a Measured<'b>]) -> Vec<Pair<'a, 'b>> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    for measured in all.iter().copied().filter(|measured| [UPDATE, MERGE].contains(&measured.key.row.as_str())) {
+        let mut key = measured.key.clone();
+        key.variables.remove(BENCHMARK);
+        key.row = String::new();
+        let position = pairs.iter().position(|pair| pair.key == key).unwrap_or_else(|| {
+            pairs.push(Pair { key, update: None, merge: None });
+            pairs.len() - 1
+        });
+        let place = &mut pairs[position];
+        if measured.key.row == UPDATE {
+            place.update = Some(measured);
+        } else {
+            place.merge = Some(measured);
+        }
+    }
+    pairs
+}
+
+/// A chart for each experiment and setting.
+fn charts(pairs: &[Pair<'_, '_>], findings: &Findings) -> Option<Block> {
+    let mut titles: Vec<String> = Vec::new();
+    for pair in pairs {
+        let title = title(&pair.key);
+        if !titles.contains(&title) {
+            titles.push(title);
+        }
+    }
+    let chart = |title: &String| {
+        let mut of_chart: Vec<&Pair> = pairs.iter().filter(|pair| self::title(&pair.key) == *title).collect();
+        of_chart.sort_by(|one, two| order(&one.key, &two.key));
+        let seed = of_chart.iter().any(|pair| pair.key.experiment == SEED);
+        let published = seed.then(|| published_bars(findings)).into_iter().flatten();
+        let measured = of_chart.iter().flat_map(|pair| [pair.update, pair.merge].into_iter().flatten());
+        let bars = published.chain(measured.map(|measured| bar(measured, findings))).collect();
+        Chart { title: title.clone(), bars, full: None }
+    };
+    let charts: Vec<Chart> = titles.iter().map(chart).collect();
+    (!charts.is_empty()).then_some(Block::Charts(charts))
+}
+
+fn title(key: &Key) -> String {
+    format!("{}: {}", key.experiment, key.setting())
+}
+
+fn bar(measured: &Measured<'_>, findings: &Findings) -> Bar {
+    let rate = measured.rate();
+    Bar {
+        name: format!("{} {}{}", measured.key.engine_name(), measured.key.row, findings.mark(&measured.key)),
+        ours: measured.key.engine == OURS,
+        length: rate,
+        range: measured.rates(),
+        text: rate.map_or(number::ABSENT.to_string(), |rate| format!("{} ops/sec", number::whole(rate))),
+        note: match (rate, measured.skipped) {
+            (None, reason) => reason.unwrap_or("not measured").to_string(),
+            (Some(_), _) => measured.median(|record| record.wall_s).map(duration).unwrap_or_default(),
+        },
+        ..Bar::default()
+    }
+}
+
+/// The published figure of a row in a unit. Three documents print the same.
+fn published(row: &str, unit: &str, findings: &Findings) -> Option<(String, f64)> {
+    let mut records = findings.published(STUDY, SEED).map(|compared| &compared.record);
+    let record = records.find(|record| record.row == row && record.unit == unit)?;
+    Some((engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(), record.figure))
+}
+
+fn published_bars(findings: &Findings) -> Vec<Bar> {
+    let bar = |row: &str| {
+        let (engine, rate) = published(row, "ops/sec", findings)?;
+        let seconds = published(row, "seconds", findings).map(|(_, seconds)| duration(seconds));
+        Some(Bar {
+            name: format!("Published: {engine} {row}"),
+            published: true,
+            length: Some(rate),
+            text: format!("{} ops/sec", number::whole(rate)),
+            note: format!("{}, 32 hardware threads, 50 M keys", seconds.unwrap_or_default()),
+            ..Bar::default()
+        })
+    };
+    [UPDATE, MERGE].into_iter().filter_map(bar).collect()
+}
+
+/// Updating, merging, and how many times as fast merging is.
+fn table(pairs: &[Pair<'_, '_>], all: &[&Measured<'_>], findings: &Findings) -> Table {
+    let columns = [
+        "update \u{b5}s/op (wall)",
+        "update time",
+        "merge \u{b5}s/op (wall)",
+        "merge time",
+        "speed-up",
+        "95 % interval",
+        "found",
+    ];
+    let mut columns: Vec<Column> = columns.into_iter().map(Column::number).collect();
+    columns.insert(0, Column::words("setting"));
+    columns.push(Column::words("every counter verified"));
+    let mut lines: Vec<Line> = published_line(findings).into_iter().collect();
+    let mut sorted: Vec<&Pair> = pairs.iter().collect();
+    sorted.sort_by(|one, two| one.key.experiment.cmp(&two.key.experiment).then_with(|| order(&one.key, &two.key)));
+    lines.extend(sorted.into_iter().map(|pair| line(pair, all, findings)));
+    Table {
+        caption: "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
+                  the rate of merging over that of updating."
+            .into(),
+        head: "engine".into(),
+        columns,
+        lines,
+    }
+}
+
+fn line(pair: &Pair<'_, '_>, all: &[&Measured<'_>], findings: &Findings) -> Line {
+    let field = |value: Option<String>| value.map_or(absent(), Field::from);
+    let micros = |side: Option<&Measured>| field(side.and_then(|m| m.micros()).map(number::figure));
+    let time = |side: Option<&Measured>| field(side.and_then(|m| m.median(|r| r.wall_s)).map(duration));
+    let rates = |side: Option<&Measured>| side.map(|m| m.figures(|r| r.ops_per_sec)).unwrap_or_default();
+    let (merges, updates) = (rates(pair.merge), rates(pair.update));
+    let speed_up = stats::median(&merges).zip(stats::median(&updates)).map(|(merge, update)| merge / update);
+    let interval = stats::bootstrap_ratio_interval(&merges, &updates, BOOTSTRAP_SEED)
+        .map(|(low, high)| format!("{} to {}", number::ratio(low), number::ratio(high)));
+    let found = pair.update.and_then(|m| m.ran.iter().find_map(|record| Some((record.found?, record.num))));
+    let mark =
+        [pair.update, pair.merge].into_iter().flatten().map(|m| findings.mark(&m.key)).find(|mark| !mark.is_empty());
+    Line {
+        head: pair.key.engine_name() + mark.unwrap_or_default(),
+        ours: pair.key.engine == OURS,
+        cells: vec![
+            title(&pair.key).into(),
+            micros(pair.update),
+            time(pair.update),
+            micros(pair.merge),
+            time(pair.merge),
+            field(speed_up.map(number::ratio)),
+            field(interval),
+            field(
+                found.map(|(found, num)| format!("{} of {}", number::whole(found as f64), number::whole(num as f64))),
+            ),
+            verified(&pair.key, all),
+        ],
+    }
+}
+
+/// What the rows that look at everything afterwards say.
+fn verified(key: &Key, all: &[&Measured<'_>]) -> Field {
+    let of_pair = |measured: &&&Measured| {
+        let mut other = measured.key.clone();
+        other.variables.remove(BENCHMARK);
+        other.row = String::new();
+        other == *key && measured.key.row.starts_with("verify")
+    };
+    let said = all.iter().filter(of_pair).map(|measured| format!("{}: {}", measured.key.row, measured.messages()));
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { "not verified".into() } else { said.join("; ").into() }
+}
+
+fn published_line(findings: &Findings) -> Option<Line> {
+    let figure = |row: &str, unit: &str| published(row, unit, findings);
+    let (engine, update) = figure(UPDATE, "wall micros/op")?;
+    let (_, merge) = figure(MERGE, "wall micros/op")?;
+    let time = |row: &str| figure(row, "seconds").map_or(absent(), |(_, seconds)| duration(seconds).into());
+    let speed_up = figure(MERGE, "ops/sec").zip(figure(UPDATE, "ops/sec")).map(|((_, one), (_, two))| one / two);
+    Some(Line {
+        head: format!("Published: {engine}"),
+        ours: false,
+        cells: vec![
+            "10 threads, 50,000,000 keys, on 32 hardware threads".into(),
+            number::figure(update).into(),
+            time(UPDATE),
+            number::figure(merge).into(),
+            time(MERGE),
+            speed_up.map_or(absent(), |ratio| number::ratio(ratio).into()),
+            absent(),
+            figure(UPDATE, "found").map_or(absent(), |(_, found)| number::whole(found).into()),
+            absent(),
+        ],
+    })
+}
+
+/// `248 min 46 s`.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if !s.is_finite() => number::ABSENT.to_string(),
+        s if s < 100.0 => format!("{} s", number::figure(s)),
+        s => format!("{} min {:.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
+    }
+}
