@@ -4,7 +4,7 @@
 #   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
 #   make test          does everything hold? formatting, lints, documentation, every test
 #
-# With CI=true, `make test` also insists on every peer engine; without, a missing one costs one line and nothing else.
+# With CI=true, `make test` also insists on every peer engine and on a browser; without, a missing one costs one line and nothing else.
 
 CARGO ?= cargo
 OUT := bench-out
@@ -79,6 +79,7 @@ test:
 	$(call step,format,$(CARGO) fmt --all --check)
 ifeq ($(CI),true)
 	$(call step,peers,scripts/peers --strict)
+	$(call step,browser,scripts/browser --strict)
 endif
 	$(call step,lints,$(CARGO) clippy --workspace --all-targets -- -D warnings)
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
