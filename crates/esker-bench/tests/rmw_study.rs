@@ -66,13 +66,23 @@ fn a_tenth_has_a_tenth_of_everything_but_blocks() {
 #[test]
 fn the_full_size_is_the_published_one() {
     let plan = made("--scale 1", &["esker"]);
-    assert_eq!(plan.cells.len(), 2);
+    assert_eq!(plan.cells.len(), 4);
+    let of = |name: &str| plan.cells.iter().filter(|cell| cell.experiment == name).collect::<Vec<_>>();
     let steps = |cell: &Cell| cell.tasks[0].steps.iter().map(|step| step.benchmark.clone()).collect::<Vec<_>>();
-    assert_eq!(steps(&plan.cells[0]), ["updaterandom", "verifyupdates"]);
-    assert_eq!(steps(&plan.cells[1]), ["mergerandom", "verifymerges"]);
-    assert_eq!((flag(&plan.cells[1], "merge_operator"), flag(&plan.cells[0], "merge_operator")), ("uint64add", ""));
-    for cell in &plan.cells {
-        assert_eq!((flag(cell, "num"), flag(cell, "cache_size")), ("50000000", "8388608"));
+    for cells in [of("seed"), of("recommended")] {
+        assert_eq!(steps(cells[0]), ["updaterandom", "verifyupdates"]);
+        assert_eq!(steps(cells[1]), ["mergerandom", "verifymerges"]);
+        assert_eq!((flag(cells[1], "merge_operator"), flag(cells[0], "merge_operator")), ("uint64add", ""));
+        assert!(cells.iter().all(|cell| (flag(cell, "num"), flag(cell, "block_size")) == ("50000000", "65536")));
+    }
+    for cell in of("seed") {
+        assert_eq!((flag(cell, "cache_size"), flag(cell, "bloom_bits")), ("8388608", "-1"));
+        assert_eq!(cell.tasks[0].memory, None);
+    }
+    for cell in of("recommended") {
+        // Nothing that tunes an engine of the year of the published run.
+        assert_eq!((flag(cell, "num_levels"), flag(cell, "bloom_bits"), flag(cell, "statistics")), ("", "", ""));
+        assert_eq!(cell.tasks[0].memory, Some(3_200_000_000));
     }
     assert_eq!(arguments("--scale 1").engines(), "esker");
     assert_eq!(arguments("--scale 1/100").engines(), "esker,rocksdb");
@@ -86,8 +96,8 @@ fn the_full_size_is_the_published_one() {
 fn every_experiment_varies_what_it_is_about() {
     let plan = made("--scale 1/100", &["esker", "rocksdb"]);
     let cells = |name: &str| plan.cells.iter().filter(|cell| cell.experiment == name).collect::<Vec<_>>();
-    let counts = ["seed", "unscaled", "threads", "small blocks", "cached", "operand", "deferred"];
-    assert_eq!(counts.map(|name| cells(name).len()), [4, 4, 8, 8, 4, 4, 4]);
+    let counts = ["seed", "unscaled", "threads", "small blocks", "cached", "operand", "deferred", "recommended"];
+    assert_eq!(counts.map(|name| cells(name).len()), [4, 4, 8, 8, 4, 4, 4, 4]);
     for cell in cells("unscaled") {
         assert_eq!((flag(cell, "num"), flag(cell, "write_buffer_size")), ("500000", "4194304"));
         assert_eq!((flag(cell, "max_file_size"), flag(cell, "max_bytes_for_level_base")), ("2097152", "10485760"));

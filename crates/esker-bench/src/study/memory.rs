@@ -18,7 +18,7 @@ const fn split(engine: &'static str, write_buffer_percent: u64, reason: &'static
 }
 
 /// Why engines that write in memory first get a quarter for that: under load a second buffer is full, on its way to a table, so half of the
-/// memory is theirs then. All of them were measured with half and half as well: it was slower for each.
+/// memory is theirs then. All of them were measured with half and half as well, which was slower in most rows of each (decision 16).
 const QUARTER: &str = "a quarter write buffer, of which there are two under load; the rest is block cache";
 
 /// The division for every engine, the same for all that are built alike, and in favour of the peers where their documentation recommends

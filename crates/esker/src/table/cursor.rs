@@ -161,9 +161,11 @@ impl TableCursor {
             return Ok((Held::InPlace(place.start..place.start + place.bytes.len()), place.layout));
         }
         if !self.fill_cache || self.passed > self.table.cache.budget_bytes() / BULK_PART {
-            // A scan goes on as it came: the next block's bytes come in while this one is decoded.
-            let next = if number < self.number { number.wrapping_sub(1) } else { number + 1 };
-            self.table.prefetch_packed(next);
+            if self.fill_cache {
+                // A scan goes on as it came: the next block's bytes come in while this one is decoded.
+                let next = if number < self.number { number.wrapping_sub(1) } else { number + 1 };
+                self.table.prefetch_packed(next);
+            }
             let spare = std::mem::take(&mut self.spare);
             return Ok(match self.table.passing(number, &mut self.ahead, spare, !self.fill_cache)? {
                 Passing::Shared(block) => {

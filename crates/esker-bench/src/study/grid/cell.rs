@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 use twox_hash::XxHash64;
 
-/// The version of the files of a run directory; raised when a field changes its meaning.
+/// The version of the files of a run directory; raised when a field changes its meaning, or one is added to what [`Cell::hash`] covers: cells
+/// of older runs would not be found again.
 pub const SCHEMA: u32 = 1;
 
 /// One cell of a grid: what one engine does from an empty directory on, in one process after another.

@@ -5,6 +5,8 @@ use clap::ValueEnum;
 /// One of the study's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Experiment {
+    /// The same counters and blocks with each engine as it is recommended today.
+    Recommended,
     /// The published flags.
     Seed,
     /// Buffers of full size whatever the number of counters.
@@ -65,6 +67,8 @@ pub struct Shape {
     pub operand: &'static str,
     /// Whether the counters are read afterwards.
     pub reads: bool,
+    /// Whether the engine has its recommended settings, and memory for all counters, in place of the published flags.
+    pub recommended: bool,
     /// What varies within the experiment, besides what always does.
     pub variables: Vec<(&'static str, &'static str)>,
 }
@@ -82,6 +86,7 @@ impl Shape {
             cache_all: false,
             operand: "random",
             reads: false,
+            recommended: false,
             variables: vec![("benchmark", counting.benchmark())],
         }
     }
@@ -103,6 +108,7 @@ impl Experiment {
             Experiment::Cached => "cached",
             Experiment::Operand => "operand",
             Experiment::Deferred => "deferred",
+            Experiment::Recommended => "recommended",
         }
     }
 
@@ -129,6 +135,7 @@ impl Experiment {
             Experiment::Cached => vec![Shape { cache_all: true, ..published }.with("cache", "all")],
             // The rows of these cells have names of their own.
             Experiment::Deferred => vec![Shape { reads: true, variables: Vec::new(), ..published }],
+            Experiment::Recommended => vec![Shape { recommended: true, ..published }],
         }
     }
 }

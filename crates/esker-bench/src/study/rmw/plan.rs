@@ -1,5 +1,5 @@
 //! From the experiments to cells. Every size below is the published run's, or, where it said nothing, the default of its program in that
-//! year.
+//! year: among these, no filter. Engines obey the flags that they have; the settings of a row say which are in force.
 
 use super::Scale;
 use super::experiments::{Counting, Experiment, Shape};
@@ -21,7 +21,8 @@ const CACHED_COUNTER_BYTES: u64 = 64;
 const COUNTERS_PER_READ: u64 = 5;
 
 /// Flags that every cell has as they were published. Not among them: `--stats_interval` and `--stats_per_interval`, which only print.
-const FLAGS: [(&str, &str); 15] = [
+const FLAGS: [(&str, &str); 16] = [
+    ("bloom_bits", "-1"),
     ("value_size", "8"),
     ("disable_wal", "1"),
     ("histogram", "1"),
@@ -38,6 +39,9 @@ const FLAGS: [(&str, &str); 15] = [
     ("delete_obsolete_files_period_micros", "300000000"),
     ("use_existing_db", "0"),
 ];
+
+/// Of these, what makes it the same work: the rest tunes an engine of that year.
+const WORK: [&str; 7] = ["num", "threads", "block_size", "value_size", "disable_wal", "histogram", "use_existing_db"];
 
 /// The cells of these experiments for these engines; engines take turns, so that a change of the machine's mood meets all of them.
 pub fn plan(scale: Scale, experiments: &[Experiment], engines: &[String], repeat: u32) -> Result<Plan, String> {
@@ -75,7 +79,7 @@ fn cell(scale: Scale, experiment: Experiment, shape: &Shape, engine: &str, repet
         repetition,
         flags,
         libraries: BTreeMap::new(),
-        memory: None,
+        memory: shape.recommended.then_some((num * CACHED_COUNTER_BYTES).max(CACHE_BYTES)),
         host: Host::default(),
         steps,
         budget: None,
@@ -104,9 +108,11 @@ fn flags(scale: Scale, shape: &Shape, num: u64) -> BTreeMap<String, String> {
         ("max_bytes_for_level_base", buffer(LEVEL_BASE_BYTES)),
         ("cache_size", cache),
     ];
-    let numbers = numbers.into_iter().map(|(name, value)| (name.to_string(), value.to_string()));
-    let mut flags: BTreeMap<String, String> = numbers.collect();
-    flags.extend(FLAGS.map(|(name, value)| (name.to_string(), value.to_string())));
+    let numbers = numbers.into_iter().map(|(name, value)| (name, value.to_string()));
+    let published = FLAGS.map(|(name, value)| (name, value.to_string()));
+    let wanted = |name: &str| !shape.recommended || WORK.contains(&name);
+    let all = numbers.chain(published).filter(|(name, _)| wanted(name));
+    let mut flags: BTreeMap<String, String> = all.map(|(name, value)| (name.to_string(), value)).collect();
     if shape.counting == Counting::Merge {
         flags.insert("merge_operator".into(), "uint64add".into());
         flags.insert("merge_operand".into(), shape.operand.into());
