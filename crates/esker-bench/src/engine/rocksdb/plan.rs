@@ -5,6 +5,9 @@ use crate::engine::merge::MergeOperator;
 use crate::engine::settings::{Settings, number, switch};
 use crate::engine::{Compression, Durability, EngineOptions, Result};
 
+/// Smaller caches are LRU.
+const LEAST_HYPER_CLOCK_BYTES: u64 = 1 << 20;
+
 /// Everything the adapter sets. What is `None` keeps RocksDB's default.
 pub struct Plan {
     write_buffer: usize,
@@ -38,7 +41,9 @@ impl Plan {
         Ok(Plan {
             write_buffer: size(options.write_buffer_bytes),
             cache: size(options.cache_bytes.unwrap_or(32 << 20)),
-            hyper_clock: api.rocksdb_cache_create_hyper_clock.is_some(),
+            // It ends the process if it is made without room.
+            hyper_clock: api.rocksdb_cache_create_hyper_clock.is_some()
+                && options.cache_bytes.is_none_or(|bytes| bytes >= LEAST_HYPER_CLOCK_BYTES),
             block: size(options.block_bytes),
             max_file: options.max_file_bytes,
             level_base: number(options, "max_bytes_for_level_base")?,
@@ -117,7 +122,7 @@ impl Plan {
         unsafe {
             let table = (api.rocksdb_block_based_options_create)();
             (api.rocksdb_block_based_options_set_block_size)(table, self.block);
-            let cache = match api.rocksdb_cache_create_hyper_clock {
+            let cache = match api.rocksdb_cache_create_hyper_clock.filter(|_| self.hyper_clock) {
                 Some(create) => create(self.cache, 0),
                 None => (api.rocksdb_cache_create_lru)(self.cache),
             };
