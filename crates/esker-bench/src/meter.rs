@@ -7,6 +7,7 @@
 //! At a fixed rate it is the time since the operation should have started, of every operation ([`crate::schedule`]).
 
 use crate::flags::config::Latency;
+use crate::histogram::new_histogram;
 use crate::interrupt::Interrupt;
 use crate::schedule::{Pause, Schedule, Timetable};
 use crate::total::{SERIES_INTERVAL, ThreadTimes};
@@ -269,11 +270,6 @@ fn adapt(stride: u64, since: Duration) -> u64 {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A latency histogram in nanoseconds, from one nanosecond to one hour with three digits.
-pub fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("constant bounds that the library documents as valid")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! are these structs; the report, the CSV and the comparisons read nothing else.
 
 use crate::engine::{Counters, Durability, EngineOptions, Tree};
-use crate::verify::Verification;
+use crate::verification::Verification;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! what should have started meanwhile counts as late, as it would for the users who wait. (Measuring from when an operation really
 //! started leaves these waits out, which is known as coordinated omission.)
 
-use crate::meter::new_histogram;
+use crate::histogram::new_histogram;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 

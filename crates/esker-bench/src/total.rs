@@ -143,7 +143,7 @@ impl Total {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::new_histogram;
+    use crate::histogram::new_histogram;
 
     #[test]
     fn totals_add_threads_up() {

@@ -151,7 +151,7 @@ fn all_cells_run_and_verify() {
     let code = run_study_with("study rmw", &grid, "reference,esker", make, &kinds, &mut out, Interrupt::new());
     assert_eq!(code, 0, "{}", String::from_utf8_lossy(&out));
     let finished = RunDirectory::open(&run).unwrap().finished().unwrap();
-    assert_eq!(finished.len(), 36);
+    assert_eq!(finished.len(), 40);
     for cell in &finished {
         assert_eq!(cell.failure, None, "{}", cell.cell.name());
         let last = cell.records.last().unwrap();

@@ -3,7 +3,7 @@
 use super::Runner;
 use super::figures::single_result;
 use crate::engine::{Durability, Result};
-use crate::meter::new_histogram;
+use crate::histogram::new_histogram;
 use crate::threads::{Crew, CrewResult};
 use crate::workload::crash;
 use hdrhistogram::Histogram;

@@ -9,7 +9,7 @@ use crate::progress::Display;
 use crate::record::{Host, Record};
 use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
-use crate::verify::Verification;
+use crate::verification::Verification;
 use crate::workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -6,10 +6,10 @@
 //! sample       = the entries with the least entry hashes: the same ones in every engine that holds the same
 //! ```
 
-use super::Verification;
 use super::scan::every_entry;
 use crate::engine::{Engine, Result};
 use crate::interrupt::Interrupt;
+use crate::verification::Verification;
 use std::collections::BinaryHeap;
 use twox_hash::XxHash3_128;
 

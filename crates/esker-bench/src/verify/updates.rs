@@ -1,7 +1,7 @@
 //! Updates: which keys there must be, and which values they may have. The order in which threads came to a key is not known, but whichever
 //! write was the last was its thread's last write to that key: each value must be one of those.
 
-use super::Checking;
+use super::checking::Checking;
 use super::differences::{Checked, Differences};
 use super::history::{Written, keys_of};
 use super::parts::{on_each, part_size, zeros};

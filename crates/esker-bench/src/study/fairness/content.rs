@@ -1,9 +1,9 @@
 //! What the databases hold after the runs, where all of them must hold the same.
 
-use super::{Member, Violation};
+use super::violation::{Member, Violation};
 use crate::study::grid::Cell;
 use crate::study::task::Step;
-use crate::verify::Verification;
+use crate::verification::Verification;
 use crate::workload::{self, Body};
 use std::collections::BTreeMap;
 

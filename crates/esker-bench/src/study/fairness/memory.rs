@@ -8,7 +8,7 @@
 //!
 //! A second write buffer that an engine may fill while the first is flushed does not count, for all of them may have one.
 
-use super::{Member, Violation};
+use super::violation::{Member, Violation};
 use crate::record::Record;
 
 /// More than the least by less than this is rounding.

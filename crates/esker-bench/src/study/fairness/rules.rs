@@ -1,6 +1,6 @@
 //! The rules about single settings and counts.
 
-use super::{Member, Violation};
+use super::violation::{Member, Violation};
 use crate::engine::{Compression, Durability};
 use crate::record::Record;
 

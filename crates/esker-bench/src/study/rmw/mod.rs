@@ -4,12 +4,14 @@
 
 mod experiments;
 mod plan;
+mod scale;
 
 use crate::study::grid::{GridArguments, run_study};
 use clap::ValueEnum;
 
 pub use experiments::Experiment;
 pub use plan::plan;
+pub use scale::Scale;
 
 /// Shown below the options.
 pub const EXAMPLES: &str = "\
@@ -31,40 +33,6 @@ updated value with what some thread wrote last. At scale 1 only `recommended` an
 others are named, and only Esker. An interrupted run goes on where it ended when the same command is given again.
 
 Exit codes: 0 all went well; 1 an engine failed or lost something; 2 wrong command line; 130 interrupted.";
-
-/// How large the study is, as a fraction of the published run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Scale {
-    /// 500,000 counters: to see that everything works.
-    #[value(name = "1/100")]
-    Hundredth,
-    /// 5,000,000 counters.
-    #[value(name = "1/10")]
-    Tenth,
-    /// 50,000,000 counters.
-    #[value(name = "1")]
-    Full,
-}
-
-impl Scale {
-    /// What the published figures are divided by.
-    pub fn divisor(self) -> u64 {
-        match self {
-            Scale::Hundredth => 100,
-            Scale::Tenth => 10,
-            Scale::Full => 1,
-        }
-    }
-
-    /// Its name in variables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scale::Hundredth => "1/100",
-            Scale::Tenth => "1/10",
-            Scale::Full => "1",
-        }
-    }
-}
 
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,8 +1,8 @@
 //! From the experiments to cells. Every size below is the published run's, or, where it said nothing, the default of its program in that
 //! year: among these, no filter. Engines obey the flags that they have; the settings of a row say which are in force.
 
-use super::Scale;
 use super::experiments::{Counting, Experiment, Shape};
+use super::scale::Scale;
 use crate::record::Host;
 use crate::study::grid::{Cell, Plan};
 use crate::study::task::{Step, Task};

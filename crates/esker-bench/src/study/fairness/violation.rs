@@ -1,0 +1,64 @@
+//! A broken rule, and the row that breaks it.
+
+use crate::record::Record;
+use crate::study::grid::{Cell, Finished};
+use std::collections::BTreeMap;
+
+/// A row that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Violation {
+    /// The experiment.
+    pub experiment: String,
+    /// The engine.
+    pub engine: String,
+    /// Its variant; empty where there is one only.
+    pub variant: String,
+    /// What varies.
+    pub variables: BTreeMap<String, String>,
+    /// The repetition.
+    pub repetition: u32,
+    /// The row.
+    pub row: String,
+    /// What is wrong, in one sentence without a full stop.
+    pub reason: String,
+}
+
+impl Violation {
+    /// Whether it is about this row of this cell.
+    pub fn concerns(&self, cell: &Cell, row: &str) -> bool {
+        self.row == row
+            && self.experiment == cell.experiment
+            && self.engine == cell.engine
+            && self.variant == cell.variant
+            && self.repetition == cell.repetition
+            && self.variables == cell.variables
+    }
+}
+
+/// A row with the cell it is of.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    pub(super) finished: &'a Finished,
+    pub(super) record: &'a Record,
+}
+
+impl Member<'_> {
+    pub(super) fn violation(&self, reason: String) -> Violation {
+        let cell = &self.finished.cell;
+        Violation {
+            experiment: cell.experiment.clone(),
+            engine: cell.engine.clone(),
+            variant: cell.variant.clone(),
+            variables: cell.variables.clone(),
+            repetition: cell.repetition,
+            row: self.record.row.clone(),
+            reason,
+        }
+    }
+
+    /// Its name beside others.
+    pub(super) fn name(&self) -> String {
+        let cell = &self.finished.cell;
+        if cell.variant.is_empty() { cell.engine.clone() } else { format!("{} ({})", cell.engine, cell.variant) }
+    }
+}
