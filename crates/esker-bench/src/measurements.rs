@@ -2,8 +2,9 @@
 
 use crate::engine::ENGINES;
 use crate::record::Record;
+use crate::study::fairness::violations;
 use crate::study::grid::{Cell, StudyRun};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One row of a run, with the cell it was made in.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +15,8 @@ pub struct Row<'a> {
     pub cell: &'a Cell,
     /// What was measured.
     pub record: &'a Record,
+    /// Its place in [`Measurements::rows`].
+    place: usize,
 }
 
 /// Which rows are wanted. Variables that are not named may have any value.
@@ -45,9 +48,13 @@ impl Query<'_> {
 #[derive(Debug, Clone, Default)]
 pub struct Measurements<'a> {
     rows: Vec<Row<'a>>,
+    /// What a reader should know about a row, by its place.
+    notes: BTreeMap<usize, Vec<String>>,
+    /// Rows whose own lookups contradict them, with what they broke.
+    contradicted: Vec<(Row<'a>, String)>,
     /// Rows that were left out, each with the reason in its record.
     skipped: Vec<Row<'a>>,
-    /// Cells that ended early, with the reason.
+    /// Cells that failed, with the reason. Their rows count as missing: what found the fault may be a step behind the row.
     failed: Vec<(&'a str, &'a Cell, &'a str)>,
 }
 
@@ -56,20 +63,35 @@ impl<'a> Measurements<'a> {
     pub fn of(runs: &'a [StudyRun]) -> Measurements<'a> {
         let mut all = Measurements::default();
         for run in runs {
+            let broken = violations(&run.finished);
             for finished in &run.finished {
-                let study = run.study.as_str();
-                all.failed.extend(finished.failure.as_deref().map(|reason| (study, &finished.cell, reason)));
+                let (study, cell) = (run.study.as_str(), &finished.cell);
+                all.failed.extend(finished.failure.as_deref().map(|reason| (study, cell, reason)));
                 for record in &finished.records {
-                    let row = Row { study, cell: &finished.cell, record };
-                    match &record.skipped {
-                        Some(_) => all.skipped.push(row),
-                        None if record.ops > 0 => all.rows.push(row),
-                        None => {}
+                    let row = Row { study, cell, record, place: all.rows.len() };
+                    let broken = || broken.iter().filter(|violation| violation.concerns(cell, &record.row));
+                    if record.skipped.is_some() {
+                        all.skipped.push(row);
+                    } else if finished.failure.is_some() || record.ops == 0 {
+                        continue;
+                    } else if let Some(violation) = broken().find(|violation| violation.contradicts_itself) {
+                        all.contradicted.push((row, violation.reason.clone()));
+                    } else {
+                        let notes: Vec<String> = broken().map(|violation| violation.reason.clone()).collect();
+                        if !notes.is_empty() {
+                            all.notes.insert(row.place, notes);
+                        }
+                        all.rows.push(row);
                     }
                 }
             }
         }
         all
+    }
+
+    /// The rules of fairness that a row breaks, each in a sentence without a full stop.
+    pub fn notes(&self, row: &Row<'_>) -> &[String] {
+        self.notes.get(&row.place).map_or(&[], Vec::as_slice)
     }
 
     /// Every row, in the order of the runs.
@@ -79,36 +101,56 @@ impl<'a> Measurements<'a> {
 
     /// Every one of [`ENGINES`] that has a cell, in that order. What only serves as a yardstick (the device itself) is none of them.
     pub fn engines(&self) -> Vec<&'static str> {
-        let of_rows = self.rows.iter().chain(&self.skipped).map(|row| row.cell.engine.as_str());
+        let of_rows = self.every_row().map(|row| row.cell.engine.as_str());
         let found: BTreeSet<&str> =
             of_rows.chain(self.failed.iter().map(|(_, cell, _)| cell.engine.as_str())).collect();
         ENGINES.into_iter().filter(|engine| found.contains(engine)).collect()
     }
 
+    /// Those that are not used too.
+    fn every_row(&self) -> impl Iterator<Item = &Row<'a>> {
+        self.rows.iter().chain(&self.skipped).chain(self.contradicted.iter().map(|(row, _)| row))
+    }
+
+    /// Every size (`num`) that the rows wanted were measured at.
+    pub fn sizes(&self, query: &Query<'_>) -> BTreeSet<u64> {
+        self.wanted(query).map(|row| row.record.num).collect()
+    }
+
+    fn wanted(&self, query: &Query<'_>) -> impl Iterator<Item = &Row<'a>> {
+        self.rows.iter().filter(|row| query.is_of(row.study, row.cell) && row.record.row == query.row)
+    }
+
     /// The rows wanted, of every variant. Where runs of several sizes are given, the largest counts: figures of different sizes are never
     /// taken for repetitions of each other.
     pub fn select(&self, query: &Query<'_>) -> Vec<Row<'a>> {
-        let wanted = |row: &&Row<'a>| query.is_of(row.study, row.cell) && row.record.row == query.row;
-        let mut found: Vec<Row<'a>> = self.rows.iter().filter(wanted).copied().collect();
-        let largest = found.iter().map(|row| row.record.num).max();
-        found.retain(|row| Some(row.record.num) == largest);
-        found
+        self.sizes(query).last().map_or_else(Vec::new, |largest| self.of_size(query, *largest))
     }
 
-    /// The records wanted, of one variant: SQLite with row ids, as in 2011, where there are several; else the first by name, which is the one
-    /// without a name if there is that.
+    fn of_size(&self, query: &Query<'_>, num: u64) -> Vec<Row<'a>> {
+        self.wanted(query).filter(|row| row.record.num == num).copied().collect()
+    }
+
+    /// The records wanted, see [`Measurements::rows_of_one_variant`].
     pub fn records(&self, query: &Query<'_>) -> Vec<&'a Record> {
-        let found = self.select(query);
+        self.rows_of_one_variant(query, None).iter().map(|row| row.record).collect()
+    }
+
+    /// The rows wanted, of the size `num` or else the largest, and of one variant: SQLite with row ids, as in 2011, where there are several; else the first by name, which is the one
+    /// without a name if there is that.
+    pub fn rows_of_one_variant(&self, query: &Query<'_>, num: Option<u64>) -> Vec<Row<'a>> {
+        let mut found = num.map_or_else(|| self.select(query), |num| self.of_size(query, num));
         let variants: BTreeSet<&str> = found.iter().map(|row| row.cell.variant.as_str()).collect();
         let chosen = variants.get("rowid").or(variants.first()).copied();
-        found.iter().filter(|row| Some(row.cell.variant.as_str()) == chosen).map(|row| row.record).collect()
+        found.retain(|row| Some(row.cell.variant.as_str()) == chosen);
+        found
     }
 
     /// Why there is nothing, in one line without a full stop.
     pub fn reason(&self, query: &Query<'_>) -> String {
         let Query { study, experiment, engine, row, .. } = query;
-        let of_row = |skipped: &&Row<'_>| query.is_of(skipped.study, skipped.cell) && skipped.record.row == *row;
-        let skipped = self.skipped.iter().find(of_row).and_then(|row| row.record.skipped.as_deref());
+        let is_wanted = |there: &Row<'_>| query.is_of(there.study, there.cell) && there.record.row == *row;
+        let skipped = self.skipped.iter().find(|row| is_wanted(row)).and_then(|row| row.record.skipped.as_deref());
         let failed = self.failed.iter().find(|(study, cell, _)| query.is_of(study, cell)).map(|(_, _, reason)| *reason);
         if let Some(reason) = skipped {
             return format!("{engine} skipped {row}: {reason}");
@@ -116,7 +158,10 @@ impl<'a> Measurements<'a> {
         if let Some(reason) = failed {
             return format!("the cell of {engine} failed: {reason}");
         }
-        let studies = || self.rows.iter().chain(&self.skipped);
+        if let Some((_, reason)) = self.contradicted.iter().find(|(row, _)| is_wanted(row)) {
+            return format!("{row} of {engine} is not judged, for {reason}");
+        }
+        let studies = || self.every_row();
         if !studies().any(|row| row.study == *study) {
             return format!("these runs hold nothing of the study {study}");
         }

@@ -5,6 +5,8 @@ use crate::measurements::{Measurements, Query};
 use crate::published::Hypothesis;
 use crate::record::Record;
 use crate::stats::{bootstrap_of_medians, bootstrap_ratio_interval, median};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 const SEED: u32 = 301;
 
@@ -14,7 +16,12 @@ pub struct Case<'a> {
     pub hypothesis: &'a Hypothesis,
     pub measured: &'a Measurements<'a>,
     pub engine: &'a str,
+    /// What is to be said of the rows that were looked at: rules of fairness that they break.
+    pub notes: &'a RefCell<BTreeSet<String>>,
 }
+
+/// So many broken rules are told in a sentence.
+const NOTES_TOLD: usize = 3;
 
 impl<'a> Case<'a> {
     /// The same claim, looked up for another engine.
@@ -28,7 +35,30 @@ impl<'a> Case<'a> {
 
     /// Every repetition of a row.
     pub fn records(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> Vec<&'a Record> {
-        self.measured.records(&Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables })
+        self.records_of_size(experiment, row, variables, None)
+    }
+
+    /// Every repetition of a row, of the size `num` or else of the largest there is.
+    pub fn records_of_size(
+        &self,
+        experiment: &str,
+        row: &str,
+        variables: &[(&str, &str)],
+        num: Option<u64>,
+    ) -> Vec<&'a Record> {
+        let query = Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables };
+        let rows = self.measured.rows_of_one_variant(&query, num);
+        for row in &rows {
+            let of_row = |reason: &String| format!("{} {}: {reason}", self.engine, row.record.row);
+            self.notes.borrow_mut().extend(self.measured.notes(row).iter().map(of_row));
+        }
+        rows.into_iter().map(|row| row.record).collect()
+    }
+
+    /// The sizes that a row was measured at.
+    pub fn sizes(&self, experiment: &str, row: &str, variables: &[(&str, &str)]) -> BTreeSet<u64> {
+        let query = Query { study: &self.hypothesis.study, experiment, engine: self.engine, row, variables };
+        self.measured.sizes(&query)
     }
 
     /// Operations per second of every repetition.
@@ -48,7 +78,18 @@ impl<'a> Case<'a> {
 
     pub fn judged(&self, value: String, direction: Verdict, magnitude: Verdict, why: String) -> Judgement {
         let (hypothesis, engine) = (self.hypothesis.id.clone(), self.engine.to_owned());
-        Judgement { hypothesis, engine, value, direction, magnitude, why: sentence(&why) }
+        let why = sentence(&format!("{why}{}", self.noted()));
+        Judgement { hypothesis, engine, value, direction, magnitude, why }
+    }
+
+    fn noted(&self) -> String {
+        let notes = self.notes.borrow();
+        let told: Vec<&str> = notes.iter().take(NOTES_TOLD).map(String::as_str).collect();
+        match notes.len().saturating_sub(NOTES_TOLD) {
+            _ if told.is_empty() => String::new(),
+            0 => format!(" (note: {})", told.join("; ")),
+            more => format!(" (note: {}; and {more} more)", told.join("; ")),
+        }
     }
 
     pub fn not_measured(&self, why: impl AsRef<str>) -> Judgement {
@@ -72,6 +113,12 @@ impl<'a> Case<'a> {
         let factor = self.threshold("factor");
         value <= published * factor && value >= published / factor
     }
+}
+
+/// The largest size that all of these have; none if they share none.
+pub fn common_size(places: &[BTreeSet<u64>]) -> Option<u64> {
+    let (first, others) = places.split_first()?;
+    first.iter().rev().find(|num| others.iter().all(|place| place.contains(num))).copied()
 }
 
 fn sentence(text: &str) -> String {

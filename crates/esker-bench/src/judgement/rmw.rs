@@ -1,9 +1,10 @@
 //! Read-modify-write against merge: RMW-1 to RMW-7.
 
-use super::case::{Case, Ratio, all, held, listed, number, threads as so_many};
+use super::case::{Case, Ratio, all, common_size, held, listed, number, threads as so_many};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
 use crate::stats::median;
+use std::collections::BTreeSet;
 
 const UPDATE: &str = "updaterandom";
 const MERGE: &str = "mergerandom";
@@ -29,26 +30,37 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// The error is why there is none.
-    fn find(case: &Case<'a>, experiment: &str, variables: &[(&str, &str)]) -> Result<Pair<'a>, String> {
-        let size = |records: &[&Record]| records.first().map(|record| record.num);
-        let mut pair = Pair {
-            update: case.records(experiment, UPDATE, variables),
-            merge: case.records(experiment, MERGE, variables),
+    /// Of the size `num`, or else of the largest there is. The error is why there is none.
+    fn find(
+        case: &Case<'a>,
+        experiment: &str,
+        variables: &[(&str, &str)],
+        num: Option<u64>,
+    ) -> Result<Pair<'a>, String> {
+        let [update, merge] = [UPDATE, MERGE].map(|row| case.sizes(experiment, row, variables));
+        if let Some(row) = [(&update, UPDATE), (&merge, MERGE)].iter().find(|(sizes, _)| sizes.is_empty()) {
+            return Err(case.reason(experiment, row.1));
+        }
+        let sizes = [update, merge, num.into_iter().collect()];
+        let sizes = if num.is_some() { &sizes[..] } else { &sizes[..2] };
+        let Some(num) = common_size(sizes) else {
+            return Err(match num {
+                Some(num) => format!("{experiment} was not measured with {} keys", number(num as f64)),
+                None => format!("updates and merges of {experiment} were measured at different sizes only"),
+            });
         };
-        if let (Some(update), Some(merge)) = (size(&pair.update), size(&pair.merge))
-            && update != merge
-        {
-            let common = update.min(merge).to_string();
-            let variables: Vec<(&str, &str)> = variables.iter().copied().chain([("num", common.as_str())]).collect();
-            pair.update = case.records(experiment, UPDATE, &variables);
-            pair.merge = case.records(experiment, MERGE, &variables);
-        }
-        match (pair.update.is_empty(), pair.merge.is_empty()) {
-            (true, _) => Err(case.reason(experiment, UPDATE)),
-            (_, true) => Err(case.reason(experiment, MERGE)),
-            _ => Ok(pair),
-        }
+        let records = |row| case.records_of_size(experiment, row, variables, Some(num));
+        Ok(Pair { update: records(UPDATE), merge: records(MERGE) })
+    }
+
+    /// The sizes that both were run at.
+    fn sizes(case: &Case<'a>, experiment: &str, variables: &[(&str, &str)]) -> BTreeSet<u64> {
+        let of = |row| case.sizes(experiment, row, variables);
+        of(UPDATE).intersection(&of(MERGE)).copied().collect()
+    }
+
+    fn num(&self) -> Option<u64> {
+        self.update.first().map(|record| record.num)
     }
 
     fn rates(&self) -> (Vec<f64>, Vec<f64>) {
@@ -73,7 +85,7 @@ impl<'a> Pair<'a> {
 }
 
 fn speed_up(case: &Case<'_>) -> Judgement {
-    let pair = match Pair::find(case, "seed", SEED_THREADS) {
+    let pair = match Pair::find(case, "seed", SEED_THREADS, None) {
         Ok(pair) => pair,
         Err(why) => return case.not_measured(why),
     };
@@ -104,16 +116,23 @@ fn speed_up(case: &Case<'_>) -> Judgement {
         number(case.published("ratio")),
         number(case.published("ratio of total times")),
     );
-    if let Some(unscaled) = Pair::find(case, "unscaled", SEED_THREADS).ok().and_then(|pair| pair.ratio()) {
-        why.push_str(&format!("; with buffers as large as the published ones it is {}", unscaled.text()));
+    match Pair::find(case, "unscaled", SEED_THREADS, pair.num()).map(|pair| pair.ratio()) {
+        Ok(Some(unscaled)) => {
+            why.push_str(&format!("; with buffers as large as the published ones it is {}", unscaled.text()));
+        }
+        // Rows there are, but none to stand beside these.
+        Err(missing) if !Pair::sizes(case, "unscaled", SEED_THREADS).is_empty() => {
+            why.push_str(&format!("; with buffers as large as the published ones it is not known: {missing}"));
+        }
+        _ => {}
     }
     let direction = ratio.above(case.threshold("direction above"));
     case.judged(ratio.short(), direction, held(ratio.value >= from && ratio.value <= to), why)
 }
 
 /// What this engine does with so many threads, for the sentence.
-fn with_threads(case: &Case<'_>, experiment: &str, threads: u32) -> Option<String> {
-    let pair = Pair::find(case, experiment, &[("threads", &threads.to_string())]).ok()?;
+fn with_threads(case: &Case<'_>, (experiment, threads): (&str, u32), num: u64) -> Option<String> {
+    let pair = Pair::find(case, experiment, &[("threads", &threads.to_string())], Some(num)).ok()?;
     let (update, merge) = pair.rates();
     let share = pair.update.first().and_then(|record| found_share(record));
     let share = share.map_or_else(String::new, |share| format!(", {} % found", number(share * 100.0)));
@@ -126,12 +145,19 @@ fn threads(case: &Case<'_>) -> Judgement {
                    the printed micros/op, which is therefore wall time over the operations of all threads; and 10 threads find \
                    1 - (1 - exp(-10)) / 10 = 90.0005 % of their keys, one thread 36.79 %, where 90.008 % was printed"
         .to_owned();
-    let here: Vec<String> = [("threads", 1), ("threads", 2), ("seed", 10)]
-        .into_iter()
-        .filter_map(|(experiment, threads)| with_threads(case, experiment, threads))
-        .collect();
-    if !here.is_empty() {
-        why.push_str(&format!(" (here, updates and merges of {} with {})", case.engine, here.join("; ")));
+    let places = [("threads", 1), ("threads", 2), ("seed", 10)];
+    let sizes = places.map(|(experiment, count)| Pair::sizes(case, experiment, &[("threads", &count.to_string())]));
+    let measured: Vec<BTreeSet<u64>> = sizes.into_iter().filter(|sizes| !sizes.is_empty()).collect();
+    if let Some(num) = common_size(&measured) {
+        let here: Vec<String> = places.into_iter().filter_map(|place| with_threads(case, place, num)).collect();
+        let size = number(num as f64);
+        why.push_str(&format!(
+            " (here, updates and merges of {} over {size} keys with {})",
+            case.engine,
+            here.join("; ")
+        ));
+    } else if !measured.is_empty() {
+        why.push_str(" (here, the numbers of threads were measured at different sizes only)");
     }
     refuted(case, "10 threads".into(), why)
 }
@@ -196,7 +222,11 @@ fn share_found(case: &Case<'_>) -> Judgement {
 
 fn operand(case: &Case<'_>) -> Judgement {
     let mut why = "the program merges 8 bytes of its pool of values, read as a little-endian number, not 1".to_owned();
-    let rates = |operand| case.rates("operand", MERGE, &[("operand", operand)]);
+    let num = common_size(&["random", "one"].map(|operand| case.sizes("operand", MERGE, &[("operand", operand)])));
+    let rates = |operand| -> Vec<f64> {
+        let records = num.map(|num| case.records_of_size("operand", MERGE, &[("operand", operand)], Some(num)));
+        records.unwrap_or_default().iter().map(|record| record.ops_per_sec).collect()
+    };
     let ratio = Ratio::of(&rates("random"), &rates("one"));
     let value = ratio.map_or_else(|| "random bytes".to_owned(), |ratio| ratio.short());
     match ratio {
@@ -228,7 +258,15 @@ fn mechanism(case: &Case<'_>) -> Judgement {
         ("4 KiB blocks and 8 MiB of cache", "small blocks", &[("cache", "8 MiB")]),
         ("4 KiB blocks, all cached", "small blocks", &[("cache", "all")]),
     ];
-    let pairs = places.map(|(name, experiment, variables)| (name, Pair::find(case, experiment, variables)));
+    let sizes = places.map(|(_, experiment, variables)| Pair::sizes(case, experiment, variables));
+    let measured: Vec<BTreeSet<u64>> = sizes.into_iter().filter(|sizes| !sizes.is_empty()).collect();
+    // What is not there at all says so below.
+    let num = common_size(&measured);
+    if num.is_none() && !measured.is_empty() {
+        return case
+            .not_measured("these blocks and caches were measured at different sizes only, which do not compare");
+    }
+    let pairs = places.map(|(name, experiment, variables)| (name, Pair::find(case, experiment, variables, num)));
     let said = |(name, pair): &(&str, Result<Pair<'_>, String>)| {
         let ratio = pair.as_ref().ok()?.ratio()?;
         Some(format!("{} with {name}", ratio.short()))
@@ -264,24 +302,27 @@ fn mechanism(case: &Case<'_>) -> Judgement {
 }
 
 fn deferred(case: &Case<'_>) -> Judgement {
-    let rows = |load: &str, compacted: bool| -> Vec<f64> {
-        let is_it =
-            |row: &str| row.starts_with("readrandom") && row.contains(load) && row.contains("compact") == compacted;
-        let here = case.measured.rows().iter().filter(|row| {
-            row.study == "rmw"
-                && row.cell.experiment == "deferred"
-                && row.cell.engine == case.engine
-                && is_it(&row.record.row)
+    const EXPERIMENT: &str = "deferred";
+    let name = |load: &str, after: &str| format!("readrandom after {load}{after}");
+    let sizes = |after| [UPDATE, MERGE].map(|load| case.sizes(EXPERIMENT, &name(load, after), &[]));
+    let (reads, compacted) = (sizes(""), sizes(" after compact"));
+    // Without any read after compaction the first half still has its figures.
+    let all_four: Vec<BTreeSet<u64>> = reads.iter().chain(&compacted).cloned().collect();
+    let Some(num) = common_size(&all_four).or_else(|| common_size(&reads)) else {
+        return case.not_measured(match reads.iter().any(BTreeSet::is_empty) {
+            true => case.reason(EXPERIMENT, &name(if reads[0].is_empty() { UPDATE } else { MERGE }, "")),
+            false => "reads after updates and after merges were measured at different sizes only".to_owned(),
         });
-        let records: Vec<&Record> = here.map(|row| row.record).collect();
-        let largest = records.iter().map(|record| record.num).max();
-        records.iter().filter(|record| Some(record.num) == largest).map(|record| record.micros_per_op).collect()
     };
-    let (updated, merged) = (rows(UPDATE, false), rows(MERGE, false));
+    let rows = |load: &str, after: &str| -> Vec<f64> {
+        let records = case.records_of_size(EXPERIMENT, &name(load, after), &[], Some(num));
+        records.iter().map(|record| record.micros_per_op).collect()
+    };
+    let (updated, merged) = (rows(UPDATE, ""), rows(MERGE, ""));
     let Some(before) = Ratio::of(&merged, &updated) else {
-        return case.not_measured(case.reason("deferred", "readrandom after mergerandom"));
+        return case.not_measured("a latency of zero has no ratio");
     };
-    let (updated_after, merged_after) = (rows(UPDATE, true), rows(MERGE, true));
+    let (updated_after, merged_after) = (rows(UPDATE, " after compact"), rows(MERGE, " after compact"));
     let micros = |values: &[f64]| number(median(values).unwrap_or(f64::NAN));
     let mut why = format!(
         "a random read takes {} us after merges and {} us after updates, {} times as long",
@@ -290,18 +331,20 @@ fn deferred(case: &Case<'_>) -> Judgement {
         before.text()
     );
     let mut direction = before.above(1.0);
-    match Ratio::of(&merged_after, &updated_after) {
-        Some(after) => {
+    let change = Ratio::of_ratios([&merged_after, &updated_after, &merged, &updated]);
+    match Ratio::of(&merged_after, &updated_after).zip(change) {
+        Some((after, change)) => {
             why.push_str(&format!(
-                "; once compacted {} and {} us, {} times as long",
+                "; once compacted {} and {} us, {} times as long: compaction changes the ratio by {}",
                 micros(&merged_after),
                 micros(&updated_after),
-                after.text()
+                after.text(),
+                change.text()
             ));
-            direction = all(&[direction, held(after.value < before.value)]);
+            direction = all(&[direction, change.below(1.0)]);
         }
         None => {
-            why.push_str("; reads after compaction were not measured");
+            why.push_str("; reads after compaction were not measured at this size");
             direction = all(&[direction, Verdict::NotMeasured]);
         }
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod broken_rows;
+mod sizes;
 mod synthetic;
 
 use Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured, NotTestableHere, RefutedByArithmetic};

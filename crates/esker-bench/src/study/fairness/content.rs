@@ -26,7 +26,7 @@ pub(super) fn check_rows(group: &[Member<'_>], found: &mut Vec<Violation>) {
         if look.mismatches > 0 {
             let Verification { sampled, mismatches, .. } = look;
             let reason = format!("{mismatches} of {sampled} sampled entries were not found as a scan had shown them");
-            found.push(member.violation(reason));
+            found.push(Violation { contradicts_itself: true, ..member.violation(reason) });
         }
     }
     let whole: Vec<_> = looks.into_iter().filter(|(member, _)| is_whole(member)).collect();
