@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod broken_rows;
+mod clauses;
 mod sizes;
 mod synthetic;
 

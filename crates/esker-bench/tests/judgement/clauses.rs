@@ -1,0 +1,111 @@
+//! A claim of several clauses is not held by those that happen to be measured, and none of them by a point alone.
+
+use crate::of;
+use crate::synthetic::{self, Builder, Place, World};
+use esker_bench::judgement::Verdict::{Held, NoDifferenceShown, NotHeld, NotMeasured};
+use esker_bench::judgement::{Judgement, judge};
+use esker_bench::study::grid::StudyRun;
+
+fn judged(run: StudyRun, id: &str, engine: &str) -> Judgement {
+    of(&judge(&[run]), id, engine).clone()
+}
+
+fn page_of(engines: &[&str]) -> StudyRun {
+    let mut page = synthetic::page(World::AsPublished);
+    page.finished.retain(|finished| engines.contains(&finished.cell.engine.as_str()));
+    page
+}
+
+#[test]
+fn gains_of_engines_that_were_not_run_are_not_measured() {
+    let batches = judged(page_of(&["leveldb"]), "LDB-3", "leveldb");
+    assert_eq!(batches.direction, NotMeasured);
+    assert!(batches.why.contains("SQLite's gain in key order over that of leveldb: not measured"), "{}", batches.why);
+    assert_eq!(judged(page_of(&["sqlite"]), "LDB-3", "sqlite").direction, NotMeasured);
+    let caches = judged(page_of(&["leveldb", "sqlite"]), "LDB-8", "leveldb");
+    assert_eq!(caches.direction, NotMeasured);
+    assert!(caches.why.contains("TreeDB's gain at random over that of leveldb"), "{}", caches.why);
+    assert_eq!(judged(page_of(&["kyoto", "leveldb"]), "LDB-8", "kyoto").direction, NotMeasured);
+}
+
+/// The rates of one experiment are scattered over the repetitions.
+fn scatter(run: &mut StudyRun, experiment: &str, engine: &str) {
+    for finished in run.finished.iter_mut().filter(|f| f.cell.experiment == experiment && f.cell.engine == engine) {
+        let factor = [0.2, 1.0, 5.0][finished.cell.repetition as usize - 1];
+        for record in &mut finished.records {
+            record.ops_per_sec *= factor;
+            record.micros_per_op /= factor;
+        }
+    }
+}
+
+#[test]
+fn gains_within_the_noise_show_no_difference() {
+    let mut page = synthetic::page(World::AsPublished);
+    assert_eq!(judged(page.clone(), "LDB-3", "leveldb").direction, Held);
+    scatter(&mut page, "batches", "sqlite");
+    assert_eq!(judged(page, "LDB-3", "leveldb").direction, NoDifferenceShown);
+    let mut page = synthetic::page(World::AsPublished);
+    assert_eq!(judged(page.clone(), "LDB-8", "leveldb").direction, Held);
+    scatter(&mut page, "larger caches", "kyoto");
+    assert_eq!(judged(page, "LDB-8", "leveldb").direction, NoDifferenceShown);
+}
+
+#[test]
+fn what_compaction_does_to_deferred_cost_needs_its_interval() {
+    let mut run = synthetic::rmw(World::AsPublished);
+    let rows = run.finished.iter_mut().flat_map(|finished| &mut finished.records);
+    for record in rows.filter(|record| record.row == "readrandom after mergerandom after compact") {
+        record.micros_per_op = [1.0, 4.0, 40.0][record.repetition as usize - 1];
+    }
+    let deferred = judged(run, "RMW-7", "rocksdb");
+    assert_eq!(deferred.direction, NoDifferenceShown, "{}", deferred.why);
+}
+
+/// MEM-9 with these latencies after the sequential load, after the random one, and with every key there.
+fn reason(buffers: &[&str], micros: [f64; 3], repetitions: u32) -> Judgement {
+    let mut builder = Builder::new("memtable");
+    for buffer in buffers {
+        let cell = [("write_buffer_mib", *buffer), ("max_file_mib", "2")];
+        let [plain, unique] = ["plain", "unique keys"].map(|name| [("write_buffer_mib", *buffer), ("variant", name)]);
+        let floor = ("grid", "readrandom after fillseq", &cell);
+        for ((experiment, row, variables), micros) in
+            [floor, ("why", "readrandom", &plain), ("why", "readrandom", &unique)].into_iter().zip(micros)
+        {
+            let place = Place { experiment, engine: "leveldb", variables, row };
+            for repetition in 1..=repetitions {
+                let spread = 1.0 + 0.01 * f64::from(repetition);
+                builder.add(&place, repetition, micros * spread, |_| {});
+            }
+        }
+    }
+    judged(builder.run, "MEM-9", "leveldb")
+}
+
+#[test]
+fn a_gap_that_half_closes_is_not_closed() {
+    let both = &["2", "32"];
+    let half = reason(both, [2.0, 6.0, 3.6], 3);
+    assert_eq!(half.direction, NotHeld);
+    assert!(half.why.contains("unique keys closes 60 % of the gap"), "{}", half.why);
+    assert_eq!(reason(both, [2.0, 6.0, 2.08], 3).direction, Held);
+    // Within the noise of the floor.
+    assert_eq!(reason(both, [2.0, 6.0, 2.0], 3).direction, Held);
+}
+
+#[test]
+fn one_repetition_cannot_tell_a_small_gap_from_noise() {
+    let both = &["2", "32"];
+    let noise = reason(both, [2.0, 2.2, 2.0], 1);
+    assert_eq!((noise.direction, noise.magnitude), (NoDifferenceShown, NoDifferenceShown));
+    assert!(noise.why.contains("no interval, and a gap counts from a ratio of 1.20"), "{}", noise.why);
+    assert_eq!(reason(both, [2.0, 2.2, 2.0], 3).direction, Held);
+    assert_eq!(reason(both, [2.0, 2.6, 2.0], 1).direction, Held);
+}
+
+#[test]
+fn the_reason_is_asked_for_with_both_buffers() {
+    let one = reason(&["2"], [2.0, 6.0, 2.0], 3);
+    assert_eq!((one.direction, one.magnitude), (NotMeasured, NotMeasured));
+    assert!(one.why.contains("with 32 MiB of buffer"), "{}", one.why);
+}
