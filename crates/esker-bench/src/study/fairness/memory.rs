@@ -6,6 +6,9 @@
 //!                  | other text                                                             does not
 //! ```
 //!
+//! Memory mapped from the file is nobody's budget: an engine that has no cache of its own but this, or has it beside its cache, is told of
+//! as long as others stand beside it that have none.
+//!
 //! A second write buffer that an engine may fill while the first is flushed does not count, for all of them may have one.
 
 use super::violation::{Member, Violation};
@@ -15,7 +18,38 @@ use crate::record::Record;
 const TOLERANCE: f64 = 1.25;
 const SMALL_BYTES: u64 = 1 << 20;
 
+/// Words of the setting `memory` that stand for mapped memory.
+const MAPPED: [&str; 2] = ["mapped", "page cache of the system"];
+
 pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    budgets(group, found);
+    mapped(group, found);
+}
+
+fn mapped(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    if group.iter().all(|member| mapped_term(member.record).is_some()) {
+        return;
+    }
+    for member in group {
+        if let Some(term) = mapped_term(member.record) {
+            found.push(member.violation(format!("it works beside its budget with mapped memory ({term})")));
+        }
+    }
+}
+
+fn mapped_term(record: &Record) -> Option<&str> {
+    memory_setting(record)?.split(" + ").find(|term| MAPPED.iter().any(|words| term.contains(words)))
+}
+
+fn memory_setting(record: &Record) -> Option<&str> {
+    setting(record, "memory")
+}
+
+fn setting<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
+    record.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+fn budgets(group: &[Member<'_>], found: &mut Vec<Violation>) {
     let known: Vec<(&Member<'_>, u64)> =
         group.iter().filter_map(|member| in_force(member.record).map(|bytes| (member, bytes))).collect();
     let Some((least, bytes)) = known.iter().min_by_key(|(_, bytes)| *bytes) else { return };
@@ -34,9 +68,8 @@ fn mebibytes(bytes: u64) -> String {
 
 /// Bytes of write buffer and cache; `None` where the engine has no limit of its own.
 fn in_force(record: &Record) -> Option<u64> {
-    let setting = |name: &str| record.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    let page = setting("page_size").and_then(|text| text.split(' ').next()?.parse().ok());
-    let terms = setting("memory")?.split(" + ").filter_map(|term| term_bytes(term, page));
+    let page = setting(record, "page_size").and_then(|text| text.split(' ').next()?.parse().ok());
+    let terms = memory_setting(record)?.split(" + ").filter_map(|term| term_bytes(term, page));
     terms.reduce(u64::saturating_add)
 }
 
