@@ -7,6 +7,7 @@ use crate::flags::{Given, table};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
 use crate::output::{Files, say, text};
+use crate::process;
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
 use crate::run::{Outcome, Runner, Setup};
@@ -221,6 +222,10 @@ impl<'a> Bench<'a> {
     fn take(&mut self, outcome: Outcome, engine: &str, benchmark: &str) -> bool {
         match outcome {
             Outcome::Text(text) => say(self.out, &format!("\n{text}")),
+            Outcome::Dying => {
+                self.complain(engine, &process::die());
+                return false;
+            }
             Outcome::Row(record) => {
                 say(self.out, &text::row(&record));
                 let details = text::details(&record, &self.config);

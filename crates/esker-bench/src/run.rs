@@ -56,6 +56,8 @@ pub enum Outcome {
     Row(Box<Record>),
     /// It only has something to say.
     Text(String),
+    /// Its writes are done, and now the process is to die without closing anything: [`process::die`].
+    Dying,
     /// The run was interrupted after so many operations; there is no row.
     Interrupted(u64),
     /// The engine failed, for the reason given in one line.
@@ -184,6 +186,14 @@ impl<'a> Runner<'a> {
         }
         self.prepare(benchmark, config)?;
         let job = self.make_job(benchmark, config)?;
+        if self.setup.interrupt.is_requested() {
+            return Ok(Outcome::Interrupted(0));
+        }
+        if let Body::Crash(put) = benchmark.body {
+            self.crew(benchmark, config, &job, self.threads_created)?.alone(put)?;
+            let interrupted = self.setup.interrupt.is_requested();
+            return Ok(if interrupted { Outcome::Interrupted(0) } else { Outcome::Dying });
+        }
         let mut record = self.blank_record(benchmark, config)?;
         process::reset_peak_memory();
         let cpu = CpuTimes::now();
@@ -322,16 +332,6 @@ impl<'a> Runner<'a> {
             Body::Survivors => self.kill_and_count(config, job.ops),
             Body::Reopen | Body::Create => self.time_each_open(job.ops, matches!(benchmark.body, Body::Create)),
             Body::Recover => self.look_at_recovery(&self.crew(benchmark, config, &job, created)?),
-            Body::Crash(put) => {
-                self.crew(benchmark, config, &job, created)?.alone(put)?;
-                if self.setup.interrupt.is_requested() {
-                    let mut result = single_result(0, 0.0);
-                    result.total.stopped = true;
-                    return Ok(result);
-                }
-                process::die();
-                Err(EngineError("the process was to die, and did not".into()))
-            }
             _ => {
                 let mut written = Written::new(benchmark, config, &job, created);
                 let result = self.crew(benchmark, config, &job, created)?.run()?;

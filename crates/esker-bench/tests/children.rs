@@ -117,10 +117,12 @@ fn a_process_that_is_to_die_has_not_failed() {
         .unwrap();
         events
     };
-    let script = format!("read task; printf '%s\\n' '{}'; kill -9 $$", row("lmdb"));
+    let announced = "read task; echo '\"dying\"'; kill";
+    let script = format!("printf '%s\\n' '{}'; {announced} -9 $$", row("lmdb"));
     assert!(matches!(&events_of(&dying, &script)[..], [Event::Row(_)]));
-    // Of something else than the end it was to come to, it has.
-    for script in ["read task; kill -11 $$", "read task; exit 1"] {
+    // Of something else than the end it was to come to, it has; also if the system killed it before.
+    let otherwise = format!("{announced} -11 $$");
+    for script in [&otherwise, "read task; kill -9 $$", "read task; exit 1"] {
         assert!(matches!(&events_of(&dying, script)[..], [Event::Failed(_)]), "{script}");
     }
 }

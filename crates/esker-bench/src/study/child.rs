@@ -70,11 +70,12 @@ pub fn perform_in(mut command: Command, task: &Task, interrupt: &Interrupt, sink
     let _ = input.as_mut().map(|input| input.write_all(format!("{text}\n").as_bytes()));
     let lines = child.stdout.take().map(read_lines);
     let mut result = Ok(());
-    let mut ended = false;
+    let (mut ended, mut dying) = (false, false);
     let mut asked: Option<Instant> = None;
     while let Some(lines) = &lines {
         match lines.recv_timeout(Duration::from_millis(100)) {
             Ok(line) => match serde_json::from_str::<Event>(&line) {
+                Ok(Event::Dying) => dying = true,
                 Ok(event) => {
                     ended |= matches!(event, Event::Interrupted | Event::Failed(_));
                     if result.is_ok() {
@@ -100,7 +101,8 @@ pub fn perform_in(mut command: Command, task: &Task, interrupt: &Interrupt, sink
     drop(input);
     let status = wait(&mut child)?;
     result?;
-    if status.success() || ended || task.dies() && status.signal() == Some(SIGKILL) {
+    // Without its announcement the death is somebody else's doing: the system's, perhaps, for want of memory.
+    if status.success() || ended || task.dies() && dying && status.signal() == Some(SIGKILL) {
         return Ok(());
     }
     if interrupt.is_requested() {

@@ -5,6 +5,7 @@ use crate::engine::EngineKind;
 use crate::flags::Given;
 use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
+use crate::process;
 use crate::progress::Display;
 use crate::record::{Host, Record};
 use crate::run::{Outcome, Runner, Setup};
@@ -113,6 +114,8 @@ pub enum Event {
     Verified(Verification),
     /// The task was interrupted, and ends.
     Interrupted,
+    /// The process is about to kill itself, as the last step wants it. Nothing follows.
+    Dying,
     /// The engine failed, for the reason given in one line, and the task ends.
     Failed(String),
 }
@@ -189,6 +192,11 @@ impl Task {
                     }
                 }
                 Outcome::Text(_) => {}
+                Outcome::Dying => {
+                    // Only who has heard this takes a killed process for one that did what it was to do.
+                    sink(Event::Dying)?;
+                    return sink(Event::Failed(process::die()));
+                }
                 Outcome::Interrupted(_) => {
                     sink(Event::Interrupted)?;
                     break;
@@ -280,6 +288,7 @@ pub fn collect(event: Event, records: &mut Vec<Record>) -> Option<Ended> {
                 last.verification = Some(verification);
             }
         }
+        Event::Dying => {}
         Event::Interrupted => return Some(Ended::Interrupted),
         Event::Failed(problem) => return Some(Ended::Failed(problem)),
     }
