@@ -119,6 +119,8 @@ enum Fault {
     Misplaces,
     Shortens,
     HidesFromGet,
+    /// It loses every write after that one to a key that is there.
+    LosesLaterUpdates,
 }
 
 const FAULTY_WRITE: u64 = 1000;
@@ -167,6 +169,13 @@ struct FaultySession<'a> {
 impl FaultySession<'_> {
     fn write_one(&mut self, operation: Operation<'_>, mode: WriteMode) -> Result<()> {
         let count = self.engine.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.engine.fault == Fault::LosesLaterUpdates && count > FAULTY_WRITE {
+            if let Operation::Put(key, _) = operation {
+                if self.inner.get(key, &mut Vec::new())? {
+                    return Ok(());
+                }
+            }
+        }
         let fault = if count == FAULTY_WRITE { self.engine.fault } else { Fault::None };
         let mut apply = |operation: Operation<'_>| match operation {
             Operation::Merge(key, operand) => self.inner.merge(key, operand, mode),
@@ -246,6 +255,13 @@ fn one_wrong_update_is_a_failure() {
     for kind in [kind!(Loses), kind!(Invents), kind!(Shortens)] {
         assert_eq!(outcome(kind, &flags), (1, 1));
     }
+}
+
+#[test]
+fn a_later_update_that_is_lost_is_a_failure() {
+    let flags = format!("{UPDATE} --benchmarks=updaterandom,updaterandom,verifyupdates --num=500 --threads=2");
+    assert_eq!(outcome(kind!(None), &flags), (0, 3));
+    assert_eq!(outcome(kind!(LosesLaterUpdates), &flags), (1, 2));
 }
 
 fn task(engine: &str, flags: &[(&str, &str)], steps: Vec<Step>) -> Task {

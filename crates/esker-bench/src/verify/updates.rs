@@ -45,6 +45,8 @@ pub fn check(checking: &Checking<'_>) -> Result<Option<Checked>> {
 struct Key {
     written: bool,
     explained: bool,
+    /// Written by the benchmark that is being played.
+    again: bool,
 }
 
 const ABSENT: u64 = 0;
@@ -75,14 +77,18 @@ fn read(checking: &Checking<'_>, differences: &mut Differences) -> Result<Option
 fn explain(checking: &Checking<'_>, first: u64, keys: &mut [Key], found: &[u64]) -> Result<bool> {
     let mut last: Vec<u64> = zeros(keys.len() as u64)?;
     for written in checking.written {
+        keys.iter_mut().for_each(|key| key.again = false);
         for thread in 0..written.threads {
             if !play(checking, written, thread, first, &mut last) {
                 return Ok(false);
             }
             for ((key, found), last) in keys.iter_mut().zip(found).zip(&mut last) {
-                key.written |= *last != ABSENT;
-                key.explained |= *last != ABSENT && last == found;
-                *last = ABSENT;
+                if *last != ABSENT {
+                    // What benchmarks before this one wrote to the key, this one has replaced.
+                    let explained = key.again && key.explained || last == found;
+                    *key = Key { written: true, explained, again: true };
+                    *last = ABSENT;
+                }
             }
         }
     }
