@@ -37,6 +37,12 @@ impl BenchDirectory {
         Ok(directory)
     }
 
+    /// Removes what was left in `path` if that carries the marker; anything else is left alone. The error is one line.
+    pub fn empty_if_marked(path: &Path) -> Result<(), String> {
+        let directory = BenchDirectory { path: path.to_path_buf() };
+        if directory.is_marked() { directory.empty() } else { Ok(()) }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -112,6 +118,8 @@ mod tests {
         assert!(BenchDirectory::claim(&foreign, false).unwrap_err().contains("left alone"));
         let kept = BenchDirectory::claim(&foreign, true).unwrap();
         assert!(kept.empty().unwrap_err().contains("left alone"));
+        BenchDirectory::empty_if_marked(&foreign).unwrap();
+        BenchDirectory::empty_if_marked(&base.path().join("missing")).unwrap();
         assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
         let file = foreign.join("cat.jpg");
         assert!(BenchDirectory::claim(&file, false).unwrap_err().contains("cannot use"));
@@ -127,6 +135,8 @@ mod tests {
         assert!(ours.disk_bytes() >= 10_000);
         let again = BenchDirectory::claim(&path, false).unwrap();
         again.empty().unwrap();
+        fs::write(path.join("file"), "1").unwrap();
+        BenchDirectory::empty_if_marked(&path).unwrap();
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
         assert!(path.join(MARKER).exists());
     }

@@ -210,3 +210,17 @@ fn a_study_from_its_arguments() {
     let unknown = GridArguments { engines: Some("oracle".into()), ..arguments };
     assert_eq!(go(&unknown, &mut Vec::new()), 2);
 }
+
+#[test]
+fn a_cell_that_fails_leaves_no_database() {
+    let base = tempfile::tempdir().unwrap();
+    let mut broken = cell("reference", 1);
+    // The first process keeps its database for the second, which fails.
+    broken.tasks[1].steps.push(Step::new("readpresent", None));
+    broken.tasks[1].flags.insert("fill_seed".into(), "77".into());
+    let db = base.path().join("db");
+    let ending = perform(&plan(vec![broken]), &base.path().join("run"), &[reference::kind()], &db).unwrap();
+    assert_eq!(ending.failed.len(), 1, "{ending:?}");
+    let left: Vec<_> = fs::read_dir(db.join("reference")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["ESKER_BENCH"]);
+}

@@ -169,12 +169,12 @@ struct FaultySession<'a> {
 impl FaultySession<'_> {
     fn write_one(&mut self, operation: Operation<'_>, mode: WriteMode) -> Result<()> {
         let count = self.engine.writes.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.engine.fault == Fault::LosesLaterUpdates && count > FAULTY_WRITE {
-            if let Operation::Put(key, _) = operation {
-                if self.inner.get(key, &mut Vec::new())? {
-                    return Ok(());
-                }
-            }
+        if self.engine.fault == Fault::LosesLaterUpdates
+            && count > FAULTY_WRITE
+            && let Operation::Put(key, _) = operation
+            && self.inner.get(key, &mut Vec::new())?
+        {
+            return Ok(());
         }
         let fault = if count == FAULTY_WRITE { self.engine.fault } else { Fault::None };
         let mut apply = |operation: Operation<'_>| match operation {

@@ -2,6 +2,7 @@
 
 use super::cell::{Cell, Finished, Plan, SCHEMA};
 use super::directory::RunDirectory;
+use crate::directory::BenchDirectory;
 use crate::engine::EngineKind;
 use crate::host;
 use crate::interrupt::Interrupt;
@@ -81,8 +82,16 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     Ok(ending)
 }
 
-/// Does one cell; `None` if it was interrupted, for then nothing of it is kept.
+/// Does one cell; `None` if it was interrupted, for then nothing of it is kept. However it ends, its database is removed: the next process that
+/// would have done so may never come.
 fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
+    let finished = perform_tasks(cell, execution, host);
+    let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
+    let finished = finished?;
+    emptied.map(|()| finished)
+}
+
+fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
     let start = Instant::now();
     let kind = execution.kinds.iter().find(|kind| kind.name == cell.engine);
     let kind = kind.ok_or_else(|| format!("this build does not have the engine {}", cell.engine))?;
