@@ -289,6 +289,7 @@ impl<'a> Runner<'a> {
     /// What the threads are to do, once what comes before them is done.
     fn make_job(&self, benchmark: &Benchmark, config: &Config) -> Result<Job> {
         let mut job = (benchmark.job)(config);
+        job.complete = self.history.holds_every_key(job.num);
         if matches!(benchmark.body, Body::EveryKeyOnce(_)) {
             job.permutation = permutation(&job, config.seed + self.threads_created + 1);
         }

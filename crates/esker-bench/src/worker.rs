@@ -40,6 +40,8 @@ pub struct Job {
     pub zipfian: Option<Zipfian>,
     /// What is inserted behind the loaded keys, where anything is.
     pub inserts: Option<Inserts>,
+    /// Whether every key below `num` was there when the benchmark began, as far as that follows from what wrote before.
+    pub complete: bool,
     /// How long entries live that expire.
     pub ttl: Duration,
     /// When they do; made when the benchmark starts.
@@ -70,6 +72,7 @@ impl Job {
             filled: None,
             zipfian: None,
             inserts: None,
+            complete: false,
             ttl: config.ttl,
             expiries: Expiries::default(),
             writes_per_second: config.writes_per_second,

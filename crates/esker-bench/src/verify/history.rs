@@ -136,6 +136,23 @@ impl History {
             .then(|| format!("recomputing {} keys needs more than half of the memory", self.keys()))
     }
 
+    /// Whether every key below `num` was put, and nothing that deletes such keys came after.
+    pub fn holds_every_key(&self, num: u64) -> bool {
+        let whole = |written: &Written| {
+            let puts = match written.benchmark {
+                "fillseq" | "fillbatch" | "fillseqbatch" | "filluniquerandom" => written.ops,
+                "fillshuffled" if written.keys == num => written.ops.saturating_mul(u64::from(written.threads)),
+                _ => 0,
+            };
+            written.whole && puts >= num
+        };
+        let deletes = |written: &Written| {
+            matches!(written.benchmark, "deleteseq" | "deleterandom" | "queue" | "prefixtombstones" | "ttlchurn")
+        };
+        let last_load = self.written.iter().rposition(whole);
+        last_load.is_some_and(|load| !self.written[load..].iter().any(deletes))
+    }
+
     fn keys(&self) -> u64 {
         keys_of(&self.written)
     }

@@ -4,7 +4,6 @@
 use super::mixed::until_readers_end;
 use crate::engine::{EngineError, Result, Session};
 use crate::expiries::{Seen, now_ms};
-use crate::keys::number;
 use crate::worker::Worker;
 use std::hint::black_box;
 use std::time::Instant;
@@ -68,7 +67,7 @@ fn scan(first: u64, worker: &mut Worker<'_>, session: &mut dyn Session) -> Resul
     let mut there = iteration.seek(worker.key.bytes())?;
     while there {
         let key = iteration.key();
-        let number = number(key).unwrap_or(u64::MAX);
+        let number = worker.key.number_of(key).unwrap_or(u64::MAX);
         if number >= look.end() {
             break;
         }

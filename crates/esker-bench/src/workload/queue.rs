@@ -2,7 +2,7 @@
 //! have taken. What was deleted lies before the head and has to be stepped over until the engine has cleared it away.
 
 use crate::engine::{EngineError, Result, Session};
-use crate::keys::number;
+use crate::keys::KeyBuffer;
 use crate::worker::Worker;
 use std::hint::black_box;
 
@@ -54,7 +54,7 @@ impl Queue {
         let there = iteration.seek(worker.key.bytes())?;
         worker.key.set(self.head);
         if !there || iteration.key() != worker.key.bytes() {
-            return Err(self.wrong(there.then(|| iteration.key())));
+            return Err(self.wrong(&worker.key, there.then(|| iteration.key())));
         }
         let bytes = worker.key.len() + black_box(iteration.value()).len();
         drop(iteration);
@@ -63,9 +63,9 @@ impl Queue {
         Ok(bytes)
     }
 
-    fn wrong(&self, found: Option<&[u8]>) -> EngineError {
+    fn wrong(&self, form: &KeyBuffer, found: Option<&[u8]>) -> EngineError {
         let head = self.head;
-        EngineError(match found.map(|key| number(key).ok_or(key)) {
+        EngineError(match found.map(|key| form.number_of(key).ok_or(key)) {
             Some(Ok(number)) if number < head => format!("the queue's entry {number} was taken and came back"),
             Some(Ok(number)) => format!("the queue's entry {head} is lost; the first is {number}"),
             Some(Err(key)) => format!("the queue's entry {head} is lost; the first key is {}", key.escape_ascii()),
@@ -82,12 +82,12 @@ impl Queue {
         while left.head < left.tail {
             worker.key.set(left.head);
             if !there || iteration.key() != worker.key.bytes() {
-                return Err(left.wrong(there.then(|| iteration.key())));
+                return Err(left.wrong(&worker.key, there.then(|| iteration.key())));
             }
             left.head += 1;
             there = iteration.next()?;
         }
-        match there.then(|| number(iteration.key())).flatten() {
+        match there.then(|| worker.key.number_of(iteration.key())).flatten() {
             Some(number) if number < self.first + NUMBERS => {
                 Err(EngineError(format!("the queue has an entry {number} that nobody put")))
             }
