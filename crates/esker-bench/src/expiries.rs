@@ -1,6 +1,8 @@
 //! When the entries of a benchmark with a time to live expire, as far as the program that puts them can know: the engine reads the clock
 //! somewhere between the beginning and the end of the put. All entries live equally long, so a later put never shortens a life.
 
+use crate::engine::{EngineError, Result};
+use std::result::Result as StdResult;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -40,13 +42,19 @@ pub struct Seen {
 }
 
 impl Expiries {
-    /// For so many keys.
-    pub fn new(keys: u64) -> Expiries {
-        Expiries { lives: (0..keys).map(|_| Life::default()).collect() }
+    /// For so many keys. An error if there is no memory for them.
+    pub fn new(keys: u64) -> Result<Expiries> {
+        let mut lives = Vec::new();
+        let count = usize::try_from(keys).unwrap_or(usize::MAX);
+        let reserved = lives.try_reserve_exact(count);
+        reserved
+            .map_err(|_| EngineError(format!("no memory to note when {keys} keys expire; use fewer with --num")))?;
+        lives.resize_with(count, Life::default);
+        Ok(Expiries { lives })
     }
 
     /// Puts a key by `put`, which gives it `ttl`, and notes when it expires.
-    pub fn put<E>(&self, number: u64, ttl: Duration, put: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    pub fn put<E>(&self, number: u64, ttl: Duration, put: impl FnOnce() -> StdResult<(), E>) -> StdResult<(), E> {
         let Some(life) = self.lives.get(number as usize) else { return put() };
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(UNKNOWN);
         life.until_ms.store(UNKNOWN, Ordering::SeqCst);
@@ -84,7 +92,7 @@ impl Look<'_> {
     }
 
     /// The scan returned a key of the range. The error says what is wrong with that.
-    pub fn returned(&mut self, number: u64) -> Result<(), String> {
+    pub fn returned(&mut self, number: u64) -> StdResult<(), String> {
         let place = number.wrapping_sub(self.first) as usize;
         let (Some(alive), Some(life)) = (self.alive_ms.get_mut(place), self.expiries.lives.get(number as usize)) else {
             return Err(format!("key {number} was returned, which nobody put"));
@@ -101,7 +109,7 @@ impl Look<'_> {
     }
 
     /// The scan has ended. The error says which key it should have returned.
-    pub fn end_of_scan(mut self) -> Result<Seen, String> {
+    pub fn end_of_scan(mut self) -> StdResult<Seen, String> {
         let ended_ms = now_ms();
         let range = self.expiries.lives.iter().skip(self.first as usize);
         for ((place, alive), life) in self.alive_ms.iter().enumerate().zip(range) {
@@ -130,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_expired_key_must_not_come_and_a_living_one_must() {
-        let expiries = Expiries::new(4);
+        let expiries = Expiries::new(4).unwrap();
         put(&expiries, 1, 0);
         put(&expiries, 2, 3_600_000);
         std::thread::sleep(Duration::from_millis(3));
@@ -146,12 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn more_keys_than_memory_are_an_error() {
+        for keys in [u64::MAX, 1 << 56] {
+            assert!(Expiries::new(keys).unwrap_err().0.contains("use fewer with --num"));
+        }
+    }
+
+    #[test]
     fn a_key_that_is_being_put_may_come_or_not() {
-        let expiries = Expiries::new(1);
+        let expiries = Expiries::new(1).unwrap();
         put(&expiries, 0, 0);
         std::thread::sleep(Duration::from_millis(3));
         let mut during = None;
-        let result: Result<(), ()> = expiries.put(0, Duration::from_millis(5), || {
+        let result: StdResult<(), ()> = expiries.put(0, Duration::from_millis(5), || {
             let mut look = expiries.look(0, 1);
             look.returned(0).unwrap();
             during = Some((look.end_of_scan(), expiries.look(0, 1).end_of_scan()));

@@ -294,7 +294,7 @@ impl<'a> Runner<'a> {
             job.permutation = permutation(&job, config.seed + self.threads_created + 1);
         }
         if benchmark.access == Access::Expire {
-            job.expiries = Expiries::new(job.keys);
+            job.expiries = Expiries::new(job.keys)?;
         }
         if let Some(before) = benchmark.before {
             self.crew(benchmark, config, &job, 0)?.alone(before)?;
