@@ -21,6 +21,9 @@ pub const SCAN_SAMPLING: u32 = 64;
 /// How long a thread works before it looks whether it should end and says how far it is.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Longer between two looks at the clock, one after the other, a thread that waits was not running.
+const RUNNING: Duration = Duration::from_micros(5);
+
 /// What the threads of a benchmark share.
 #[derive(Debug)]
 pub struct Control {
@@ -73,6 +76,10 @@ pub struct Meter<'a> {
     series_counted: u64,
     report_every: u64,
     next_report: u64,
+    /// CPU time that waiting took.
+    spun: Duration,
+    /// What lies before the end, and was no part of the benchmark.
+    left_out: Duration,
 }
 
 impl<'a> Meter<'a> {
@@ -103,6 +110,8 @@ impl<'a> Meter<'a> {
             series_counted: 0,
             report_every,
             next_report: if report_every == 0 { u64::MAX } else { report_every },
+            spun: Duration::ZERO,
+            left_out: Duration::ZERO,
         };
         meter.restart();
         meter
@@ -145,12 +154,16 @@ impl<'a> Meter<'a> {
         // Where operations are late, the end of one is the start of the next: no clock is read in between.
         let mut now = self.last;
         while !self.stop {
-            match timetable.pause(now) {
+            let pause = timetable.pause(now);
+            match pause {
                 Pause::Over => break,
                 Pause::Spin => std::hint::spin_loop(),
                 Pause::Sleep(time) => std::thread::sleep(time.min(PUBLISH_INTERVAL)),
             }
-            now = Instant::now();
+            let before = std::mem::replace(&mut now, Instant::now());
+            if pause == Pause::Spin {
+                self.spun += Some(now - before).filter(|step| *step <= RUNNING).unwrap_or_default();
+            }
             if now >= self.next_publish {
                 self.publish(now);
             }
@@ -239,9 +252,15 @@ impl<'a> Meter<'a> {
         self.done
     }
 
+    /// Takes the time since `since`, when the thread's operations were done, out of its time: what it did then was a check of them.
+    pub fn leave_out_since(&mut self, since: Instant) {
+        self.left_out += since.elapsed();
+    }
+
     /// Ends the timing.
     pub fn finish(mut self) -> ThreadTimes {
-        let finished = Instant::now();
+        let now = Instant::now();
+        let finished = now.checked_sub(self.left_out).unwrap_or(now).max(self.started);
         self.count_series(finished - self.started);
         self.control.done.fetch_add(self.done - self.published, Ordering::Relaxed);
         ThreadTimes {
@@ -252,6 +271,7 @@ impl<'a> Meter<'a> {
             histogram: self.histogram,
             service: self.timetable.map(|timetable| timetable.into_service()),
             series: self.series,
+            spun: self.spun,
             stopped: self.stop,
         }
     }
@@ -296,6 +316,32 @@ mod tests {
         assert_eq!(run(Latency::Sampled(64), 6400).histogram.unwrap().len(), 100);
         assert_eq!(run(Latency::Sampled(2), 1000).histogram.unwrap().len(), 500);
         assert!(run(Latency::Off, 100_000).histogram.is_none());
+    }
+
+    #[test]
+    fn waiting_for_an_operation_is_told_apart() {
+        let control = Control::new(&Interrupt::new(), None);
+        let mut meter = Meter::new(&control, Latency::Every, 0).with_schedule(Schedule::new(50_000.0, 1, 0));
+        for _ in 0..1000 {
+            assert!(meter.starts());
+            meter.finished(0);
+        }
+        let times = meter.finish();
+        let took = times.finished - times.started;
+        assert!(times.spun > took / 20 && times.spun <= took, "{:?} of {took:?}", times.spun);
+        assert_eq!(run(Latency::Every, 10).spun, Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_left_out_is_no_time_of_the_thread() {
+        let control = Control::new(&Interrupt::new(), None);
+        let mut meter = Meter::new(&control, Latency::Every, 0);
+        meter.finished(0);
+        let since = Instant::now();
+        std::thread::sleep(Duration::from_millis(300));
+        meter.leave_out_since(since);
+        let times = meter.finish();
+        assert!(times.finished - times.started < Duration::from_millis(250));
     }
 
     #[test]

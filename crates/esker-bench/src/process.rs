@@ -21,6 +21,45 @@ impl CpuTimes {
     }
 }
 
+/// What a part of a run took of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Consumption {
+    /// CPU seconds of the whole process.
+    pub cpu: CpuTimes,
+    /// Peak resident bytes.
+    pub rss_peak_bytes: u64,
+}
+
+impl Consumption {
+    /// Of this part and another.
+    pub fn and(self, other: Consumption) -> Consumption {
+        let (user_s, system_s) = (self.cpu.user_s + other.cpu.user_s, self.cpu.system_s + other.cpu.system_s);
+        let rss_peak_bytes = self.rss_peak_bytes.max(other.rss_peak_bytes);
+        Consumption { cpu: CpuTimes { user_s, system_s }, rss_peak_bytes }
+    }
+}
+
+/// Looks at what this process consumes from [`Consuming::start`] on.
+#[derive(Debug)]
+pub struct Consuming {
+    before: CpuTimes,
+}
+
+impl Consuming {
+    /// Starts now.
+    pub fn start() -> Consuming {
+        reset_peak_memory();
+        Consuming { before: CpuTimes::now() }
+    }
+
+    /// Since the start.
+    pub fn so_far(&self) -> Consumption {
+        let (before, now) = (self.before, CpuTimes::now());
+        let cpu = CpuTimes { user_s: now.user_s - before.user_s, system_s: now.system_s - before.system_s };
+        Consumption { cpu, rss_peak_bytes: peak_memory_bytes() }
+    }
+}
+
 /// Restarts the kernel's record of peak memory. Where it may not be reset, peaks are those since the process began.
 pub fn reset_peak_memory() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()

@@ -38,7 +38,8 @@ pub struct Record {
     pub wall_s: f64,
     /// Sum of the threads' times, in seconds.
     pub sum_thread_s: f64,
-    /// Microseconds per operation as one thread sees it: the sum of thread times over all operations. The figure of the printed line.
+    /// Microseconds per operation as one thread sees it: the sum of thread times over all operations. The figure of the printed line. Where
+    /// there is a `rate_wanted_per_sec` it includes the waiting for operations to be due, and says nothing about the engine.
     pub micros_per_op: f64,
     /// Microseconds of wall time per operation.
     pub micros_per_op_wall: f64,
@@ -46,7 +47,7 @@ pub struct Record {
     pub ops_per_sec: f64,
     /// MiB per second of wall time, 0 where no bytes are counted.
     pub mb_per_sec: f64,
-    /// User CPU seconds of the whole process during the benchmark.
+    /// User CPU seconds of the whole process during the benchmark, without those that clients spent on waiting for operations to be due.
     pub cpu_user_s: f64,
     /// System CPU seconds of the whole process during the benchmark.
     pub cpu_sys_s: f64,

@@ -14,7 +14,7 @@ use crate::flags::config::Config;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::pace;
-use crate::process::{self, CpuTimes};
+use crate::process::{self, Consuming};
 use crate::progress::Display;
 use crate::random::LehmerRandom;
 use crate::record::{Host, Record, SCHEMA_VERSION};
@@ -73,7 +73,7 @@ pub struct Runner<'a> {
     /// Whether the database was opened for entries that expire.
     open_expiring: bool,
     /// What the first opening took.
-    opened_in: Duration,
+    opened: opening::Opened,
     threads_created: u64,
     history: History,
 }
@@ -98,13 +98,11 @@ impl<'a> Runner<'a> {
             engine: None,
             open_synced,
             open_expiring: false,
-            opened_in: Duration::ZERO,
+            opened: opening::Opened::default(),
             threads_created: 0,
             history,
         };
-        let start = Instant::now();
-        runner.open_engine(open_synced).map_err(one_line)?;
-        runner.opened_in = start.elapsed();
+        runner.open_first().map_err(one_line)?;
         Ok(runner)
     }
 
@@ -195,23 +193,22 @@ impl<'a> Runner<'a> {
             return Ok(if interrupted { Outcome::Interrupted(0) } else { Outcome::Dying });
         }
         let mut record = self.blank_record(benchmark, config)?;
-        process::reset_peak_memory();
-        let cpu = CpuTimes::now();
+        let consuming = Consuming::start();
         let counters = self.engine()?.counters();
         record.tree_before = self.engine()?.tree();
         let watch = DiskWatch::start(&self.directory);
         let result = self.run_body(benchmark, config, job);
         (record.disk_bytes, record.peak_disk_bytes) = watch.finish();
         let mut result = result?;
-        let cpu_after = CpuTimes::now();
+        let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
         if result.total.stopped && self.setup.interrupt.is_requested() {
             return Ok(Outcome::Interrupted(result.total.ops));
         }
         // What Esker keeps in this process for its next database is no memory of the other engines'.
         let of_others = if self.setup.kind.name == "esker" { 0 } else { esker::unused_memory_bytes() as u64 };
-        record.rss_peak_bytes = process::peak_memory_bytes().saturating_sub(of_others);
-        record.cpu_user_s = cpu_after.user_s - cpu.user_s;
-        record.cpu_sys_s = cpu_after.system_s - cpu.system_s;
+        record.rss_peak_bytes = consumed.rss_peak_bytes.saturating_sub(of_others);
+        record.cpu_user_s = (consumed.cpu.user_s - result.total.spun_s).max(0.0);
+        record.cpu_sys_s = consumed.cpu.system_s;
         // `open` replaces the engine, whose counters then start anew; `recover` is about the time since it was opened.
         let reopened =
             matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover | Body::Survivors);
@@ -289,10 +286,10 @@ impl<'a> Runner<'a> {
     /// What the threads are to do, once what comes before them is done.
     fn make_job(&self, benchmark: &Benchmark, config: &Config) -> Result<Job> {
         let mut job = (benchmark.job)(config);
-        job.complete = self.history.holds_every_key(job.num);
         if matches!(benchmark.body, Body::EveryKeyOnce(_)) {
             job.permutation = permutation(&job, config.seed + self.threads_created + 1);
         }
+        job.complete = self.history.holds_every_key(job.num);
         if benchmark.access == Access::Expire {
             job.expiries = Expiries::new(job.keys)?;
         }

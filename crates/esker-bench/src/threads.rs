@@ -5,6 +5,7 @@ use crate::flags::config::{Config, Latency};
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::meter::{Control, Meter, SCAN_SAMPLING};
+use crate::process::Consumption;
 use crate::progress::{Display, Progress};
 use crate::random::{KeyGeneration, KeyRandom};
 use crate::schedule::Schedule;
@@ -127,6 +128,8 @@ impl Crew<'_> {
         let thread = index.checked_sub(extra)?;
         self.config.rate.map(|rate| Schedule::new(rate, threads, thread))
     }
+    /// What the timed part consumed, where more was done besides it.
+    pub consumed: Option<Consumption>,
 
     fn latency(&self) -> Latency {
         match (self.config.latency, self.benchmark.access) {

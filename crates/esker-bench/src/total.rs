@@ -24,6 +24,8 @@ pub struct ThreadTimes {
     pub service: Option<Histogram<u64>>,
     /// Operations per [`SERIES_INTERVAL`].
     pub series: Vec<u64>,
+    /// CPU time that it looked at the clock for, again and again, until an operation was due.
+    pub spun: Duration,
     /// Whether it ended before its operations were done.
     pub stopped: bool,
 }
@@ -49,6 +51,8 @@ pub struct Total {
     pub series_interval_s: f64,
     /// Operations in the worst second and in the median one; `None` below two seconds.
     pub seconds: Option<(f64, f64)>,
+    /// CPU seconds that threads waited away at a fixed rate.
+    pub spun_s: f64,
     /// Whether any thread ended early.
     pub stopped: bool,
 }
@@ -93,6 +97,7 @@ impl Total {
             total.ops += thread.ops;
             total.bytes += thread.bytes;
             total.stopped |= thread.stopped;
+            total.spun_s += thread.spun.as_secs_f64();
             total.sum_thread_s += (thread.finished - thread.started).as_secs_f64();
             if total.series.len() < thread.series.len() {
                 total.series.resize(thread.series.len(), 0);
@@ -156,6 +161,7 @@ mod tests {
             histogram: None,
             service: None,
             series: vec![1; 1000],
+            spun: Duration::ZERO,
             stopped: false,
         };
         let total = Total::of(vec![thread(0, 4, 10), thread(1, 6, 20)]);

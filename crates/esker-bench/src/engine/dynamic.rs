@@ -46,12 +46,16 @@ pub fn load<A: CApi>(
     loaded: &'static LoadedLibraries<A>,
 ) -> Result<&'static Loaded<A>> {
     let mut loaded = loaded.lock().unwrap_or_else(PoisonError::into_inner);
+    let candidates = candidates(spec, given);
+    // All of them first: asking the loader again for a better one that is not there takes its time at every opening.
+    let is_known =
+        |candidate: &PathBuf| loaded.iter().find(|l| candidate.to_string_lossy() == l.path.as_str()).copied();
+    if let Some(known) = candidates.iter().find_map(is_known) {
+        return Ok(known);
+    }
     let mut failure = None;
-    for candidate in candidates(spec, given) {
+    for candidate in candidates {
         let path = candidate.to_string_lossy().into_owned();
-        if let Some(known) = loaded.iter().find(|l| l.path == path) {
-            return Ok(known);
-        }
         // SAFETY: running the library's initialisers is what the user asked for by installing it or naming it; those
         // of the libraries searched for here only set up tables of the library itself.
         let library = match unsafe { Library::new(&candidate) } {

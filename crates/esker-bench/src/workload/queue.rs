@@ -5,6 +5,7 @@ use crate::engine::{EngineError, Result, Session};
 use crate::keys::KeyBuffer;
 use crate::worker::Worker;
 use std::hint::black_box;
+use std::time::Instant;
 
 /// A queue is never longer.
 const LONGEST: u64 = 1000;
@@ -40,7 +41,9 @@ pub fn put_and_take(worker: &mut Worker<'_>, session: &mut dyn Session) -> Resul
         worker.meter.finished(bytes);
         done += 1;
     }
+    let done_at = Instant::now();
     queue.check(worker, session)?;
+    worker.meter.leave_out_since(done_at);
     let (put, taken) = (queue.tail - first, queue.head - first);
     worker.message = format!("(put:{put} taken:{taken} left:{})", put - taken);
     Ok(())

@@ -1,9 +1,18 @@
 //! Opening after the death of a process.
 
+use super::altered::{self, Wrong};
 use super::{present, run};
-use esker_bench::engine::registry;
+use esker_bench::engine::{EngineKind, registry};
+use esker_bench::interrupt::Interrupt;
+use esker_bench::progress::Display;
+use esker_bench::record::Host;
+use esker_bench::reference;
+use esker_bench::study::task::{Step, Surroundings, Task, collect};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Names the engine and the directory for the process that is to die.
 const CHILD: &str = "ESKER_WORKLOADS_CHILD";
@@ -60,6 +69,64 @@ fn what_a_dead_process_had_put_is_found_by_the_next() {
         );
         assert_eq!(code, i32::from(name != "kyoto"), "{name}");
     }
+}
+
+static LOADED: AtomicBool = AtomicBool::new(false);
+
+/// Loads a library, which takes its time once.
+fn load_slowly() {
+    if !LOADED.swap(true, Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// An engine in that library.
+fn in_a_library() -> EngineKind {
+    EngineKind {
+        open: |directory, options, library| {
+            load_slowly();
+            (altered::kind(Wrong::LooksUpSlowly).open)(directory, options, library)
+        },
+        probe: |_| {
+            load_slowly();
+            Ok("loaded".into())
+        },
+        ..reference::kind()
+    }
+}
+
+#[test]
+fn recovery_is_the_opening_and_the_first_lookup_only() {
+    let base = tempfile::tempdir().unwrap();
+    let flags = [("num", "1000"), ("writes", "1000"), ("use_existing_db", "1"), ("disable_wal", "1")];
+    let mut flags: BTreeMap<String, String> =
+        flags.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    flags.insert("db".into(), base.path().display().to_string());
+    let kind = in_a_library();
+    let task = Task {
+        engine: kind.name.into(),
+        repetition: 1,
+        flags,
+        libraries: BTreeMap::new(),
+        memory: None,
+        host: Host::default(),
+        steps: vec![Step::new("recover", Some("recover"))],
+        budget: None,
+        keep: false,
+        verify: false,
+    };
+    let (interrupt, mut records) = (Interrupt::new(), Vec::new());
+    let around = Surroundings { kind: &kind, display: Display::Hidden, interrupt: &interrupt };
+    task.perform(&around, &mut |event| {
+        assert_eq!(collect(event, &mut records), None);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(records[0].message, "(0 of 1000 sampled entries are there)");
+    assert!(records[0].wall_s < 0.4, "{}", records[0].wall_s);
+    let cpu_s = records[0].cpu_user_s + records[0].cpu_sys_s;
+    assert!(cpu_s < 0.4, "{cpu_s} s, though the check takes half a second");
+    assert!(records[0].rss_peak_bytes > 0);
 }
 
 #[test]
