@@ -13,9 +13,10 @@ use crate::total::{ThreadTimes, Total};
 use crate::values::ValuePool;
 use crate::worker::{Job, Worker};
 use crate::workload::{Access, Benchmark, Body, ThreadBody};
+use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -35,12 +36,17 @@ struct GateState {
 impl Gate {
     /// Called by a thread that is ready; returns when the gate opens.
     fn pass(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ready += 1;
-        self.changed.notify_all();
+        let mut state = self.arrive();
         while !state.opened {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn arrive(&self) -> MutexGuard<'_, GateState> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ready += 1;
+        self.changed.notify_all();
+        state
     }
 
     /// Waits until `threads` are ready and lets them go.
@@ -52,6 +58,43 @@ impl Gate {
         state.opened = true;
         self.changed.notify_all();
     }
+}
+
+/// A thread that others wait for, and that may panic: then this tells them on its way out.
+struct Awaited<'a> {
+    gate: &'a Gate,
+    control: &'a Control,
+    /// Threads that still work, for the writer beside them; `None` for that writer.
+    readers_left: Option<&'a AtomicU32>,
+    passed: bool,
+}
+
+impl Awaited<'_> {
+    fn pass_gate(&mut self) {
+        self.passed = true;
+        self.gate.pass();
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.control.fail();
+        }
+        if !self.passed {
+            drop(self.gate.arrive());
+        }
+        if let Some(left) = self.readers_left {
+            left.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One line of what a thread panicked with.
+fn describe_panic(panic: &(dyn Any + Send)) -> EngineError {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let first = text.and_then(|text| text.lines().next());
+    EngineError(format!("a client thread panicked: {}", first.unwrap_or("it does not say why")))
 }
 
 /// What threads of one benchmark are made from.
@@ -85,6 +128,8 @@ pub struct CrewResult {
     pub message: String,
     /// Operations a second of the extra writer, if there was one.
     pub writer_ops_per_sec: Option<f64>,
+    /// What the timed part consumed, where more was done besides it.
+    pub consumed: Option<Consumption>,
 }
 
 /// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads were made before in this run.
@@ -128,8 +173,6 @@ impl Crew<'_> {
         let thread = index.checked_sub(extra)?;
         self.config.rate.map(|rate| Schedule::new(rate, threads, thread))
     }
-    /// What the timed part consumed, where more was done besides it.
-    pub consumed: Option<Consumption>,
 
     fn latency(&self) -> Latency {
         match (self.config.latency, self.benchmark.access) {
@@ -173,7 +216,7 @@ impl Crew<'_> {
             self.watch(&control, &finished, label, u64::from(counted) * self.job.ops);
             let joined = handles
                 .into_iter()
-                .map(|handle| handle.join().unwrap_or_else(|_| Err(EngineError("a client thread panicked".into()))));
+                .map(|handle| handle.join().unwrap_or_else(|panic| Err(describe_panic(panic.as_ref()))));
             let mut results: Vec<ThreadResult> = joined.collect();
             results.extend(failure.map(Err));
             results
@@ -219,24 +262,24 @@ impl Crew<'_> {
     }
 
     fn thread(&self, index: u32, gate: &Gate, control: &Control, working: &AtomicU32) -> ThreadResult {
+        let extra_writer = self.is_extra_writer(index);
+        let readers_left = (!extra_writer).then_some(&self.job.readers_left);
+        let mut awaited = Awaited { gate, control, readers_left, passed: false };
         let seed = thread_seed(self.config.key_generation, self.config.seed, self.created, index);
         let session = self.engine.session();
-        let extra_writer = self.is_extra_writer(index);
         let latency = if extra_writer { Latency::Off } else { self.latency() };
         let mut meter = Meter::new(control, latency, self.config.stats_interval);
         if let Some(schedule) = self.schedule(index) {
             meter = meter.with_schedule(schedule);
         }
         let mut worker = self.worker(index, seed, meter);
-        gate.pass();
+        awaited.pass_gate();
         worker.meter.restart();
         let mut result = session.and_then(|mut session| match self.body(index) {
             Some(body) => body(&mut worker, session.as_mut()),
             None => Ok(()),
         });
-        if !extra_writer {
-            self.job.readers_left.fetch_sub(1, Ordering::Relaxed);
-        }
+        drop(awaited);
         // The thread that is done last finishes the writes for all, inside its own time.
         if working.fetch_sub(1, Ordering::AcqRel) == 1 && self.benchmark.writes() && result.is_ok() {
             result = self.engine.finish_writes();

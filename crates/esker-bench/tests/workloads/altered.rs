@@ -6,7 +6,7 @@ use esker_bench::engine::{
 use esker_bench::reference;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is wrong.
 #[derive(Clone, Copy, PartialEq)]
@@ -17,6 +17,16 @@ pub enum Wrong {
     LosesAPut,
     /// The 100th delete is acknowledged, and not done.
     IgnoresADelete,
+    /// Deletes key 47 with the delete of key 46.
+    DeletesTwo,
+    /// Making its second session panics.
+    PanicsAtSession,
+    /// A put panics.
+    PanicsAtPut,
+    /// A lookup panics.
+    PanicsAtGet,
+    /// Every lookup takes half a millisecond of CPU time.
+    LooksUpSlowly,
     /// A time to live is accepted, and nothing expires.
     NothingExpires,
     /// A time to live is accepted, and the entry is gone at once.
@@ -44,19 +54,37 @@ macro_rules! openers {
 #[allow(non_snake_case)]
 mod opening {
     use super::*;
-    openers!(StallsOnce, LosesAPut, IgnoresADelete, NothingExpires, ExpiresAtOnce);
+    openers!(
+        StallsOnce,
+        LosesAPut,
+        IgnoresADelete,
+        DeletesTwo,
+        PanicsAtSession,
+        PanicsAtPut,
+        PanicsAtGet,
+        LooksUpSlowly,
+        NothingExpires,
+        ExpiresAtOnce
+    );
 }
 
 pub use opening::kind;
 
 fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
     let engine = (reference::kind().open)(directory, options, None)?;
-    Ok(Box::new(Altered { engine, wrong, puts: AtomicU64::new(0), deletes: AtomicU64::new(0) }))
+    Ok(Box::new(Altered {
+        engine,
+        wrong,
+        sessions: AtomicU64::new(0),
+        puts: AtomicU64::new(0),
+        deletes: AtomicU64::new(0),
+    }))
 }
 
 struct Altered {
     engine: Box<dyn Engine>,
     wrong: Wrong,
+    sessions: AtomicU64,
     puts: AtomicU64,
     deletes: AtomicU64,
 }
@@ -76,6 +104,8 @@ impl Engine for Altered {
         self.engine.effective_settings()
     }
     fn session(&self) -> Result<Box<dyn Session + '_>> {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed);
+        assert!(self.wrong != Wrong::PanicsAtSession || number != 1, "no second session");
         Ok(Box::new(AlteredSession { engine: self, session: self.engine.session()? }))
     }
     fn compact_all(&self) -> Result<()> {
@@ -103,6 +133,7 @@ impl Session for AlteredSession<'_> {
         match self.engine.wrong {
             Wrong::StallsOnce if number == 500 => std::thread::sleep(STALL),
             Wrong::LosesAPut if number == 100 => return Ok(()),
+            Wrong::PanicsAtPut if number == 700 => panic!("no put"),
             _ => {}
         }
         self.session.put(key, value, mode)
@@ -115,6 +146,9 @@ impl Session for AlteredSession<'_> {
         if self.engine.wrong == Wrong::IgnoresADelete && number == 100 {
             return Ok(());
         }
+        if self.engine.wrong == Wrong::DeletesTwo && key.ends_with(b"0046") {
+            self.session.delete(&[&key[..key.len() - 1], b"7"].concat(), mode)?;
+        }
         self.session.delete(key, mode)
     }
     fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
@@ -124,6 +158,9 @@ impl Session for AlteredSession<'_> {
         self.session.merge(key, operand, mode)
     }
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        assert!(self.engine.wrong != Wrong::PanicsAtGet, "no\nlookup");
+        let began = Instant::now();
+        while self.engine.wrong == Wrong::LooksUpSlowly && began.elapsed() < Duration::from_micros(500) {}
         self.session.get(key, value)
     }
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {

@@ -171,6 +171,8 @@ fn an_engine_that_is_wrong_is_found_out() {
         (Wrong::LosesAPut, "queue"),
         (Wrong::IgnoresADelete, "queue"),
         (Wrong::IgnoresADelete, "fillseq,prefixtombstones"),
+        (Wrong::DeletesTwo, "fillseq,prefixtombstones"),
+        (Wrong::DeletesTwo, "fillshuffled,prefixtombstones"),
         (Wrong::NothingExpires, "ttlchurn"),
         (Wrong::ExpiresAtOnce, "ttlchurn"),
     ] {
@@ -179,4 +181,36 @@ fn an_engine_that_is_wrong_is_found_out() {
         let (code, rows) = run(altered::kind(wrong), base.path(), &flags);
         assert_eq!((code, rows.len()), (1, list.split(',').count() - 1), "{list}");
     }
+}
+
+#[test]
+fn what_is_not_known_to_have_been_there_is_not_missed() {
+    let base = tempfile::tempdir().unwrap();
+    let flags =
+        "--benchmarks=fillrandom,prefixtombstones,fillseq,deleterandom,prefixtombstones --num=3000 --reads=10000";
+    let (code, rows) = run(reference::kind(), base.path(), flags);
+    assert_eq!((code, rows.len()), (0, 5));
+}
+
+#[test]
+fn a_thread_that_panics_is_a_failure_and_no_wait() {
+    for (wrong, list, rows_before) in [
+        (Wrong::PanicsAtSession, "fillseq --threads=3", 0),
+        (Wrong::PanicsAtPut, "fillseq --threads=3", 0),
+        (Wrong::PanicsAtGet, "fillseq,readwhilewriting --threads=1", 1),
+        // The load is within its first puts; the writer beside the readers is not.
+        (Wrong::PanicsAtPut, "fillseq,readwhilewriting --writes=600 --reads=100000000", 1),
+    ] {
+        let base = tempfile::tempdir().unwrap();
+        let (code, rows) = run(altered::kind(wrong), base.path(), &format!("--benchmarks={list} --num=1000"));
+        assert_eq!((code, rows.len()), (1, rows_before), "{list}");
+    }
+}
+
+#[test]
+fn more_keys_than_can_be_watched_are_an_error() {
+    let base = tempfile::tempdir().unwrap();
+    let (code, rows) =
+        run(altered::kind(Wrong::NothingExpires), base.path(), "--benchmarks=ttlchurn --num=1000000000000000");
+    assert_eq!((code, rows.len()), (1, 0));
 }
