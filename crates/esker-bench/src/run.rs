@@ -27,7 +27,7 @@ use crate::verify::checking::Checking;
 use crate::verify::history::{History, Written};
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body, Check};
-use figures::{difference, fill_in, single_result};
+use figures::{Opened, difference, fill_in, single_result};
 use std::time::{Duration, Instant};
 
 /// What a run on one engine is made from.
@@ -73,7 +73,7 @@ pub struct Runner<'a> {
     /// Whether the database was opened for entries that expire.
     open_expiring: bool,
     /// What the first opening took.
-    opened: opening::Opened,
+    opened: Opened,
     threads_created: u64,
     history: History,
 }
@@ -98,7 +98,7 @@ impl<'a> Runner<'a> {
             engine: None,
             open_synced,
             open_expiring: false,
-            opened: opening::Opened::default(),
+            opened: Opened::default(),
             threads_created: 0,
             history,
         };

@@ -1,14 +1,23 @@
 //! From counts and times to the figures of a record.
 
 use crate::engine::Counters;
+use crate::process::Consumption;
 use crate::record::Record;
 use crate::threads::CrewResult;
 use crate::total::Total;
+use std::time::Duration;
 
 /// The result of what is no work of client threads.
 pub(super) fn single_result(ops: u64, seconds: f64) -> CrewResult {
     let total = Total { ops, wall_s: seconds, sum_thread_s: seconds, ..Total::default() };
     CrewResult { total, ..CrewResult::default() }
+}
+
+/// What an opening took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Opened {
+    pub(super) time: Duration,
+    pub(super) consumed: Consumption,
 }
 
 /// What was counted between two looks.

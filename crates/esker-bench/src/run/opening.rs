@@ -1,10 +1,10 @@
 //! What takes a database to open: closed ones, new ones, and one whose process died.
 
 use super::Runner;
-use super::figures::single_result;
+use super::figures::{Opened, single_result};
 use crate::engine::{Durability, Result};
 use crate::histogram::new_histogram;
-use crate::process::{Consuming, Consumption};
+use crate::process::Consuming;
 use crate::threads::{Crew, CrewResult};
 use crate::workload::crash;
 use hdrhistogram::Histogram;
@@ -12,13 +12,6 @@ use std::time::{Duration, Instant};
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {
     histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1));
-}
-
-/// What an opening took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Opened {
-    time: Duration,
-    consumed: Consumption,
 }
 
 impl Runner<'_> {
