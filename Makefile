@@ -12,7 +12,7 @@ OUT := bench-out
 # What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
 # writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.
 CHECK_ENGINES ?= esker,leveldb
-CHECK_NUM ?= 200000
+CHECK_NUM ?= 1000000
 CHECK_REPEAT ?= 3
 MAX_LOSS ?= 10
 BASELINE := doc/results/bench-check.jsonl
