@@ -6,14 +6,14 @@
 //! lock               empty; locked while a process adds cells
 //! ```
 //!
-//! Files are written beside their place and renamed, so whatever ends a run leaves whole cells only.
+//! Files are written beside their place, synced, and renamed, so whatever ends a run, a power failure included, leaves whole cells only.
 
 use super::cell::{Finished, Plan, SCHEMA, StudyRun};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const PLAN: &str = "run.json";
@@ -148,10 +148,17 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), String> {
     let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
     let text = serde_json::to_string(value).map_err(|error| format!("cannot write as JSON: {error}"))?;
     let beside = path.with_extension("new");
-    let written = fs::write(&beside, format!("{text}\n")).and_then(|()| fs::rename(&beside, path));
+    let written = write_synced(&beside, &format!("{text}\n")).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         // A full disk may hold half of it.
         let _ = fs::remove_file(&beside);
         failed(error)
     })
+}
+
+/// Without the sync, a name could outlive a power failure that its content does not.
+fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
