@@ -2,11 +2,12 @@
 //!
 //! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
 //! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
-//! blocks to the next one, as an allocator would. Fresh blocks are touched ahead of use, by a thread that nobody waits for. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
+//! blocks to the next one, as an allocator would, but for long ones: of those one is kept, while a database is open. Fresh blocks are touched ahead of use, by a thread that nobody waits for. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
 
 use parking_lot::Mutex;
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -86,6 +87,37 @@ pub struct MemoryPool {
     zeroes: Mutex<Option<Memory>>,
     /// The most blocks kept.
     most: usize,
+    /// Open databases.
+    users: AtomicUsize,
+}
+
+/// The pool of an open database, which keeps long blocks as well meanwhile.
+#[derive(Debug)]
+pub struct PoolUser(Arc<MemoryPool>);
+
+impl PoolUser {
+    /// One user more.
+    pub fn new(pool: &Arc<MemoryPool>) -> PoolUser {
+        pool.users.fetch_add(1, Ordering::SeqCst);
+        PoolUser(Arc::clone(pool))
+    }
+}
+
+impl Deref for PoolUser {
+    type Target = Arc<MemoryPool>;
+
+    fn deref(&self) -> &Arc<MemoryPool> {
+        &self.0
+    }
+}
+
+impl Drop for PoolUser {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, Ordering::SeqCst) == 1 {
+            // What this database still has is refused when it comes back.
+            self.0.release_long();
+        }
+    }
 }
 
 /// Memory is touched in steps of this many bytes: what a thread that wants the same pages may have to wait for.
@@ -94,8 +126,10 @@ const TOUCH_STEP_BYTES: usize = 1 << 20;
 const LEAST_PREPARED_BYTES: usize = 256 << 10;
 /// Blocks that the pool of the process keeps.
 const KEPT: usize = 2;
-/// Longer blocks than this are not kept.
-const LARGEST_KEPT_BYTES: usize = 128 << 20;
+/// Of longer blocks than this one is kept, and only while a database is open.
+const LONG_BYTES: usize = 128 << 20;
+/// So much of the next zeroes is made ready at a time.
+const PREPARED_STEP_BYTES: usize = 8 << 20;
 
 /// The pool of the process.
 static PROCESS: LazyLock<Arc<MemoryPool>> = LazyLock::new(Arc::default);
@@ -131,7 +165,7 @@ impl Default for MemoryPool {
 impl MemoryPool {
     /// A pool that keeps at most `most` blocks.
     pub fn keeping(most: usize) -> MemoryPool {
-        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most }
+        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most, users: AtomicUsize::new(0) }
     }
 
     /// Bytes of the blocks that nobody uses at the moment.
@@ -164,21 +198,42 @@ impl MemoryPool {
         ready.filter(|memory| memory.bytes == bytes).unwrap_or_else(|| Memory::zeroed(bytes))
     }
 
-    /// Makes the next block of so many zeroes ready, unless one of any length is. Takes milliseconds: for threads that nobody waits for.
+    /// Makes a part of the next block of so many zeroes ready, unless one of another length is wanted: a few MiB at a time, since it takes milliseconds.
+    /// For threads that nobody waits for; call it again until the block is taken.
     pub fn prepare_zeroed(&self, bytes: usize) {
-        // What somebody else has asked for is left for them: two in turn would throw away each other's.
-        if !(LEAST_PREPARED_BYTES..=LARGEST_KEPT_BYTES).contains(&bytes) || self.zeroes.lock().is_some() {
+        if bytes < LEAST_PREPARED_BYTES || (bytes > LONG_BYTES && !self.keeps_long()) {
             return;
         }
-        let memory = Memory::zeroed(bytes);
-        memory.touch_until(bytes);
-        let before = self.zeroes.lock().replace(memory);
-        drop(before);
+        for _ in 0..PREPARED_STEP_BYTES / TOUCH_STEP_BYTES {
+            // Let go of after each step: whoever takes the block now takes it as far as it is ready.
+            let mut zeroes = self.zeroes.lock();
+            let memory = zeroes.get_or_insert_with(|| Memory::zeroed(bytes));
+            // What somebody else has asked for is left for them: two in turn would throw away each other's.
+            if memory.bytes != bytes || memory.touched() >= bytes {
+                return;
+            }
+            memory.touch_until(memory.touched() + TOUCH_STEP_BYTES);
+        }
+    }
+
+    fn keeps_long(&self) -> bool {
+        self.users.load(Ordering::SeqCst) > 0
+    }
+
+    /// Gives the long blocks that nobody uses at the moment back to the system.
+    pub fn release_long(&self) {
+        let mut kept = self.kept.lock();
+        let (long, others) = std::mem::take(&mut *kept).into_iter().partition(|memory| memory.bytes > LONG_BYTES);
+        *kept = others;
+        drop(kept);
+        let zeroes = self.zeroes.lock().take_if(|memory| memory.bytes > LONG_BYTES);
+        let _: (Vec<Memory>, Option<Memory>) = (long, zeroes);
     }
 
     fn give_back(&self, memory: Memory) -> Option<Memory> {
         let mut kept = self.kept.lock();
-        if memory.bytes > LARGEST_KEPT_BYTES {
+        let is_long = |memory: &Memory| memory.bytes > LONG_BYTES;
+        if is_long(&memory) && (!self.keeps_long() || kept.iter().any(is_long)) {
             return Some(memory);
         }
         kept.push(memory);
@@ -301,6 +356,43 @@ mod tests {
         assert_eq!((pool.take_zeroed(1 << 20).touched(), pool.unused_bytes()), (1 << 20, 3 << 20));
         pool.prepare_zeroed(1 << 20);
         assert_eq!((pool.take_zeroed(2 << 20).touched(), pool.unused_bytes()), (0, 3 << 20));
+    }
+
+    #[test]
+    fn long_blocks_are_kept_while_a_database_is_open() {
+        const LONG: usize = LONG_BYTES + 4096;
+        let pool = Arc::new(MemoryPool::default());
+        drop(pool.take(LONG));
+        pool.prepare_zeroed(LONG);
+        assert_eq!(pool.unused_bytes(), 0, "nobody would ask for them");
+        let users = [PoolUser::new(&pool), PoolUser::new(&pool)];
+        let blocks = [pool.take(LONG), pool.take(LONG), pool.take(1 << 20)];
+        drop(blocks);
+        assert_eq!(pool.unused_bytes(), LONG + (1 << 20), "one long block");
+        pool.prepare_zeroed(LONG);
+        assert_eq!(pool.unused_bytes(), 2 * LONG + (1 << 20));
+        let [first, last] = users;
+        drop(first);
+        assert_eq!(pool.unused_bytes(), 2 * LONG + (1 << 20), "the other may ask for them");
+        let late = pool.take(LONG);
+        drop(last);
+        assert_eq!(pool.unused_bytes(), 1 << 20);
+        drop(late);
+        assert_eq!(pool.unused_bytes(), 1 << 20, "its database is closed");
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn zeroes_are_made_ready_a_part_at_a_time() {
+        let pool = MemoryPool::default();
+        pool.prepare_zeroed(PREPARED_STEP_BYTES + 4096);
+        pool.prepare_zeroed(4 << 20);
+        assert_eq!(pool.zeroes.lock().as_ref().unwrap().touched(), PREPARED_STEP_BYTES);
+        pool.prepare_zeroed(PREPARED_STEP_BYTES + 4096);
+        assert_eq!(pool.take_zeroed(PREPARED_STEP_BYTES + 4096).touched(), PREPARED_STEP_BYTES + 4096);
+        pool.prepare_zeroed(64 << 20);
+        assert_eq!(pool.take_zeroed(64 << 20).touched(), PREPARED_STEP_BYTES, "as far as it is ready");
+        assert_eq!(pool.unused_bytes(), 0);
     }
 
     #[test]

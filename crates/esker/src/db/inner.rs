@@ -30,7 +30,7 @@ use super::snapshot::{Readers, Registration, SnapshotList};
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
-use crate::base::memory::MemoryPool;
+use crate::base::memory::PoolUser;
 use crate::blob::BlobStore;
 use crate::env::Lock;
 use crate::error::Result;
@@ -199,7 +199,7 @@ pub struct Inner {
     /// Flushed memtables that refer to blob files: readers may still be in them.
     pub flushed: Mutex<Vec<Weak<Memtable>>>,
     /// The memory of memtables.
-    pub memory: Arc<MemoryPool>,
+    pub memory: PoolUser,
     /// The background thread should touch memory ahead of the writer.
     pub memory_wanted: AtomicBool,
     /// The background thread should merge runs of the order of active memtables.

@@ -24,7 +24,7 @@ use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
-use crate::base::memory::MemoryPool;
+use crate::base::memory::{MemoryPool, PoolUser};
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
 use crate::env::Lock;
@@ -577,7 +577,7 @@ fn assemble(
         cache,
         blobs,
         flushed: Mutex::new(Vec::new()),
-        memory,
+        memory: PoolUser::new(&memory),
         memory_wanted: AtomicBool::new(false),
         order_wanted: AtomicBool::new(false),
         condition: super::health::Condition::new(events.clone()),

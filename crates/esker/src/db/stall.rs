@@ -9,8 +9,10 @@ use super::inner::{Inner, Writer};
 use super::pace::MAX_FROZEN;
 use super::{memory, pacing};
 use crate::error::Result;
+use crate::memtable::Memtable;
 use crate::options::CompactionStyle;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Runs of one keyspace at which writes wait for merging.
@@ -38,7 +40,7 @@ fn reason(keyspace: &super::inner::KeyspaceInner) -> Option<&'static str> {
 
 /// Waits while too much work waits in the keyspace, if that is done by another thread.
 pub fn wait_if_behind(inner: &Inner, keyspace: &super::inner::KeyspaceInner) -> Result<()> {
-    if inner.inline_jobs() || reason(keyspace).is_none() { Ok(()) } else { wait_for_room(inner, keyspace.id) }
+    if inner.inline_jobs() { Ok(()) } else { wait_while(inner, &keyspace.name, || reason(keyspace)) }
 }
 
 /// Why a write may have to wait at the moment, if it may.
@@ -60,12 +62,14 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the keyspace's full memtable can be put aside.
-pub fn wait_for_room(inner: &Inner, keyspace: u64) -> Result<()> {
+/// Waits until the keyspace's memtable, which is `full`, can be put aside, or somebody else has done that: of all that wait for the same flush one puts it aside, and
+/// then there is room for the others, although as many memtables wait as before.
+pub fn wait_for_room(inner: &Inner, keyspace: u64, full: &Weak<Memtable>) -> Result<()> {
     let keyspaces = inner.all_keyspaces();
     let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
     let Some(target) = target else { return Ok(()) };
-    wait_while(inner, &target.name, || reason(target))
+    let is_active = || std::ptr::eq(Arc::as_ptr(&target.view.load().active), full.as_ptr());
+    wait_while(inner, &target.name, || reason(target).filter(|_| is_active()))
 }
 
 /// Waits until memtables may take `needed` bytes more of the memory budget.
@@ -80,6 +84,9 @@ pub fn wait_for_memory(inner: &Inner, needed: usize) -> Result<()> {
 
 /// Waits while there is a reason to. `keyspace`: the name of the one that is written to; empty if that does not matter.
 fn wait_while(inner: &Inner, keyspace: &str, reason: impl Fn() -> Option<&'static str>) -> Result<()> {
+    if reason().is_none() {
+        return Ok(());
+    }
     let started = Instant::now();
     inner.counters.stalls.fetch_add(1, Relaxed);
     let why = || reason().unwrap_or("background work was behind").to_owned();
@@ -99,4 +106,54 @@ fn wait_while(inner: &Inner, keyspace: &str, reason: impl Fn() -> Option<&'stati
     inner.events.note(|| Event::StallEnded { keyspace: keyspace.to_owned(), waited: started.elapsed() });
     inner.counters.stall_micros.fetch_add(started.elapsed().as_micros() as u64, Relaxed);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::key::{Entry, Kind, hash};
+    use crate::db::freeze::freeze;
+    use crate::db::{keyspaces, open};
+    use crate::env::mem::MemEnv;
+    use crate::memtable::WriteContext;
+    use crate::options::{KeyspaceOptions, Options};
+    use std::path::Path;
+    use std::sync::mpsc;
+
+    #[test]
+    fn whoever_waits_with_others_goes_on_when_one_of_them_has_made_room() {
+        // Nothing is flushed here: no thread was started.
+        let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
+        let inner = Arc::new(open::open(Path::new("/db"), options).unwrap());
+        let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
+        let fill = || {
+            let mut writer = inner.writer.lock();
+            let entry = Entry { key: b"k", sequence: 1, kind: Kind::Put, expiry_ms: 0, value: b"v" };
+            let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
+            writer.keyspaces[keyspace.id as usize].as_mut().unwrap().memtable.apply(hash(b"k"), entry, context);
+        };
+        for _ in 0..MAX_FROZEN {
+            fill();
+            freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
+        }
+        fill();
+        let full = Arc::downgrade(&keyspace.view.load().active);
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let done = done.clone();
+                let (inner, full, id) = (&inner, &full, keyspace.id);
+                scope.spawn(move || done.send(wait_for_room(inner, id, full).is_ok()).unwrap());
+            }
+            assert!(is_done.recv_timeout(Duration::from_millis(250)).is_err(), "they did not wait");
+            freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
+            assert!(reason(&keyspace).is_some(), "there are even more to be flushed");
+            for _ in 0..2 {
+                let gone_on = is_done.recv_timeout(Duration::from_secs(60));
+                inner.signals.lock().shutting_down |= gone_on.is_err();
+                assert_eq!(gone_on, Ok(true), "one of them waits for the next flush");
+            }
+        });
+        assert_eq!(inner.counters.stalls.load(Relaxed), 2);
+    }
 }

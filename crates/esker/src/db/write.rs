@@ -17,14 +17,14 @@ use super::{merge_expiry, pacing, stall};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Sequence, hash};
 use crate::error::{Error, Result};
-use crate::memtable::{MAX_ARENA_BYTES, WriteContext};
+use crate::memtable::{MAX_ARENA_BYTES, Memtable, WriteContext};
 use crate::options::WriteOptions;
 use crate::wal::format::RECORD_HEADER_BYTES;
 use crate::wal::writer::{AppendError, Position};
 use parking_lot::MutexGuard;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 /// Operations of a batch whose memory is asked for ahead of use.
 const LOOK_AHEAD: usize = 8;
@@ -345,10 +345,18 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             drop(writer);
             stall::work_was_added(inner)?;
         } else {
+            let full = active(&writer, keyspace);
             drop(writer);
-            stall::wait_for_room(inner, keyspace)?;
+            stall::wait_for_room(inner, keyspace, &full)?;
         }
     }
+}
+
+/// The keyspace's active memtable, to know it by. Held on to, it would keep its memory.
+#[cold]
+fn active(writer: &Writer, keyspace: u64) -> Weak<Memtable> {
+    let target = writer.keyspaces.get(keyspace as usize).and_then(Option::as_ref);
+    target.map_or_else(Weak::new, |target| Arc::downgrade(target.memtable.memtable()))
 }
 
 /// Brings the memtables of all keyspaces within their share of the memory budget, if they are not. True if the lock was let go of for that.
@@ -359,7 +367,8 @@ fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &
     match step {
         // What cannot be put aside for another reason is waited for all the same: the memory is missing to everybody.
         Step::Freeze(keyspace) if stall::reason_to_wait(inner, writer, keyspace).is_some() => {
-            MutexGuard::unlocked(writer, || stall::wait_for_room(inner, keyspace))?;
+            let full = active(writer, keyspace);
+            MutexGuard::unlocked(writer, || stall::wait_for_room(inner, keyspace, &full))?;
         }
         Step::Freeze(keyspace) => {
             freeze(inner, writer, keyspace, 0);

@@ -2,8 +2,9 @@
 //!
 //! Open addressing over slots of 64 bits: the upper 32 bits of the key's hash, and the entry's arena offset in units of eight bytes; 0 is
 //! an empty slot. A key's first slot is the highest bits of that half hash, so that growing copies slots almost in order and never
-//! looks at an entry. Slots are never emptied. When two thirds are used the writer copies them to a table twice as large and publishes that; the smaller ones stay
-//! until the memtable goes, for the readers that may still be in them.
+//! looks at an entry. Slots are never emptied. When three quarters are used the writer copies them to a table twice as large and publishes that; the smaller ones stay
+//! until the memtable goes, for the readers that may still be in them. A table that is made for as many keys as an earlier memtable had is at most two thirds full with
+//! them: it does not grow for a few keys more, which in a large memtable would hold up everybody.
 
 use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_first;
@@ -118,11 +119,11 @@ impl Index {
     /// next index for as many, if `ends_soon`. `used`: its keys so far. For the background.
     pub fn prepare_next(&self, used: usize, expected: usize, ends_soon: bool) {
         let slots = self.current().mask + 1;
-        let wanted = 1usize << bits_for(expected);
-        if wanted > slots && used * 3 >= slots {
+        let will_grow = expected >= slots / 4 * 3;
+        if will_grow && used * 3 >= slots {
             self.pool.prepare_zeroed(2 * slots * 8);
-        } else if wanted <= slots && ends_soon {
-            self.pool.prepare_zeroed(wanted * 8);
+        } else if !will_grow && ends_soon {
+            self.pool.prepare_zeroed(8 << bits_for(expected));
         }
     }
 
@@ -199,7 +200,7 @@ impl Index {
     /// Makes room for one key more than the `used` ones. For the one writer.
     #[inline]
     pub fn reserve(&self, used: usize) {
-        if used * 3 >= (self.current().mask + 1) * 2 {
+        if used * 4 >= (self.current().mask + 1) * 3 {
             self.grow();
         }
     }

@@ -164,7 +164,9 @@ impl Memtable {
         let end = self.end.load(Ordering::Relaxed);
         self.arena.touch_until(end + end.min(TOUCHED_AHEAD_BYTES));
         let capacity = self.arena.capacity();
-        let expected = (self.live() as u64).saturating_mul(capacity as u64) / end.max(1) as u64;
+        // It is full when entries and index together are as long as the arena.
+        let entries_end = capacity.saturating_sub(self.index_bytes.load(Ordering::Relaxed));
+        let expected = (self.live() as u64).saturating_mul(entries_end as u64) / end.max(1) as u64;
         self.index.prepare_next(self.live(), expected as usize, end >= capacity / 2);
     }
 
