@@ -139,6 +139,8 @@ pub enum Action {
     /// It reports success without having done anything: the way to show that a test notices a missing sync. Calls that
     /// return something are made as usual.
     Ignore,
+    /// It panics, without effect: what an environment that is not the engine's own may do.
+    Panic,
 }
 
 /// Which calls fail, and how.
@@ -271,6 +273,7 @@ impl Control {
     fn call<T>(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<T>) -> Result<T> {
         match self.decide(class, paths) {
             None | Some(Action::Ignore) => call(),
+            Some(Action::Panic) => panic_in(class),
             Some(Action::Fail(kind) | Action::Partial { kind, .. }) => Err(injected(class, paths, kind)),
             Some(Action::FailAfter(kind)) => {
                 call()?;
@@ -284,6 +287,7 @@ impl Control {
         match self.decide(class, paths) {
             None => call(),
             Some(Action::Ignore) => Ok(()),
+            Some(Action::Panic) => panic_in(class),
             Some(Action::Fail(kind) | Action::Partial { kind, .. }) => Err(injected(class, paths, kind)),
             Some(Action::FailAfter(kind)) => {
                 call()?;
@@ -297,6 +301,7 @@ impl Control {
         let (kind, arriving) = match self.decide(class, &[path]) {
             None => return call(bytes),
             Some(Action::Ignore) => return Ok(()),
+            Some(Action::Panic) => panic_in(class),
             Some(Action::Fail(kind)) => return Err(injected(class, &[path], kind)),
             Some(Action::Partial { kind, bytes: count }) => (kind, &bytes[..count.min(bytes.len())]),
             Some(Action::FailAfter(kind)) => (kind, bytes),
@@ -309,6 +314,11 @@ impl Control {
 fn injected(class: Class, paths: &[&Path], kind: ErrorKind) -> Error {
     let path = paths.first().copied().unwrap_or(Path::new(""));
     Error::io(class.operation(), path, io::Error::new(kind, "injected failure"))
+}
+
+/// Panics, without the message that goes to standard error: it was asked for.
+fn panic_in(class: Class) -> ! {
+    std::panic::resume_unwind(Box::new(format!("injected panic: {}", class.operation())))
 }
 
 impl FaultEnv {

@@ -121,6 +121,23 @@ fn a_failed_sync_of_a_range_is_the_last_one() {
 }
 
 #[test]
+fn a_panic_while_a_segment_is_prepared_holds_up_no_writer() {
+    let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+    let mut log = start(Arc::new(faulty.clone()));
+    faulty.add(Rule::new(Class::Create, 0, Action::Panic).on_names_with(".wal"));
+    let shared = Arc::clone(log.shared());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.prepare_next())).is_err());
+    let (done, is_done) = std::sync::mpsc::channel();
+    // Not scoped: if it hangs, the test must end all the same.
+    std::thread::spawn(move || {
+        // More than a segment holds: the next one is made here.
+        (1..=50).for_each(|sequence| append(&mut log, sequence));
+        done.send(()).expect("the test waits");
+    });
+    is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the writer waits for a preparation that is over");
+}
+
+#[test]
 fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
     let env = MemEnv::new();
     let mut log = start(Arc::new(env.clone()));

@@ -340,6 +340,16 @@ impl Link {
     }
 }
 
+/// A segment is being prepared. However that ends, in a panic of the environment as well, whoever waits for it goes on then.
+struct Preparing<'a>(&'a LogSync);
+
+impl Drop for Preparing<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().preparing = false;
+        self.0.turn.notify_all();
+    }
+}
+
 impl LogSync {
     /// Returns when everything before `position` is on the device. One caller syncs for all that wait. After a failed sync every
     /// later call fails: the state of the device is unknown then, and asking again would not tell.
@@ -491,13 +501,10 @@ impl LogSync {
         state.preparing = true;
         let plan = state.choose(0, self);
         drop(state);
-        let prepared = self.maker.prepare(plan);
-        let mut state = self.state.lock();
-        state.preparing = false;
-        let result = prepared.map(|segment| state.prepared = Some(segment));
-        drop(state);
-        self.turn.notify_all();
-        result
+        let _preparing = Preparing(self);
+        let prepared = self.maker.prepare(plan)?;
+        self.state.lock().prepared = Some(prepared);
+        Ok(())
     }
 
     /// Whether the background thread should call `prepare_next`.
