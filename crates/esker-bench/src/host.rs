@@ -19,9 +19,16 @@ pub fn describe(directory: &Path) -> Host {
         load_1min: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_string(),
         esker_build: build(),
-        command_line: std::env::args().collect::<Vec<_>>().join(" "),
+        command_line: command_line(std::env::args()),
         date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     }
+}
+
+/// The words of a command line, the program without its directory: reports go where that one is not.
+fn command_line(mut words: impl Iterator<Item = String>) -> String {
+    let program = words.next().unwrap_or_default();
+    let program = Path::new(&program).file_name().map_or_else(|| program.clone(), |name| name.to_string_lossy().into());
+    std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Free bytes for unprivileged users on the file system of `path`; 0 if it cannot be told.
@@ -86,6 +93,14 @@ fn mount_of(path: &Path, mountinfo: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_line_names_its_program_without_directory() {
+        let words = |line: &str| command_line(line.split(' ').map(String::from));
+        assert_eq!(words("/home/me/target/release/esker study rmw --db /data"), "esker study rmw --db /data");
+        assert_eq!(words("esker"), "esker");
+        assert_eq!(command_line(std::iter::empty()), "");
+    }
 
     #[test]
     fn the_deepest_mount_wins() {

@@ -36,6 +36,14 @@ pub struct Loaded<A> {
     pub path: String,
 }
 
+impl<A> Loaded<A> {
+    /// Its name without the directory: figures are kept and shown where that one is not.
+    pub fn file_name(&self) -> String {
+        let path = Path::new(&self.path);
+        path.file_name().map_or_else(|| self.path.clone(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
 /// The libraries loaded so far for one kind of engine; lives as long as the process.
 pub type LoadedLibraries<A> = Mutex<Vec<&'static Loaded<A>>>;
 

@@ -6,6 +6,7 @@ use super::{Report, load, markdown, render_csv};
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
 use crate::output::say;
 use crate::study::compare::verdict::Verdict;
+use crate::study::grid::lines;
 use crate::usage;
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -16,11 +17,12 @@ const EXAMPLES: &str = "\
 Examples:
   esker report esker-runs/memtable
   esker report esker-runs/rmw esker-runs/memtable --html studies.html --markdown studies.md --csv studies.csv
+  esker report esker-runs/memtable --lines memtable.jsonl
   esker report new.jsonl --against kept.jsonl --max-loss 5
 
-A RUN is the directory of a study or a sweep, or a file of records: of `esker bench --json`, or of
-`esker study ... --records`. Without --html, --markdown and --csv, the report is printed as Markdown; with
---against, only the comparison.
+A RUN is the directory of a study or a sweep, the file that --lines made of one, or a file of records: of
+`esker bench --json`, or of `esker study ... --records`. Without --html, --markdown, --csv and --lines, the report
+is printed as Markdown; with --against, only the comparison.
 
 --against compares the median wall time per operation of every row that both runs have. A row is lost if it
 became slower by more than --max-loss and the 95 % interval of the ratio does not hold 1; where either run has
@@ -51,6 +53,9 @@ struct Arguments {
     /// File for every record as CSV; `-` is standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// File for the run itself as JSON lines, to be kept: all that reports read of it. Of one RUN only
+    #[arg(long, value_name = "FILE")]
+    lines: Option<PathBuf>,
     /// An older run to compare with
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
@@ -100,7 +105,13 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)>
         lost = compared.count(Verdict::Lost) > 0;
         comparison = Some((compared.section(&path.display().to_string(), percent), compared.summary(percent)));
     }
-    let asked = [&arguments.html, &arguments.markdown, &arguments.csv].iter().any(|file| file.is_some());
+    let kept = match (&arguments.lines, runs.as_slice()) {
+        (Some(_), [only]) => Some(lines::write(only)),
+        (Some(_), _) => return Err(unreadable("--lines is for one RUN: give each its own file".into())),
+        (None, _) => None,
+    };
+    let asked =
+        [&arguments.html, &arguments.markdown, &arguments.csv, &arguments.lines].iter().any(|file| file.is_some());
     match comparison {
         Some((section, _)) if !asked => {
             let mut text = format!("## {}\n", section.title);
@@ -120,6 +131,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)>
             text(&|| report.html(), &arguments.html, out)?;
             text(&|| report.markdown(), &arguments.markdown, out)?;
             text(&|| render_csv(&runs), &arguments.csv, out)?;
+            text(&|| kept.clone().unwrap_or_default(), &arguments.lines, out)?;
             if let Some(summary) = summary {
                 eprintln!("{summary}");
             }

@@ -1,4 +1,4 @@
-//! Runs as reports read them: from run directories, and from files of records.
+//! Runs as reports read them: from run directories, from runs kept as one file (`study::grid::lines`), and from files of records.
 //!
 //! ```text
 //! file = { line }                        one JSON object a line; empty lines are passed over
@@ -9,7 +9,7 @@
 //! ```
 
 use crate::record::{Host, Record, SCHEMA_VERSION};
-use crate::study::grid::{Cell, Finished, RunDirectory, SCHEMA, StudyRun};
+use crate::study::grid::{Cell, Finished, RunDirectory, SCHEMA, StudyRun, lines};
 use crate::study::ttl::kept;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ fn run(path: &Path) -> Result<StudyRun, String> {
         return RunDirectory::open(path)?.load();
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    if text.lines().next().is_some_and(lines::is_run) {
+        return lines::read(&text).map_err(|problem| format!("{}: {problem}", path.display()));
+    }
     let mut file = Lines { run: StudyRun::default(), host: Host::default() };
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         file.line(line).map_err(|problem| format!("{}, line {}: {problem}", path.display(), number + 1))?;

@@ -190,6 +190,23 @@ fn kept_runs_become_files() {
 }
 
 #[test]
+fn a_run_kept_as_one_file_says_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for (place, run) in synthetic::all().iter().enumerate() {
+        let (kept, file) = (path(&format!("run{place}")), path(&format!("run{place}.jsonl")));
+        keep(run, Path::new(&kept));
+        assert_eq!(report(&[&kept, "--lines", &file]), (0, String::new()));
+        assert_eq!(report(&[&file]), report(&[&kept]), "{}", run.study);
+        assert_eq!(report(&[&file, "--csv", "-"]), report(&[&kept, "--csv", "-"]));
+    }
+    assert_eq!(report(&[&path("run0"), &path("run1"), "--lines", &path("both.jsonl")]).0, 2);
+    let text = std::fs::read_to_string(path("run0.jsonl")).unwrap();
+    std::fs::write(path("cut.jsonl"), &text[..text.len() - 9]).unwrap();
+    assert_eq!(report(&[&path("cut.jsonl")]).0, 2);
+}
+
+#[test]
 fn files_of_records_are_read() {
     let base = tempfile::tempdir().unwrap();
     let write = |name: &str, lines: &[String]| {

@@ -41,7 +41,7 @@ fn probe(library: Option<&Path>) -> Result<String> {
 fn version(library: &Loaded<Api>) -> String {
     // SAFETY: the constant points to a zero-terminated string of the library, which is never unloaded.
     let number = unsafe { CStr::from_ptr(library.api.KCVERSION as *const c_char) };
-    format!("{} TreeDB ({})", number.to_string_lossy(), library.path)
+    format!("{} TreeDB ({})", number.to_string_lossy(), library.file_name())
 }
 
 fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {

@@ -35,7 +35,7 @@ fn probe(library: Option<&Path>) -> Result<String> {
 fn version(library: &Loaded<Api>) -> String {
     // SAFETY: both functions take nothing and return a constant.
     let (major, minor) = unsafe { ((library.api.leveldb_major_version)(), (library.api.leveldb_minor_version)()) };
-    format!("{major}.{minor} ({})", library.path)
+    format!("{major}.{minor} ({})", library.file_name())
 }
 
 fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {

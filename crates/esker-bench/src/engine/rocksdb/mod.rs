@@ -40,8 +40,8 @@ fn probe(library: Option<&Path>) -> Result<String> {
 fn version(library: &Loaded<Api>) -> String {
     let beside = Path::new(&library.path).with_extension("so.version");
     match std::fs::read_to_string(beside) {
-        Ok(version) => format!("{} ({})", version.trim(), library.path),
-        Err(_) => format!("version unknown ({})", library.path),
+        Ok(version) => format!("{} ({})", version.trim(), library.file_name()),
+        Err(_) => format!("version unknown ({})", library.file_name()),
     }
 }
 
@@ -132,7 +132,7 @@ impl Engine for RocksDb {
 
     fn version(&self) -> String {
         match recorded_version(&self.directory) {
-            Some(number) => format!("{number} ({})", self.library.path),
+            Some(number) => format!("{number} ({})", self.library.file_name()),
             None => version(self.library),
         }
     }

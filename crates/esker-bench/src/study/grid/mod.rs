@@ -12,6 +12,7 @@ mod arguments;
 mod cell;
 mod directory;
 mod execute;
+pub mod lines;
 
 pub use arguments::{GridArguments, run_study, run_study_with};
 pub use cell::{Cell, Finished, Plan, SCHEMA, StudyRun};
