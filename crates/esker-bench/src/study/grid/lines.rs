@@ -54,7 +54,7 @@ pub fn write(run: &StudyRun) -> String {
     text
 }
 
-/// Whether a file that begins with this line was made by [`write`].
+/// Whether a file that begins with this line was made by [`write()`].
 pub fn is_run(line: &str) -> bool {
     serde_json::from_str::<First>(line).is_ok_and(|first| first.kind == "run")
 }
