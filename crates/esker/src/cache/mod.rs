@@ -7,6 +7,9 @@
 //!
 //! Scans do not flush the cache: a new block enters with its flag clear, so that one which is never asked for
 //! again goes at the next turn of the hand, and callers that read in bulk do not insert at all.
+//!
+//! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: to put each in another's place costs more than to unpack it once
+//! more. One that is asked for often is soon offered often enough; of those that are not, it does not matter which ones are kept.
 
 mod counter;
 mod ring;
@@ -17,9 +20,12 @@ use ring::Ring;
 use slots::Shared;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub use slots::{Charge, Hit, Slots, Weigh};
+
+/// See the module's comment.
+const ADMITTED_ONE_IN: u64 = 8;
 
 /// A cache of `T` with a byte budget.
 pub struct Cache<T: Weigh> {
@@ -29,13 +35,21 @@ pub struct Cache<T: Weigh> {
     counts_pinned: bool,
     shared: Arc<Shared>,
     ring: Mutex<Ring<T>>,
+    /// Values offered while there was no room.
+    offered: AtomicU64,
 }
 
 impl<T: Weigh> Cache<T> {
     /// An empty cache that keeps at most `budget_bytes`; with 0 it keeps nothing.
     pub fn new(budget_bytes: usize) -> Cache<T> {
         let budget = AtomicUsize::new(budget_bytes);
-        Cache { budget, counts_pinned: false, shared: Arc::default(), ring: Mutex::new(Ring::new()) }
+        Cache {
+            budget,
+            counts_pinned: false,
+            shared: Arc::default(),
+            ring: Mutex::new(Ring::new()),
+            offered: AtomicU64::new(0),
+        }
     }
 
     /// As `new`, but charged values that readers hold outside the cache ([`Cache::charge`]) use up the budget as well.
@@ -67,18 +81,28 @@ impl<T: Weigh> Cache<T> {
 
     /// Evicts until `weight` more fits; false if it does not, with nothing left to evict.
     fn make_room(&self, ring: &mut Ring<T>, weight: usize) -> bool {
-        loop {
-            // What is to be inserted is charged already.
-            let needed = match self.counts_pinned {
-                true => self.charged_bytes(),
-                false => self.usage_bytes() + weight,
-            };
-            if needed <= self.budget_bytes() {
-                return true;
-            }
+        while !self.has_room(weight) {
             let Some(freed) = ring.evict() else { return false };
             self.shared.usage.fetch_sub(freed, Ordering::Relaxed);
         }
+        true
+    }
+
+    /// Whether `weight` more fits.
+    fn has_room(&self, weight: usize) -> bool {
+        // What is to be inserted is charged already.
+        let needed = match self.counts_pinned {
+            true => self.charged_bytes(),
+            false => self.usage_bytes() + weight,
+        };
+        needed <= self.budget_bytes()
+    }
+
+    /// Whether a value that is offered to the full cache is to take the place of others. Which ones are follows no pattern that a reader's could fall in
+    /// with: multiples of the golden ratio are spread evenly, also every eighth of them.
+    fn is_admitted(&self) -> bool {
+        let golden = self.offered.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        golden < u64::MAX / ADMITTED_ONE_IN
     }
 
     /// Slots for the `count` blocks of a table. Their memory is only taken when the first block is kept.
@@ -86,11 +110,11 @@ impl<T: Weigh> Cache<T> {
         Arc::new(Slots::new(count, &self.shared))
     }
 
-    /// Keeps `value` in slot `index`, evicting others as needed, and returns what the slot holds from now on:
-    /// `value`, or what another thread put there first.
+    /// Keeps `value` in slot `index`, unless the cache is full and this is not one of those that others are evicted for, and returns what the slot holds
+    /// from now on, or would: `value`, or what another thread put there first.
     pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
         let weight = value.weight();
-        if weight > self.budget_bytes() {
+        if weight > self.budget_bytes() || !(self.has_room(weight) || self.is_admitted()) {
             return value;
         }
         let mut ring = self.ring.lock();

@@ -68,6 +68,36 @@ fn a_scan_does_not_push_out_what_is_in_use() {
 }
 
 #[test]
+fn a_full_cache_keeps_one_in_eight_and_what_is_asked_for_again() {
+    let cache = Cache::new(100);
+    let slots = cache.slots(10_000);
+    let offer = |index: usize| {
+        let was_there = slots.lookup(index).is_some();
+        if !was_there {
+            cache.insert(&slots, index, thing(1));
+        }
+        was_there || slots.lookup(index).is_some()
+    };
+    assert!((0..100).all(&offer), "there was room");
+    let kept = (100..10_000).filter(|&index| offer(index)).count();
+    assert!((1100..1400).contains(&kept), "{kept} of 9900");
+    // Eight in turn, as many as one is kept of: none of them is always passed over.
+    let cold = Cache::new(100);
+    let slots = cold.slots(1000);
+    (0..100).for_each(|index| drop(cold.insert(&slots, index, thing(1))));
+    for round in 0..64 {
+        for index in (200..208).filter(|&index| slots.lookup(index).is_none()) {
+            cold.insert(&slots, index, thing(1));
+        }
+        if (200..208).all(|index| slots.lookup(index).is_some()) {
+            println!("all of them after {round} rounds");
+            return;
+        }
+    }
+    panic!("one of eight was never kept");
+}
+
+#[test]
 fn dropped_tables_free_their_blocks_and_leave_the_ring() {
     let cache = Cache::new(1 << 20);
     for _ in 0..100 {

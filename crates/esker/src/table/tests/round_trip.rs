@@ -236,8 +236,10 @@ fn the_cache_is_used_and_its_budget_kept() {
         assert!(cache.usage_bytes() <= BUDGET);
     }
     let (hits, misses) = (cache.hits(), cache.misses());
-    assert_eq!(get(&table, &entries[7].key, 9, 1).0, entries[7..8]);
-    assert_eq!(get(&table, &entries[7].key, 9, 1).0, entries[7..8]);
+    // A full cache does not take in every block, but one that is asked for again and again.
+    for _ in 0..64 {
+        assert_eq!(get(&table, &entries[7].key, 9, 1).0, entries[7..8]);
+    }
     assert!(cache.hits() > hits && hits > 0 && misses > 0);
     let held = {
         let mut held = Vec::new();
