@@ -98,11 +98,14 @@ impl<T: Weigh> Cache<T> {
         needed <= self.budget_bytes()
     }
 
-    /// Whether a value that is offered to the full cache is to take the place of others. Which ones are follows no pattern that a reader's could fall in
-    /// with: multiples of the golden ratio are spread evenly, also every eighth of them.
+    /// Whether a value that is offered to the full cache is to take the place of others: as if by dice (SplitMix64), so that no reader's pattern falls in
+    /// with it.
     fn is_admitted(&self) -> bool {
-        let golden = self.offered.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        golden < u64::MAX / ADMITTED_ONE_IN
+        let count = self.offered.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let mut dice = count.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        dice = (dice ^ (dice >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        dice = (dice ^ (dice >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (dice ^ (dice >> 31)) < u64::MAX / ADMITTED_ONE_IN
     }
 
     /// Slots for the `count` blocks of a table. Their memory is only taken when the first block is kept.

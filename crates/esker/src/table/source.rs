@@ -170,7 +170,7 @@ impl Table {
         if self.mapped && !self.verified.packed.contains(number) { None } else { self.slots.peek(number) }
     }
 
-    /// Block `number` from the cache, or from the file; then it is kept in the cache.
+    /// Block `number` from the cache, or from the file; then the cache may keep it.
     #[inline]
     pub(super) fn owned(&self, number: usize) -> Result<Owned> {
         if let Some(hit) = self.slots.lookup(number) {
