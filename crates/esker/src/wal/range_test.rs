@@ -138,6 +138,21 @@ fn a_panic_while_a_segment_is_prepared_holds_up_no_writer() {
 }
 
 #[test]
+fn a_panic_during_a_sync_is_a_sync_that_failed() {
+    let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+    let mut log = start(Arc::new(faulty.clone()));
+    append(&mut log, 1);
+    faulty.add(Rule::new(Class::Sync, 0, Action::Panic).on_names_with(file_name(1)));
+    let shared = Arc::clone(log.shared());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.sync_all())).is_err());
+    let (done, is_done) = std::sync::mpsc::channel();
+    // Not scoped: if it hangs, the test must end all the same.
+    std::thread::spawn(move || done.send(shared.sync_all().is_err() && shared.sync_link(1).is_err()));
+    let failed = is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("a sync waits for one that is over");
+    assert!(failed, "nobody knows what the device has");
+}
+
+#[test]
 fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
     let env = MemEnv::new();
     let mut log = start(Arc::new(env.clone()));

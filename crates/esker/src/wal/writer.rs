@@ -350,6 +350,19 @@ impl Drop for Preparing<'_> {
     }
 }
 
+/// A sync is going on. If it ends in a panic of the environment, nobody knows what is on the device: as after a failed one, the log takes no more.
+struct Syncing<'a>(&'a LogSync);
+
+impl Drop for Syncing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.syncing = false;
+        state.failed |= std::thread::panicking();
+        drop(state);
+        self.0.turn.notify_all();
+    }
+}
+
 impl LogSync {
     /// Returns when everything before `position` is on the device. One caller syncs for all that wait. After a failed sync every
     /// later call fails: the state of the device is unknown then, and asking again would not tell.
@@ -428,16 +441,15 @@ impl LogSync {
         // The goals are taken before what records refer to is made durable: a record that comes in between is left to the next sync.
         let chosen = choose(&state);
         drop(state);
+        let _syncing = Syncing(self);
         let before = self.before_sync.get().filter(|_| of_records);
         let result = before.map_or(Ok(()), |before| before.0()).and_then(|()| sync_stretches(&chosen, of_records));
         let mut state = self.state.lock();
-        state.syncing = false;
         match &result {
             Ok(()) => note(&mut state, &chosen),
             Err(_) => state.failed = true,
         }
         drop(state);
-        self.turn.notify_all();
         result
     }
 
