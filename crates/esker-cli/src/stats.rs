@@ -70,6 +70,7 @@ fn stats_json(stats: &Stats, health: &Health) -> Value {
         "cache_bytes": stats.cache_bytes,
         "cache_hits": stats.cache_hits,
         "cache_misses": stats.cache_misses,
+        "tables_searched": stats.tables_searched,
         "filter_and_index_bytes": stats.filter_and_index_bytes,
         "memory": memory_json(&stats.memory),
         "stall_micros": stats.stall_micros,

@@ -185,7 +185,7 @@ impl Engine for Esker {
             comparisons: None,
             flushes: Some(stats.flushes),
             compactions: Some(stats.compactions),
-            files_probed: None,
+            files_probed: Some(stats.tables_searched),
             wal_bytes: stats.wal_bytes,
             flush_bytes: stats.flush_bytes,
             compaction_bytes: stats.compaction_bytes,

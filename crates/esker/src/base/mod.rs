@@ -5,6 +5,7 @@ pub mod blob_reference;
 pub mod checksum;
 pub mod clock;
 pub mod coding;
+pub mod counter;
 pub mod expiry;
 pub mod key;
 pub mod memory;

@@ -11,7 +11,6 @@
 //! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: to put each in another's place costs more than to unpack it once
 //! more. One that is asked for often is soon offered often enough; of those that are not, it does not matter which ones are kept.
 
-mod counter;
 mod ring;
 mod slots;
 

@@ -1,6 +1,6 @@
 //! The slots: where the blocks of one table are cached, and what is counted there.
 
-use super::counter::Counter;
+use crate::base::counter::Counter;
 use crate::base::prefetch::{prefetch_address, prefetch_first};
 use arc_swap::{ArcSwapOption, Guard};
 use std::fmt;

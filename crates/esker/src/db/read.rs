@@ -138,7 +138,7 @@ impl Lookup {
             }
             found = self.search_frozen(memtable, key, hash, sequence, keep);
         }
-        if found.is_break() { Ok(()) } else { search_runs(&view.tree.runs, key, hash, sequence, self, keep) }
+        if found.is_break() { Ok(()) } else { search_runs(inner, &view.tree.runs, key, hash, sequence, self, keep) }
     }
 
     /// After a whole source: whether a range tombstone hides all older ones.
@@ -334,6 +334,7 @@ fn prefetch(view: &View, hash: u64) {
 
 #[inline]
 fn search_runs(
+    inner: &Inner,
     runs: &[std::sync::Arc<crate::version::tree::Run>],
     key: &[u8],
     hash: u64,
@@ -346,7 +347,7 @@ fn search_runs(
         of_several.filter_map(|run| run.table_for(key)).for_each(|table| table.prefetch_filter(hash));
     }
     for table in runs.iter().filter_map(|run| run.table_for(key)) {
-        if search_table(table, key, hash, sequence, lookup, keep)?.is_break() {
+        if search_table(inner, table, key, hash, sequence, lookup, keep)?.is_break() {
             break;
         }
     }
@@ -355,6 +356,7 @@ fn search_runs(
 
 #[inline]
 fn search_table(
+    inner: &Inner,
     table: &Table,
     key: &[u8],
     hash: u64,
@@ -367,7 +369,12 @@ fn search_table(
         let entry = Entry { key, sequence, kind, expiry_ms, value: &value };
         lookup.take(keep, entry, || value.to_slice()).is_continue()
     };
-    let go_on = table.get(key, hash, sequence, &mut visit)?;
+    let go_on = if table.may_contain(hash) {
+        inner.counters.tables_searched.increment();
+        table.search(key, sequence, &mut visit)?
+    } else {
+        true
+    };
     Ok(if go_on { lookup.end_of_source() } else { ControlFlow::Break(()) })
 }
 

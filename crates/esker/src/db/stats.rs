@@ -48,6 +48,8 @@ pub struct Stats {
     pub cache_hits: u64,
     /// Reads of a block that did not.
     pub cache_misses: u64,
+    /// Tables that gets searched: those whose range and filter did not rule the key out. Per get it is their read amplification.
+    pub tables_searched: u64,
     /// Bytes of memory in the filters and indexes of all tables.
     pub filter_and_index_bytes: u64,
     /// Memory by part, and the budget for it.
@@ -137,6 +139,7 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_bytes: inner.cache.usage_bytes() as u64,
         cache_hits: inner.cache.hits(),
         cache_misses: inner.cache.misses(),
+        tables_searched: counters.tables_searched.sum(),
         memory: memory::collect(inner),
         stall_micros: counters.stall_micros.load(Relaxed),
         stalls: counters.stalls.load(Relaxed),

@@ -132,9 +132,16 @@ impl Table {
         max_sequence: Sequence,
         visit: &mut impl FnMut(Version<'_>) -> bool,
     ) -> Result<bool> {
-        if !self.may_contain(hash) {
-            return Ok(true);
-        }
+        if self.may_contain(hash) { self.search(key, max_sequence, visit) } else { Ok(true) }
+    }
+
+    /// As [`Table::get`], for who has asked the filter.
+    pub fn search(
+        &self,
+        key: &[u8],
+        max_sequence: Sequence,
+        visit: &mut impl FnMut(Version<'_>) -> bool,
+    ) -> Result<bool> {
         let mut number = self.index.find(key, max_sequence);
         while number < self.index.len() {
             let visited = if let Some(found) = self.in_place(number)? {

@@ -4,6 +4,7 @@
 //! other processor is asked. A thread that comes when all numbers are taken adds to a common part.
 
 use parking_lot::Mutex;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// So many threads at a time have a part of their own.
@@ -16,14 +17,15 @@ struct Part(AtomicU64);
 
 /// See the module's comment.
 #[derive(Default)]
-pub(super) struct Counter {
+pub struct Counter {
     own: [Part; OWN_PARTS],
     common: Part,
 }
 
 impl Counter {
+    /// Adds one.
     #[inline]
-    pub(super) fn increment(&self) {
+    pub fn increment(&self) {
         // A thread that is ending may have given its number back already.
         let number = LEASE.try_with(|lease| lease.0).unwrap_or(OWN_PARTS);
         match self.own.get(number) {
@@ -33,8 +35,14 @@ impl Counter {
     }
 
     /// What all threads have added.
-    pub(super) fn sum(&self) -> u64 {
+    pub fn sum(&self) -> u64 {
         self.own.iter().chain([&self.common]).map(|part| part.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sum().fmt(f)
     }
 }
 
