@@ -2,7 +2,8 @@
 //!
 //! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
 //! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
-//! blocks to the next one, as an allocator would, but for long ones: of those one is kept, while a database is open. Fresh blocks are touched ahead of use, by a thread that nobody waits for. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
+//! blocks to the next one, as an allocator would, but for long ones: of those one is kept, and one of zeroes, while any database is open. Fresh blocks are touched
+//! ahead of use, by a thread that nobody waits for. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
 
@@ -83,12 +84,20 @@ impl Drop for Memory {
 #[derive(Debug)]
 pub struct MemoryPool {
     kept: Mutex<Vec<Memory>>,
-    /// A block of zeroes, all of it backed.
-    zeroes: Mutex<Option<Memory>>,
+    zeroes: Mutex<Zeroes>,
     /// The most blocks kept.
     most: usize,
     /// Open databases.
     users: AtomicUsize,
+}
+
+/// A block of zeroes for [`MemoryPool::take_zeroed`].
+#[derive(Debug, Default)]
+struct Zeroes {
+    /// Backed as far as it is touched.
+    memory: Option<Memory>,
+    /// How often another length was asked for since this one was.
+    refused: u32,
 }
 
 /// The pool of an open database, which keeps long blocks as well meanwhile.
@@ -128,6 +137,8 @@ const LEAST_PREPARED_BYTES: usize = 256 << 10;
 const KEPT: usize = 2;
 /// Of longer blocks than this one is kept, and only while a database is open.
 const LONG_BYTES: usize = 128 << 20;
+/// Zeroes of one length make room for another that was asked for so often since anybody wanted them.
+const UNWANTED_AFTER: u32 = 32;
 /// So much of the next zeroes is made ready at a time.
 const PREPARED_STEP_BYTES: usize = 8 << 20;
 
@@ -142,11 +153,11 @@ static PROCESS: LazyLock<Arc<MemoryPool>> = LazyLock::new(Arc::default);
 /// ```
 pub fn release_unused_memory() {
     let unused = std::mem::take(&mut *PROCESS.kept.lock());
-    let zeroes = PROCESS.zeroes.lock().take();
+    let zeroes = PROCESS.zeroes.lock().memory.take();
     drop((unused, zeroes));
 }
 
-/// Bytes that closed databases have left for the next one.
+/// Bytes that no memtable uses at the moment, kept for the next one, or for the next database.
 ///
 /// ```
 /// esker::release_unused_memory();
@@ -170,7 +181,7 @@ impl MemoryPool {
 
     /// Bytes of the blocks that nobody uses at the moment.
     pub fn unused_bytes(&self) -> usize {
-        let zeroes = self.zeroes.lock().as_ref().map_or(0, Memory::bytes);
+        let zeroes = self.zeroes.lock().memory.as_ref().map_or(0, Memory::bytes);
         zeroes + self.kept.lock().iter().map(Memory::bytes).sum::<usize>()
     }
 
@@ -191,10 +202,11 @@ impl MemoryPool {
 
     /// A block of `bytes` zeroes, backed already if somebody has prepared it. It does not come back.
     pub fn take_zeroed(&self, bytes: usize) -> Memory {
-        let mut zeroes = self.zeroes.lock();
+        if bytes < LEAST_PREPARED_BYTES {
+            return Memory::zeroed(bytes);
+        }
         // One that was too short for this is not likely to be asked for any more.
-        let ready = if bytes < LEAST_PREPARED_BYTES { None } else { zeroes.take_if(|memory| memory.bytes <= bytes) };
-        drop(zeroes);
+        let ready = self.zeroes.lock().memory.take_if(|memory| memory.bytes <= bytes);
         ready.filter(|memory| memory.bytes == bytes).unwrap_or_else(|| Memory::zeroed(bytes))
     }
 
@@ -207,12 +219,21 @@ impl MemoryPool {
         for _ in 0..PREPARED_STEP_BYTES / TOUCH_STEP_BYTES {
             // Let go of after each step: whoever takes the block now takes it as far as it is ready.
             let mut zeroes = self.zeroes.lock();
-            let memory = zeroes.get_or_insert_with(|| Memory::zeroed(bytes));
-            // What somebody else has asked for is left for them: two in turn would throw away each other's.
-            if memory.bytes != bytes || memory.touched() >= bytes {
+            let Zeroes { memory, refused } = &mut *zeroes;
+            // What somebody else has asked for is left for them: two in turn would throw away each other's. But not for ever, if they got along without.
+            let others = memory.take_if(|memory| memory.bytes != bytes && *refused >= UNWANTED_AFTER);
+            let memory = memory.get_or_insert_with(|| Memory::zeroed(bytes));
+            if memory.bytes != bytes {
+                *refused += 1;
+                return;
+            }
+            *refused = 0;
+            if memory.touched() >= bytes {
                 return;
             }
             memory.touch_until(memory.touched() + TOUCH_STEP_BYTES);
+            drop(zeroes);
+            drop(others);
         }
     }
 
@@ -226,19 +247,21 @@ impl MemoryPool {
         let (long, others) = std::mem::take(&mut *kept).into_iter().partition(|memory| memory.bytes > LONG_BYTES);
         *kept = others;
         drop(kept);
-        let zeroes = self.zeroes.lock().take_if(|memory| memory.bytes > LONG_BYTES);
+        let zeroes = self.zeroes.lock().memory.take_if(|memory| memory.bytes > LONG_BYTES);
         let _: (Vec<Memory>, Option<Memory>) = (long, zeroes);
     }
 
     fn give_back(&self, memory: Memory) -> Option<Memory> {
         let mut kept = self.kept.lock();
         let is_long = |memory: &Memory| memory.bytes > LONG_BYTES;
-        if is_long(&memory) && (!self.keeps_long() || kept.iter().any(is_long)) {
+        if is_long(&memory) && !self.keeps_long() {
             return Some(memory);
         }
-        kept.push(memory);
         // The one that was kept longest goes: its length may be one that nobody asks for any more.
-        (kept.len() > self.most).then(|| kept.remove(0))
+        let older = if is_long(&memory) { kept.iter().position(is_long) } else { None };
+        let older = older.map(|at| kept.remove(at));
+        kept.push(memory);
+        older.or_else(|| (kept.len() > self.most).then(|| kept.remove(0)))
     }
 }
 
@@ -387,11 +410,38 @@ mod tests {
         let pool = MemoryPool::default();
         pool.prepare_zeroed(PREPARED_STEP_BYTES + 4096);
         pool.prepare_zeroed(4 << 20);
-        assert_eq!(pool.zeroes.lock().as_ref().unwrap().touched(), PREPARED_STEP_BYTES);
+        assert_eq!(pool.zeroes.lock().memory.as_ref().unwrap().touched(), PREPARED_STEP_BYTES);
         pool.prepare_zeroed(PREPARED_STEP_BYTES + 4096);
         assert_eq!(pool.take_zeroed(PREPARED_STEP_BYTES + 4096).touched(), PREPARED_STEP_BYTES + 4096);
         pool.prepare_zeroed(64 << 20);
         assert_eq!(pool.take_zeroed(64 << 20).touched(), PREPARED_STEP_BYTES, "as far as it is ready");
+        assert_eq!(pool.unused_bytes(), 0);
+    }
+
+    #[test]
+    fn of_long_blocks_the_newest_is_kept() {
+        let pool = Arc::new(MemoryPool::default());
+        let _user = PoolUser::new(&pool);
+        drop(pool.take(2 * LONG_BYTES));
+        drop(pool.take(LONG_BYTES + 4096));
+        assert_eq!(pool.unused_bytes(), LONG_BYTES + 4096, "the other's length may be one of a closed database");
+    }
+
+    #[test]
+    fn zeroes_that_nobody_wants_make_room_for_others() {
+        let pool = MemoryPool::default();
+        pool.prepare_zeroed(2 << 20);
+        for _ in 0..UNWANTED_AFTER {
+            pool.prepare_zeroed(1 << 20);
+        }
+        assert_eq!(pool.unused_bytes(), 2 << 20, "somebody may be about to take them");
+        pool.prepare_zeroed(2 << 20);
+        for _ in 0..UNWANTED_AFTER {
+            pool.prepare_zeroed(1 << 20);
+        }
+        assert_eq!(pool.unused_bytes(), 2 << 20, "they were asked for in between");
+        pool.prepare_zeroed(1 << 20);
+        assert_eq!(pool.take_zeroed(1 << 20).touched(), 1 << 20);
         assert_eq!(pool.unused_bytes(), 0);
     }
 

@@ -162,7 +162,7 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
     drop(readers);
     files::sweep_blobs(inner);
     memory::rebalance(inner);
-    inner.work_done.notify_all();
+    inner.tell_waiting();
     Ok(())
 }
 

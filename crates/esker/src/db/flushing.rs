@@ -164,7 +164,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     inner.counters.flush_bytes.fetch_add(bytes, Relaxed);
     let flushed = || FlushCompleted { keyspace: keyspace.name.clone(), tables: tables.len() as u64, bytes };
     inner.events.note(|| Event::Flush(flushed()));
-    inner.work_done.notify_all();
+    inner.tell_waiting();
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Putting full memtables aside for their flush.
 
 use super::inner::{Inner, View, Writer};
+use super::memory::new_memtable;
 use super::pacing;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
         return;
     }
     // The next memtable will hold about as many keys.
-    let (active, memtable_writer) = inner.new_memtable(bytes, target.memtable.keys());
+    let (active, memtable_writer) = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
     target.memtable = memtable_writer;
     target.keyspace.change_view(|view| {
         let frozen = if empty { None } else { Some(Arc::clone(&view.active)) };
@@ -24,4 +25,6 @@ pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
         }
     });
     pacing::begin(inner, target);
+    // Others may wait for the same.
+    inner.tell_waiting();
 }

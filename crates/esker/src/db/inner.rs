@@ -285,11 +285,6 @@ impl Inner {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// An empty memtable with room for at least `bytes`, and its writer.
-    pub fn new_memtable(&self, bytes: usize, expected_keys: usize) -> (Arc<Memtable>, MemtableWriter) {
-        Memtable::create(self.options.write_buffer_bytes.max(bytes), expected_keys, &self.memory)
-    }
-
     /// Whether flush and compaction run inside the calls that need them.
     pub fn inline_jobs(&self) -> bool {
         self.options.background_threads == 0
@@ -301,6 +296,13 @@ impl Inner {
         signals.work = true;
         drop(signals);
         self.work_arrived.notify_one();
+    }
+
+    /// Tells those who wait for background work that there is news: to be called when it can be seen. Under the lock, or somebody who has just looked, and does
+    /// not sleep yet, would not hear of it.
+    pub fn tell_waiting(&self) {
+        let _signals = self.signals.lock();
+        self.work_done.notify_all();
     }
 
     /// The oldest write that is in no table yet, or the next one to come: what the log must still hold. Memtables in `except` count as

@@ -135,7 +135,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
     drop(manifest);
     files::remove_manifest(inner, old);
 
-    let (active, memtable) = inner.new_memtable(0, 0);
+    let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
     let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
     let keyspace =
         Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, Ttl::from_stored(ttl), operator.clone(), view));

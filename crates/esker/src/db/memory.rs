@@ -8,7 +8,7 @@
 
 use super::inner::{Inner, KeyspaceInner};
 use crate::base::memory::MemoryPool;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::{Options, memtable_reservation, working_memory};
 use crate::table::{BlockCache, Table};
 use std::fmt;
@@ -105,6 +105,20 @@ pub fn pool(options: &Options) -> Arc<MemoryPool> {
         // What is not in use goes back to the system: kept, it would be missing elsewhere.
         _ => Arc::new(MemoryPool::keeping(0)),
     }
+}
+
+/// An empty memtable with room for at least `bytes`, and its writer.
+pub fn new_memtable(
+    options: &Options,
+    bytes: usize,
+    expected_keys: usize,
+    pool: &Arc<MemoryPool>,
+) -> (Arc<Memtable>, MemtableWriter) {
+    if bytes <= options.write_buffer_bytes {
+        return Memtable::create(options.write_buffer_bytes, expected_keys, pool);
+    }
+    // Longer than memtables are, for one batch: this memory is of no use to the next one.
+    Memtable::create(bytes, expected_keys, &Arc::new(MemoryPool::keeping(0)))
 }
 
 /// Lets the background thread touch memory ahead of the writer. Not with a budget, which counts what is in use.
@@ -244,5 +258,20 @@ pub fn collect(inner: &Inner) -> MemoryStats {
         filter_bytes: filter as u64,
         pinned_bytes: (blocks + pinned_tables(inner) + inner.account.pinned_bytes()) as u64,
         unused_pool_bytes: inner.memory.unused_bytes() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_long_batch_needs_is_not_kept_for_the_next_memtable() {
+        let options = Options::default().write_buffer_bytes(1 << 20);
+        let pool = Arc::new(MemoryPool::default());
+        drop(new_memtable(&options, 4 << 20, 0, &pool));
+        assert_eq!(pool.unused_bytes(), 0);
+        drop(new_memtable(&options, 0, 0, &pool));
+        assert!((1 << 20..2 << 20).contains(&pool.unused_bytes()), "{}", pool.unused_bytes());
     }
 }

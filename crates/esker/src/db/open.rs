@@ -18,6 +18,7 @@ use super::counters::Counters;
 use super::events::Events;
 use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
+use super::memory::new_memtable;
 use super::snapshot::SnapshotList;
 use super::{files, flushing, keyspaces, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
@@ -72,7 +73,7 @@ pub struct Recovering {
 impl Recovering {
     /// A keyspace with nothing replayed yet.
     pub fn new(record: KeyspaceRecord, tree: Tree, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
-        let (memtable, writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
+        let (memtable, writer) = new_memtable(options, 0, 0, memory);
         Recovering { record, tree: Arc::new(tree), memtable, writer, frozen: Vec::new() }
     }
 }
@@ -399,7 +400,7 @@ pub fn write_replayed(
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
         }
         recovered.tree = Arc::new(tree);
-        (recovered.memtable, recovered.writer) = Memtable::create(options.write_buffer_bytes, 0, memory);
+        (recovered.memtable, recovered.writer) = new_memtable(options, 0, 0, memory);
     }
     state.next_file = next.into_inner();
     Ok(())
@@ -494,8 +495,7 @@ pub fn apply_record(
                 || (target.memtable.bytes() < options.write_buffer_bytes
                     && target.memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
             if !target.writer.has_room(bytes) || !roomy {
-                let (memtable, writer) =
-                    Memtable::create(options.write_buffer_bytes.max(bytes), target.writer.keys(), memory);
+                let (memtable, writer) = new_memtable(options, bytes, target.writer.keys(), memory);
                 let full = std::mem::replace(&mut target.memtable, memtable);
                 target.writer = writer;
                 if !full.is_empty() {

@@ -32,6 +32,6 @@ fn reclaim(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
         let removed: Vec<Arc<Table>> = removed.filter(|table| numbers.contains(&table.summary().file_number)).collect();
         drop(tree);
         files::retire_tables(inner, removed);
-        inner.work_done.notify_all();
+        inner.tell_waiting();
     }
 }
