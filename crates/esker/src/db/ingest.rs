@@ -273,6 +273,7 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     installing::commit(inner, keyspace, vec![Change::LastSequence(sequence)], run, tables, &[])?;
     // Under the writer lock, so that whoever takes a snapshot has either all of the pairs at or below its number, or none: a transaction that read one of
     // these keys before finds the entry above its snapshot.
+    keyspace.passed.clear();
     writer.last_sequence = sequence;
     inner.last_sequence.store(sequence, Ordering::Release);
     keyspace.change_view(|view| View {

@@ -11,13 +11,13 @@
 //! 7. What is held over calls of the environment by whoever makes or removes files, and over nothing of the above: in the blob store `current`, while a file is made,
 //!    and `syncing`; `in_progress`, while what a failed job left is removed (under `manifest`).
 //! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`, with the blob files of one memtable after the other under it; the log's
-//!    state; the snapshot list; of a keyspace its style and what is settled; of a memtable its index's tables, its order and its blob files; the blob store's `files` and
+//!    state; the snapshot list; of a keyspace its style, what is settled and what scans have passed; of a memtable its index's tables, its order and its blob files; the blob store's `files` and
 //!    `damaged`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
 //!
 //! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
 //! threads are taken with none of these held.
 //!
-//! Readers take none of them: they load a keyspace's view and search it.
+//! Readers of a key take none of them: they load a keyspace's view and search it. Scans register under `writer`, and look at what others have passed.
 
 use super::account::MemoryAccount;
 use super::at_work::ThreadsAtWork;
@@ -26,6 +26,7 @@ use super::counters::Counters;
 use super::events::Events;
 use super::health::Condition;
 use super::pace::Pace;
+use super::passed::Passed;
 use super::snapshot::{Readers, Registration, SnapshotList};
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
@@ -76,6 +77,8 @@ pub struct KeyspaceInner {
     pub view_change: Mutex<()>,
     /// Operands met in a row by a read, or kept by a flush or compaction.
     pub longest_chain: LongestChain,
+    /// Where scans found nothing left to see.
+    pub passed: Passed,
 }
 
 impl KeyspaceInner {
@@ -101,6 +104,7 @@ impl KeyspaceInner {
             compaction: CompactionState::default(),
             view_change: Mutex::new(()),
             longest_chain: LongestChain::default(),
+            passed: Passed::default(),
         }
     }
 

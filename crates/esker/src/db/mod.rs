@@ -56,6 +56,7 @@ pub mod open;
 pub mod ordering;
 pub mod pace;
 pub mod pacing;
+pub mod passed;
 pub mod properties;
 pub mod read;
 pub mod reclaim;

@@ -4,8 +4,10 @@
 //! first version of a key that is not too new decides; going backward, the last one passed. A put that decides is handed out from where it
 //! lies, going backward if it is the only version of its key; everything else is copied. Where the merged cursor knows of a stretch of such puts, the scan steps
 //! through them without a look at any: which stretches there are is found out for a whole block at a time.
+//! A search for the first key begins behind what earlier ones from there have passed for nothing (`passed.rs`).
 
 use super::inner::{Inner, KeyspaceInner, View};
+use super::passed::LEAST_PASSED;
 use super::read::full_merge;
 use super::snapshot::Registration;
 use super::{large, ordering};
@@ -97,6 +99,8 @@ pub struct ScanCursor {
     now_ms: u64,
     /// Entries passed that no reader at this point of time sees, not reported yet.
     skipped: u64,
+    /// Entries passed since the last seek because they were deleted; `None` once something was passed that may be seen again.
+    deleted: Option<u64>,
     merged: MergingCursor<AnyCursor>,
     covers: Covers,
     place: Place,
@@ -119,6 +123,7 @@ impl ScanCursor {
             sequence,
             now_ms,
             skipped: 0,
+            deleted: None,
             merged,
             covers,
             place: Place::Nowhere,
@@ -168,17 +173,16 @@ impl ScanCursor {
     }
 
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.leave();
-        match &self.lower {
-            Bound::Unbounded => self.merged.seek_to_first()?,
-            Bound::Included(key) | Bound::Excluded(key) => self.merged.seek(key, MAX_SEQUENCE)?,
-        }
-        if let Bound::Excluded(key) = &self.lower {
-            while self.merged.valid() && self.merged.entry().key == key.as_slice() {
-                self.merged.next()?;
-            }
-        }
-        self.settle_forward()
+        // Not looked at meanwhile.
+        let lower = std::mem::replace(&mut self.lower, Bound::Unbounded);
+        let result = match &lower {
+            Bound::Unbounded => self.seek_from(&[]),
+            Bound::Included(key) => self.seek_from(key),
+            // The next key that there can be.
+            Bound::Excluded(key) => self.seek_from(&[key.as_slice(), &[0]].concat()),
+        };
+        self.lower = lower;
+        result
     }
 
     pub fn seek_to_last(&mut self) -> Result<()> {
@@ -206,9 +210,36 @@ impl ScanCursor {
         if !above(&self.lower, key) {
             return self.seek_to_first();
         }
+        self.seek_from(key)
+    }
+
+    /// Moves to the first key at or after `from`, which lies within the lower bound: behind what other scans from there have passed for nothing.
+    fn seek_from(&mut self, from: &[u8]) -> Result<()> {
         self.leave();
-        self.merged.seek(key, MAX_SEQUENCE)?;
-        self.settle_forward()
+        self.deleted = Some(0);
+        match self.source.keyspace.passed.behind(from, self.sequence) {
+            Some(end) => self.merged.seek(&end, MAX_SEQUENCE)?,
+            None if from.is_empty() => self.merged.seek_to_first()?,
+            None => self.merged.seek(from, MAX_SEQUENCE)?,
+        }
+        self.settle_forward()?;
+        if self.deleted.is_some_and(|deleted| deleted >= LEAST_PASSED) {
+            self.remember(from);
+        }
+        Ok(())
+    }
+
+    /// Lets later scans know that nothing is to be seen from `from` on and before the place that this one has come to.
+    #[cold]
+    fn remember(&self, from: &[u8]) {
+        let (sequence, passed) = (self.sequence, &self.source.keyspace.passed);
+        // Not waited for: who scans waits for nobody, and can do without this. A database that is only read has no writes to watch.
+        if let Some(writer) = self.source.inner.writer.try_lock()
+            && writer.log.is_some()
+        {
+            // Without a key to see, the last one that was passed is in the buffer.
+            passed.note_passed(from, self.reached().unwrap_or(&self.key), sequence, writer.last_sequence);
+        }
     }
 
     /// Moves to the last key at or before `key`.
@@ -348,7 +379,8 @@ impl ScanCursor {
                 continue;
             }
             // The newest version decides; once it has expired it masks everything older, as a delete does.
-            let dead = !visible(entry.expiry_ms, self.now_ms) || self.covers.hides(&entry);
+            let is_expired = !visible(entry.expiry_ms, self.now_ms);
+            let dead = is_expired || self.covers.hides(&entry);
             match if dead { Kind::Delete } else { entry.kind } {
                 Kind::Put => {
                     self.place = Place::At;
@@ -358,6 +390,7 @@ impl ScanCursor {
                     self.key.clear();
                     self.key.extend_from_slice(entry.key);
                     self.skipped += 1;
+                    self.deleted = if is_expired { None } else { self.deleted.map(|deleted| deleted + 1) };
                     self.merged.next()?;
                     self.skip_older_versions()?;
                     if self.skipped >= REPORT_SKIPPED {
@@ -369,6 +402,7 @@ impl ScanCursor {
                         self.place = Place::Behind;
                         return Ok(());
                     }
+                    self.deleted = None;
                 }
             }
         }

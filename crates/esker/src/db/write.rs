@@ -15,7 +15,7 @@ use super::record::{Need, need_of};
 use super::shorten::{LongChain, shorten};
 use super::{merge_expiry, pacing, stall};
 use crate::base::batch::{AnyOperation, Operation, Operations};
-use crate::base::key::{Entry, Sequence, hash};
+use crate::base::key::{Entry, Kind, Sequence, hash};
 use crate::error::{Error, Result};
 use crate::memtable::{MAX_ARENA_BYTES, Memtable, WriteContext};
 use crate::options::WriteOptions;
@@ -244,6 +244,9 @@ fn apply(
     let KeyspaceWriter { keyspace, memtable, operator, adds_uint64, .. } = target;
     let context = WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
     let Operation { kind, expiry_ms, key, value, .. } = operation;
+    if kind != Kind::Delete {
+        keyspace.passed.note_shown(key);
+    }
     if memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context) {
         long.push(LongChain { keyspace: Arc::clone(keyspace), key: key.to_vec() });
     }
