@@ -365,7 +365,8 @@ impl<'a> Runner<'a> {
 
     /// Reads the whole database, and a sample of it twice; `None` if interrupted. The error is one line.
     pub fn verification(&self) -> std::result::Result<Option<Verification>, String> {
-        let verified = self.engine().and_then(|engine| verify::content::verify(engine, self.setup.interrupt));
+        let (expiring, interrupt) = (self.open_expiring, self.setup.interrupt);
+        let verified = self.engine().and_then(|engine| verify::content::verify(engine, expiring, interrupt));
         verified.map_err(one_line)
     }
 

@@ -137,6 +137,37 @@ fn mapped_memory_beside_the_budget() {
 }
 
 #[test]
+fn mapped_tables() {
+    for (name, value) in [("read_mode", "auto"), ("mmap_read", "first 1000 files (fixed)")] {
+        breaks("it works beside its budget with mapped memory (its tables)", |cell| {
+            cell.records[0].settings.push(setting(name, value));
+        });
+    }
+    assert_eq!(broken(|cell| cell.records[0].settings.push(setting("mmap_read", "0"))), []);
+}
+
+#[test]
+fn far_more_memory_than_buffer_and_cache() {
+    // Buffer and cache have 12 MiB, and a process has some in any case.
+    assert_eq!(broken(|cell| cell.records[0].rss_peak_bytes = (64 + 2 * 12) << 20), []);
+    breaks("its resident memory reached more than 4 times its buffer and cache", |cell| {
+        cell.records[0].rss_peak_bytes = (64 + 7 * 12) << 20;
+    });
+}
+
+#[test]
+fn a_process_that_is_killed_ends_anywhere() {
+    let mut all: Vec<Finished> = ENGINES.map(finished).into();
+    for (cell, ops) in all.iter_mut().zip([1000, 1024, 1050]) {
+        cell.cell.tasks[0].steps = vec![Step::new("killedfill", Some("fillrandom"))];
+        let record = &mut cell.records[0];
+        (record.benchmark, record.ops) = ("killedfill".into(), ops);
+        record.verification = Some(verification(&ops.to_string()));
+    }
+    assert_eq!(violations(&all), []);
+}
+
+#[test]
 fn compression_of_some() {
     breaks("its data are not compressed, those of others are", |cell| {
         cell.records[0].settings[1] = setting("compression", "none");

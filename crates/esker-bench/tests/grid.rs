@@ -13,6 +13,7 @@ use esker_bench::study::task::{Step, Task};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 fn task(steps: &[&str], keep: bool, existing: bool) -> Task {
@@ -183,6 +184,62 @@ fn an_interrupted_cell_is_not_kept() {
     assert!(execute(&plan, &directory, &execution).unwrap().interrupted);
     assert!(directory.finished().unwrap().is_empty());
     assert_eq!(directory.load().unwrap().missing, 1);
+}
+
+static STOP: Mutex<Option<Interrupt>> = Mutex::new(None);
+
+#[test]
+fn a_run_that_was_interrupted_goes_on_behind_the_last_cell() {
+    // Its user loses patience in the second cell.
+    let impatient = || EngineKind {
+        name: "lmdb",
+        open: |directory, options, library| {
+            if let Some(interrupt) = STOP.lock().unwrap().take() {
+                interrupt.request();
+            }
+            (reference::kind().open)(directory, options, library)
+        },
+        probe: |_| Ok("here".into()),
+    };
+    let base = tempfile::tempdir().unwrap();
+    let plan = plan(vec![cell("reference", 1), cell("lmdb", 2), cell("reference", 3)]);
+    let directory = RunDirectory::create_or_resume(&base.path().join("run"), &plan).unwrap();
+    let execution = Execution {
+        kinds: &[reference::kind(), impatient()],
+        libraries: BTreeMap::new(),
+        db: base.path().join("db"),
+        interrupt: Interrupt::new(),
+        display: Display::Hidden,
+        place: Place::Here,
+    };
+    *STOP.lock().unwrap() = Some(execution.interrupt.clone());
+    let ending = execute(&plan, &directory, &execution).unwrap();
+    assert_eq!(ending, Ending { done: 1, interrupted: true, ..Ending::default() });
+    let kept = fs::read_dir(base.path().join("run")).unwrap().count();
+    let first = directory.finished().unwrap();
+    assert!(first.len() == 1 && first[0].cell.engine == "reference" && kept > 0);
+    let again = Execution { interrupt: Interrupt::new(), libraries: BTreeMap::new(), ..execution };
+    let ending = execute(&plan, &directory, &again).unwrap();
+    assert_eq!(ending, Ending { done: 2, kept: 1, ..Ending::default() });
+    let finished = directory.finished().unwrap();
+    assert_eq!(finished.len(), 3);
+    assert_eq!(finished[0].finished_unix_s, first[0].finished_unix_s);
+    assert_eq!(finished[0].records, first[0].records);
+}
+
+#[test]
+fn cells_of_another_build_are_told_of() {
+    let base = tempfile::tempdir().unwrap();
+    let (run, db) = (base.path().join("run"), base.path().join("db"));
+    let two = plan(vec![cell("reference", 1), cell("reference", 2)]);
+    perform(&plan(vec![cell("reference", 1)]), &run, &[reference::kind()], &db).unwrap();
+    let directory = RunDirectory::create_or_resume(&run, &two).unwrap();
+    let mut finished = directory.finished().unwrap().remove(0);
+    finished.host.esker_build = "0.0.9 (release)".into();
+    directory.keep(&finished).unwrap();
+    drop(directory);
+    let ending = perform(&two, &run, &[reference::kind()], &db).unwrap();
+    assert_eq!(ending, Ending { done: 1, kept: 1, kept_of_others: 1, ..Ending::default() });
 }
 
 #[test]

@@ -3,7 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use esker_bench::engine::{Counters, ENGINES};
+use esker_bench::flags::Given;
 use esker_bench::published;
+use esker_bench::record::{Host, Record};
+use esker_bench::study::grid::{Finished, Plan, SCHEMA, StudyRun};
+use esker_bench::study::{leveldb_2011, memtable, rmw};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -109,4 +114,70 @@ fn a_comparison_leaves_no_record_out_and_says_why_there_is_nothing() {
         assert!(compared.measured.is_empty(), "{}", compared.record.id);
         assert!(compared.note.contains("Not measured: these runs hold nothing"), "{}", compared.note);
     }
+}
+
+/// The run that a plan makes, every row of it with some figure.
+fn as_if_run(plan: Plan) -> StudyRun {
+    let finished = plan.cells.into_iter().map(|cell| {
+        let steps = cell.tasks.iter().flat_map(|task| task.steps.iter().map(move |step| (task, step)));
+        let records = steps.filter_map(|(task, step)| {
+            // What is not given has its default, which the records of a real run hold too.
+            let mut flags = Given::default().all();
+            flags.extend(task.flags.clone());
+            Some(Record {
+                engine: cell.engine.clone(),
+                benchmark: step.benchmark.clone(),
+                row: step.row.clone()?,
+                threads: step.threads,
+                num: 1000,
+                ops: 1000,
+                found: Some(700),
+                wall_s: 1.0,
+                micros_per_op: 2.0,
+                micros_per_op_wall: 2.0,
+                ops_per_sec: 5e5,
+                mb_per_sec: 50.0,
+                counters: Counters { comparisons: Some(9), ..Counters::default() },
+                host: Host { file_system: "ext4".into(), ..Host::default() },
+                flags,
+                ..Record::default()
+            })
+        });
+        let records = records.collect();
+        Finished {
+            schema: SCHEMA,
+            cell,
+            records,
+            failure: None,
+            seconds: 1.0,
+            host: Host::default(),
+            finished_unix_s: 0,
+        }
+    });
+    StudyRun { study: plan.study, title: plan.title, finished: finished.collect(), ..StudyRun::default() }
+}
+
+/// A row that is renamed in a plan would otherwise only show as "Not measured" in a report of hours.
+#[test]
+fn every_record_is_answered_by_a_row_that_a_study_makes() {
+    let engines = ENGINES.map(String::from);
+    let page = leveldb_2011::Part { experiments: Vec::new(), scale: 1.0, sync_ops: 1000, kill_ops: 1000 };
+    let grid = memtable::Part { experiments: Vec::new(), scale: 1.0, spot_repeat: 1, no_comparisons: false };
+    let runs = [
+        as_if_run(rmw::plan(rmw::Scale::Full, &[rmw::Experiment::Seed], &engines, 1).unwrap()),
+        as_if_run(memtable::plan(&grid, &engines, 1).unwrap()),
+        as_if_run(leveldb_2011::plan(&page, &engines, 1).unwrap()),
+    ];
+    let compared = published::compare(&runs);
+    assert_eq!(compared.len(), 205);
+    let lost: Vec<String> = compared
+        .iter()
+        .filter(|compared| {
+            !compared.record.engine.split(' ').next().is_some_and(|published| {
+                compared.measured.iter().any(|measured| published.to_lowercase() == measured.engine)
+            })
+        })
+        .map(|compared| format!("{}: {}", compared.record.id, compared.note))
+        .collect();
+    assert!(lost.is_empty(), "{lost:#?}");
 }

@@ -12,6 +12,7 @@ use esker_bench::record::{Host, Record};
 use esker_bench::reference;
 use esker_bench::study::task::{Step, Surroundings, Task, collect};
 use esker_bench::verification::Verification;
+use esker_bench::verify::content::verify;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -119,6 +120,8 @@ enum Fault {
     Misplaces,
     Shortens,
     HidesFromGet,
+    /// Some keys can be seen once, by the scan of everything.
+    Forgets,
     /// It loses every write after that one to a key that is there.
     LosesLaterUpdates,
 }
@@ -212,10 +215,42 @@ impl Session for FaultySession<'_> {
     }
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let found = self.inner.get(key, value)?;
-        Ok(found && !(self.engine.fault == Fault::HidesFromGet && key.ends_with(b"7")))
+        let hides = matches!(self.engine.fault, Fault::HidesFromGet | Fault::Forgets);
+        Ok(found && !(hides && key.ends_with(b"7")))
     }
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
-        self.inner.iterate()
+        let inner = self.inner.iterate()?;
+        Ok(Box::new(FaultyIteration { inner, forgets: self.engine.fault == Fault::Forgets }))
+    }
+}
+
+struct FaultyIteration<'a> {
+    inner: Box<dyn Iteration + 'a>,
+    forgets: bool,
+}
+
+impl Iteration for FaultyIteration<'_> {
+    fn seek_to_first(&mut self) -> Result<bool> {
+        self.inner.seek_to_first()
+    }
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.inner.seek_to_last()
+    }
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let there = self.inner.seek(key)?;
+        if there && self.forgets && self.inner.key().ends_with(b"7") { self.inner.next() } else { Ok(there) }
+    }
+    fn next(&mut self) -> Result<bool> {
+        self.inner.next()
+    }
+    fn prev(&mut self) -> Result<bool> {
+        self.inner.prev()
+    }
+    fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+    fn value(&self) -> &[u8] {
+        self.inner.value()
     }
 }
 
@@ -313,6 +348,26 @@ fn a_lookup_that_contradicts_the_scan_is_counted() {
     let (_, less) = verified(&kind!(Loses), &flags, &["fillseq"]);
     assert_eq!((less.entries, less.mismatches), (4999, 0));
     assert_ne!(less.content_hash, right.content_hash);
+}
+
+#[test]
+fn what_expires_between_scan_and_lookup_is_left_out() {
+    let look = |fault, expiring| {
+        let db = tempfile::tempdir().unwrap();
+        let engine = faulty(db.path(), &EngineOptions::default(), fault).unwrap();
+        let mut session = engine.session().unwrap();
+        for number in 0..5000 {
+            session.put(format!("{number:016}").as_bytes(), b"v", WriteMode::default()).unwrap();
+        }
+        drop(session);
+        verify(&*engine, expiring, &Interrupt::new()).unwrap().unwrap()
+    };
+    let wrong = look(Fault::Forgets, false);
+    assert!(wrong.sampled == 1000 && wrong.mismatches > 50, "{wrong:?}");
+    let expired = look(Fault::Forgets, true);
+    assert_eq!((expired.sampled, expired.mismatches), (1000 - wrong.mismatches, 0));
+    // What a scan still shows has not expired.
+    assert_eq!(look(Fault::HidesFromGet, true).mismatches, wrong.mismatches);
 }
 
 /// The same load gives the same hash on every engine that is here.

@@ -136,9 +136,10 @@ fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
     let interval = bootstrap_interval(&others, SEED).unwrap_or((0.0, f64::MAX));
     let (limit, wanted) = (case.threshold("row above"), case.threshold("rows"));
     let rows = ratios.iter().filter(|ratio| **ratio > limit).count();
-    let direction = match rows as f64 >= wanted {
-        true if interval.0 <= 1.0 && interval.1 >= 1.0 => Verdict::NoDifferenceShown,
-        holds => held(holds && interval.0 > 1.0),
+    let direction = if interval.0 <= 1.0 && interval.1 >= 1.0 {
+        Verdict::NoDifferenceShown
+    } else {
+        held(rows as f64 >= wanted && interval.0 > 1.0)
     };
     let all: Vec<f64> = SIZES.iter().map(|size| case.published(size)).collect();
     let (here, there) = (geometric_mean(&ratios).unwrap_or(f64::NAN), geometric_mean(&all).unwrap_or(f64::NAN));

@@ -68,6 +68,14 @@ fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
     ("baseline", row)
 }
 
+/// Engines without compression have no run of their own in the experiment without: as on the page, it is their baseline.
+fn experiment_of<'p>(engine: &str, place: &Place<'p>) -> &'p str {
+    match (place.experiment, engine) {
+        ("no compression", "sqlite" | "lmdb" | "redb") => "baseline",
+        (experiment, _) => experiment,
+    }
+}
+
 /// Where a figure is looked up.
 struct Place<'p> {
     experiment: &'p str,
@@ -108,7 +116,7 @@ fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compar
         for (row, called) in &place.rows {
             let query = Query {
                 study: &record.study,
-                experiment: place.experiment,
+                experiment: experiment_of(candidate, &place),
                 engine: candidate,
                 row,
                 variables: &place.variables,
@@ -120,7 +128,7 @@ fn compared(record: &PublishedRecord, measurements: &Measurements<'_>) -> Compar
     measured.sort_by_key(rank);
     let query = Query {
         study: &record.study,
-        experiment: place.experiment,
+        experiment: experiment_of(engine, &place),
         engine,
         row: &record.row,
         variables: &place.variables,

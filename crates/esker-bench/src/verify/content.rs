@@ -7,7 +7,7 @@
 //! ```
 
 use super::scan::every_entry;
-use crate::engine::{Engine, Result};
+use crate::engine::{Engine, Result, Session};
 use crate::interrupt::Interrupt;
 use crate::verification::Verification;
 use std::collections::BinaryHeap;
@@ -16,8 +16,9 @@ use twox_hash::XxHash3_128;
 /// Entries that are looked up again.
 pub const SAMPLE: usize = 1000;
 
-/// Reads everything once and a sample once more; `None` if interrupted.
-pub fn verify(engine: &dyn Engine, interrupt: &Interrupt) -> Result<Option<Verification>> {
+/// Reads everything once and a sample once more; `None` if interrupted. With `expiring`, entries may go by themselves: one that is neither found nor seen by another
+/// scan any more is left out of the sample.
+pub fn verify(engine: &dyn Engine, expiring: bool, interrupt: &Interrupt) -> Result<Option<Verification>> {
     let mut session = engine.session()?;
     let (mut content, mut sample) = (Content::default(), Sample::default());
     let whole = every_entry(session.as_mut(), interrupt, |key, value| {
@@ -28,14 +29,23 @@ pub fn verify(engine: &dyn Engine, interrupt: &Interrupt) -> Result<Option<Verif
         return Ok(None);
     }
     let mut value = Vec::new();
-    let mut mismatches = 0;
-    let sampled = sample.0.len() as u64;
+    let (mut sampled, mut mismatches) = (0, 0);
     // By hash, and so in no order that an engine could profit from.
     for (hash, key) in sample.0.into_sorted_vec() {
         let found = session.get(&key, &mut value)?;
+        if expiring && !found && !is_seen(session.as_mut(), &key)? {
+            continue;
+        }
+        sampled += 1;
         mismatches += u64::from(!found || content.entry_hash(&key, &value) != hash);
     }
     Ok(Some(Verification { entries: content.entries, content_hash: content.hash(), sampled, mismatches }))
+}
+
+/// Whether a scan sees the key.
+fn is_seen(session: &mut dyn Session, key: &[u8]) -> Result<bool> {
+    let mut iteration = session.iterate()?;
+    Ok(iteration.seek(key)? && iteration.key() == key)
 }
 
 /// What has been seen so far.

@@ -30,6 +30,33 @@ fn keep(run: &StudyRun, path: &Path) {
     }
 }
 
+/// What is kept in doc/results can be shown again, and what times to live cost and claim is judged from it.
+#[test]
+fn every_kept_study_can_be_reported() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/results");
+    let mut studies = Vec::new();
+    for entry in std::fs::read_dir(results).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".jsonl") || name.contains("scoreboard") {
+            continue;
+        }
+        let (code, page) = report(&[path.to_str().unwrap()]);
+        assert_eq!(code, 0, "{name}: {page}");
+        assert!(page.contains("## Conditions"), "{name}");
+        if name.contains("-ttl") {
+            for claim in ["TTL-1", "TTL-2", "TTL-3"] {
+                let judged = |line: &str| line.contains(claim) && line.contains("HELD");
+                assert!(page.lines().any(judged), "{name}: {claim} is not judged");
+            }
+        }
+        studies.push(name);
+    }
+    for study in ["rmw", "memtable", "leveldb-2011", "workloads", "ttl"] {
+        assert!(studies.iter().any(|name| name.contains(study)), "no run of {study} is kept: {studies:?}");
+    }
+}
+
 #[test]
 fn every_study_has_its_section() {
     let page = render_html(&synthetic::all());

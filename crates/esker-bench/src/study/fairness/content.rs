@@ -100,5 +100,6 @@ const ONLY_ADDING: [&str; 4] = ["fill", "overwrite", "updaterandom", "mergerando
 fn is_open_ended(step: &Step) -> bool {
     step.most_seconds > 0.0
         || step.benchmark.contains("ttl")
-        || workload::find(&step.benchmark).is_some_and(|benchmark| matches!(benchmark.body, Body::BesideWriter(..)))
+        || workload::find(&step.benchmark)
+            .is_some_and(|benchmark| matches!(benchmark.body, Body::BesideWriter(..) | Body::Survivors))
 }

@@ -7,7 +7,9 @@
 //! ```
 //!
 //! Memory mapped from the file is nobody's budget: an engine that has no cache of its own but this, or has it beside its cache, is told of
-//! as long as others stand beside it that have none.
+//! as long as others stand beside it that have none. Esker and LevelDB say that they map their tables in settings of their own.
+//!
+//! What an engine takes beside buffer and cache is told of where the resident memory, with all that is mapped, reached more than twice those.
 //!
 //! A second write buffer that an engine may fill while the first is flushed does not count, for all of them may have one.
 
@@ -21,9 +23,31 @@ const SMALL_BYTES: u64 = 1 << 20;
 /// Words of the setting `memory` that stand for mapped memory.
 const MAPPED: [&str; 2] = ["mapped", "page cache of the system"];
 
+/// What a process has resident beside its engine, with room to spare.
+const PROGRAM_BYTES: u64 = 64 << 20;
+
+/// Settings that say that tables are mapped: those of Esker and of LevelDB.
+const MAPS_TABLES: [(&str, &str); 2] = [("read_mode", "auto"), ("mmap_read", "first 1000 files (fixed)")];
+
 pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
     budgets(group, found);
     mapped(group, found);
+    resident(group, found);
+}
+
+/// Told of where engines are compared.
+fn resident(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    for member in group.iter().filter(|_| group.len() > 1) {
+        let Some(budget) = in_force(member.record).filter(|bytes| *bytes > 0) else { continue };
+        let beside = member.record.rss_peak_bytes.saturating_sub(PROGRAM_BYTES);
+        // As a power of two: what differs from row to row by a little is one thing.
+        let times = 1u64 << (beside / budget).max(1).ilog2();
+        if beside > budget.saturating_mul(2) {
+            found.push(
+                member.violation(format!("its resident memory reached more than {times} times its buffer and cache")),
+            );
+        }
+    }
 }
 
 fn mapped(group: &[Member<'_>], found: &mut Vec<Violation>) {
@@ -38,7 +62,8 @@ fn mapped(group: &[Member<'_>], found: &mut Vec<Violation>) {
 }
 
 fn mapped_term(record: &Record) -> Option<&str> {
-    memory_setting(record)?.split(" + ").find(|term| MAPPED.iter().any(|words| term.contains(words)))
+    let term = memory_setting(record)?.split(" + ").find(|term| MAPPED.iter().any(|words| term.contains(words)));
+    term.or_else(|| MAPS_TABLES.iter().find(|(name, value)| setting(record, name) == Some(value)).map(|_| "its tables"))
 }
 
 fn memory_setting(record: &Record) -> Option<&str> {

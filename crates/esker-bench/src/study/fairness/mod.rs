@@ -4,7 +4,7 @@
 //! told of the row that breaks it:
 //!
 //! * its writes have another durability than was asked for, and not all others have the same;
-//! * it works with more memory than another, or with mapped memory beside what it was given;
+//! * it works with more memory than another, with mapped memory beside what it was given, or with far more memory than that;
 //! * its data are compressed where those of others are not although they could be, or the other way round;
 //! * its database holds something else than the others', where all must hold the same;
 //! * an entry that a scan showed was not found by a lookup, or was found different;

@@ -39,6 +39,8 @@ pub struct Ending {
     pub kept: usize,
     /// Cells that failed, and why.
     pub failed: Vec<String>,
+    /// Cells of these that another build or machine has done.
+    pub kept_of_others: usize,
     /// Whether it was interrupted: the remaining cells are done when the run is resumed.
     pub interrupted: bool,
 }
@@ -49,11 +51,14 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     let mut ending = Ending::default();
     let mut estimate = Estimate::default();
     let mut todo = Vec::new();
+    let host = host::describe(&execution.db);
     for cell in &plan.cells {
         match directory.find(&cell.hash())? {
             Some(finished) if finished.failure.is_none() => {
                 estimate.learn(&finished);
                 ending.kept += 1;
+                let of_others = (&finished.host.esker_build, &finished.host.cpu) != (&host.esker_build, &host.cpu);
+                ending.kept_of_others += usize::from(of_others);
             }
             _ => todo.push(cell),
         }
@@ -61,7 +66,12 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     if ending.kept > 0 {
         eprintln!("{} of {} cells are kept in {}", ending.kept, plan.cells.len(), directory.path().display());
     }
-    let host = host::describe(&execution.db);
+    if ending.kept_of_others > 0 {
+        eprintln!(
+            "{} of these were done by another build or on another machine, with which the rest will not compare: to begin again, give another --run",
+            ending.kept_of_others
+        );
+    }
     for (index, cell) in todo.iter().enumerate() {
         let left = estimate.remaining(&todo[index..]).map_or(String::new(), |left| format!(", {left}"));
         eprintln!("[{}/{}{left}] {}", ending.kept + index + 1, plan.cells.len(), cell.name());

@@ -81,12 +81,14 @@ fn runs_table(runs: &[StudyRun]) -> Table {
                 whole(run.missing),
                 whole(repetitions as usize),
                 number::whole(run.finished.iter().map(|finished| finished.seconds).sum()).into(),
+                load(&run.finished),
                 period.into(),
             ],
         }
     };
     let numbers = ["cells done", "of these failed", "not done yet", "repetitions", "seconds"];
     let mut columns: Vec<Column> = numbers.into_iter().map(Column::number).collect();
+    columns.push(Column::words("load before"));
     columns.insert(0, Column::words("title"));
     columns.push(Column::words("measured"));
     Table {
@@ -94,6 +96,16 @@ fn runs_table(runs: &[StudyRun]) -> Table {
         head: "study".into(),
         columns,
         lines: runs.iter().map(line).collect(),
+    }
+}
+
+/// The load averages, of one minute, that slices of the run began at.
+fn load(finished: &[Finished]) -> Field {
+    let loads: Vec<f64> = finished.iter().map(|finished| finished.host.load_1min).collect();
+    match stats::extent(&loads) {
+        Some((low, high)) if high > low => format!("{low:.2} to {high:.2}").into(),
+        Some((low, _)) if finished.iter().any(|finished| finished.host.cores > 0) => format!("{low:.2}").into(),
+        _ => "not recorded".into(),
     }
 }
 

@@ -118,7 +118,7 @@ fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: 
 type Figure = (&'static str, fn(&Measured<'_>) -> Option<String>);
 
 /// What tables show of a measurement; a column that nothing fills is left out.
-const FIGURES: [Figure; 18] = [
+const FIGURES: [Figure; 19] = [
     ("\u{b5}s/op (wall)", |m| m.micros().map(number::figure)),
     ("ops/sec", |m| m.rate().map(number::figure)),
     ("spread", |m| m.spread().map(|_| m.spread_text())),
@@ -132,6 +132,7 @@ const FIGURES: [Figure; 18] = [
     ("max \u{b5}s", |m| longest(m).map(number::latency)),
     ("p99 \u{b5}s of service", |m| m.median(|record| record.service.map_or(0.0, |s| s.p99_us)).map(number::latency)),
     ("max \u{b5}s of service", |m| m.median(|record| record.service.map_or(0.0, |s| s.max_us)).map(number::latency)),
+    ("CPU \u{b5}s/op", |m| m.median(cpu_micros).map(number::figure)),
     ("comparisons/op", |m| m.median(comparisons).map(number::figure)),
     ("files probed/op", |m| m.median(files_probed).map(number::figure)),
     ("disk", |m| m.median(|record| record.disk_bytes as f64).map(number::bytes)),
@@ -149,6 +150,11 @@ fn verified(measured: &Measured<'_>) -> Option<String> {
 
 fn longest(measured: &Measured<'_>) -> Option<f64> {
     measured.figures(|record| record.max_us).into_iter().reduce(f64::max)
+}
+
+/// Of all threads, those of the engine as well.
+fn cpu_micros(record: &Record) -> f64 {
+    (record.cpu_user_s + record.cpu_sys_s) * 1e6 / record.ops.max(1) as f64
 }
 
 fn files_probed(record: &Record) -> f64 {

@@ -3,6 +3,7 @@
 use super::super::blocks::{Block, Column, Field, Line, Section, Table};
 use super::super::findings::{Answer, Compared, Findings};
 use super::generic::absent;
+use crate::published::consistency_checks;
 use crate::report::engine_style::{display_name, rank};
 use crate::report::number;
 
@@ -39,6 +40,14 @@ pub fn section(findings: &Findings) -> Option<Section> {
             .collect();
         if !notes.is_empty() {
             blocks.push(Block::Folded(format!("Notes to the records of {study}"), vec![Block::List(notes)]));
+        }
+        let is_of_study = |record: &str| of_study.iter().any(|compared| compared.record.id == record);
+        let corrections = consistency_checks().iter().filter(|check| is_of_study(&check.record));
+        let corrections: Vec<String> =
+            corrections.map(|check| format!("{}: {}", check.record, check.finding)).collect();
+        if !corrections.is_empty() {
+            let title = format!("What does not fit together in the published figures of {study}");
+            blocks.push(Block::Folded(title, vec![Block::List(corrections)]));
         }
     }
     Some(Section { id: "published".into(), title: "Published records".into(), blocks })
