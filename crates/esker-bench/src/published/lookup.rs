@@ -71,7 +71,7 @@ fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
 /// Engines without compression have no run of their own in the experiment without: as on the page, it is their baseline.
 fn experiment_of<'p>(engine: &str, place: &Place<'p>) -> &'p str {
     match (place.experiment, engine) {
-        ("no compression", "sqlite" | "lmdb" | "redb") => "baseline",
+        ("no compression" | "no compression reads", "sqlite" | "lmdb" | "redb") => "baseline",
         (experiment, _) => experiment,
     }
 }
