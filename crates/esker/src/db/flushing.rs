@@ -151,7 +151,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     });
     // What a small one costs says nothing about a full one.
     if memtable.bytes() >= inner.options.write_buffer_bytes / 4 {
-        inner.counters.flush_speed.note(memtable.bytes(), started.elapsed());
+        inner.counters.flush_speed.note(memtable.end(), started.elapsed());
     }
     memory::flushed(inner, memtable);
     if memtable.blob_bytes() > 0 {

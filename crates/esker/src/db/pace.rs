@@ -11,15 +11,17 @@ pub const MAX_FROZEN: usize = 2;
 pub struct FlushSpeed(AtomicU64);
 
 impl FlushSpeed {
-    /// Notes a flush. Call with the job lock.
+    /// Notes a flush of so many bytes of entries. Call with the job lock.
     pub fn note(&self, bytes: usize, took: Duration) {
         let Some(now) = took.as_nanos().checked_div(bytes as u128 >> 10) else { return };
         let now = u64::try_from(now).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
         let before = self.0.load(Relaxed);
+        // One that hung, as all do while the machine sleeps, says little about the next.
+        let now = if before == 0 { now } else { now.min(before.saturating_mul(4)) };
         self.0.store(if before == 0 { now } else { (3 * before + now) / 4 }, Relaxed);
     }
 
-    /// How long the flush of a memtable of so many bytes takes.
+    /// How long the flush of so many bytes of entries takes.
     pub fn time_for(&self, bytes: usize) -> Duration {
         Duration::from_nanos((bytes as u64 >> 10).saturating_mul(self.0.load(Relaxed)))
     }
@@ -28,14 +30,17 @@ impl FlushSpeed {
 /// How fast a memtable may fill.
 #[derive(Debug)]
 pub struct Pace {
-    /// Bytes of the memtable at which a write looks closer.
+    /// Bytes of the memtable, its index included, at which a write looks closer.
     pub limit_bytes: usize,
-    pub since: Instant,
+    /// Bytes of entries whose time is counted in `due`.
+    pub counted_bytes: usize,
+    /// When what is counted may be there: until then nothing more is written.
+    pub due: Instant,
 }
 
 impl Pace {
     /// No limit below the size of the memtable.
     pub fn unlimited(size_bytes: usize) -> Pace {
-        Pace { limit_bytes: size_bytes, since: Instant::now() }
+        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: Instant::now() }
     }
 }

@@ -6,6 +6,8 @@
 //! counts as stalled. All of them do: of ten writers, one that sleeps changes nothing. While the background keeps up, nothing of this costs anything: a memtable then has
 //! its whole size as its limit, which every write compares with anyway.
 //!
+//! What counts is entries, step by step: neither an index that grows all at once nor a pace that changes makes anybody wait for what was written before.
+//!
 //! Everything in here but the sleep is done under the writer lock.
 
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, Writer};
@@ -14,8 +16,8 @@ use crate::options::CompactionStyle;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Runs of one keyspace that compaction leaves when it keeps up. With more of them writes are slowed down, the more the more there are.
-const USUAL_RUNS: u32 = 13;
+/// Runs of one keyspace from which on writes are slowed down, the more the more there are: with the flushes during a merge, compaction that keeps up leaves fewer.
+const SLOW_RUNS: u32 = 17;
 /// Writers look at the clock so many times in a memtable.
 const LOOKS: usize = 1024;
 /// But not more often than each time it has grown by this much.
@@ -24,6 +26,10 @@ const LEAST_STEP_BYTES: usize = 64 << 10;
 const LEAST_SLEEP: Duration = Duration::from_micros(200);
 /// No sleep is longer: the pace is an estimate, and background work may get done.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+/// No step takes longer, whatever the estimate says.
+const LONGEST_STEP: Duration = Duration::from_millis(40);
+/// How far writers that were slower than the pace may catch up.
+const CREDIT: Duration = Duration::from_millis(10);
 
 /// How many halves of the time of its flush a memtable should take to fill; 0 if that does not matter.
 fn slowness(inner: &Inner, keyspace: &KeyspaceInner) -> u32 {
@@ -31,24 +37,30 @@ fn slowness(inner: &Inner, keyspace: &KeyspaceInner) -> u32 {
         return 0;
     }
     let view = keyspace.view.load();
-    let runs = match keyspace.compaction.style() {
-        CompactionStyle::Fifo { .. } => 0,
-        _ => view.tree.runs.len() as u32,
-    };
-    slowness_with(runs, view.frozen.len())
+    slowness_with(waiting_runs(keyspace), view.frozen.len())
 }
 
 fn slowness_with(runs: u32, frozen: usize) -> u32 {
     // Merging needs time beside the flushes.
-    let for_runs = if runs <= USUAL_RUNS { 0 } else { runs - USUAL_RUNS + 2 };
+    let for_runs = if runs < SLOW_RUNS { 0 } else { 2 * (runs - SLOW_RUNS) + 3 };
     for_runs.max(if frozen >= MAX_FROZEN { 2 } else { 0 })
+}
+
+/// Runs that merging could make fewer.
+fn waiting_runs(keyspace: &KeyspaceInner) -> u32 {
+    match keyspace.compaction.style() {
+        CompactionStyle::Fifo { .. } => 0,
+        _ => keyspace.view.load().tree.runs.len() as u32,
+    }
 }
 
 /// Sets the pace of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
     target.pace = Pace::unlimited(inner.options.write_buffer_bytes);
+    let memtable = target.memtable.memtable();
+    target.pace.counted_bytes = memtable.end();
     if slowness(inner, &target.keyspace) > 0 {
-        target.pace.limit_bytes = target.pace.limit_bytes.min(step_bytes(inner));
+        target.pace.limit_bytes = target.pace.limit_bytes.min(memtable.bytes() + step_bytes(inner));
     }
 }
 
@@ -58,30 +70,45 @@ fn step_bytes(inner: &Inner) -> usize {
 
 /// How long a write must wait whose keyspace has reached the limit of its pace; none if it goes on, with the next limit. `None` if that is the size of the memtable.
 pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duration> {
-    let target = writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?;
     let size = inner.options.write_buffer_bytes;
-    let bytes = target.memtable.memtable().bytes();
+    let target = writer.keyspaces.get(keyspace as usize)?.as_ref()?;
+    let (bytes, end) = (target.memtable.memtable().bytes(), target.memtable.memtable().end());
     if bytes >= size || bytes < target.pace.limit_bytes {
         return None;
     }
     let slowness = slowness(inner, &target.keyspace);
+    // Flushes take turns.
+    let keyspaces = writer.keyspaces.iter().flatten();
+    let sharing = keyspaces.filter(|other| !other.keyspace.view.load().frozen.is_empty()).count().max(1) as u32;
+    let pace = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.pace;
     if slowness == 0 {
-        target.pace.limit_bytes = size;
+        pace.limit_bytes = size;
         return Some(Duration::ZERO);
     }
-    let earliest = target.pace.since + inner.counters.flush_speed.time_for(bytes).saturating_mul(slowness) / 2;
-    let left = earliest.saturating_duration_since(Instant::now());
+    let (now, step) = (Instant::now(), step_bytes(inner));
+    if end > pace.counted_bytes {
+        let grown = end - pace.counted_bytes;
+        let time = inner.counters.flush_speed.time_for(grown).saturating_mul(slowness * sharing) / 2;
+        let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
+        pace.due = pace.due.max(now.checked_sub(CREDIT).unwrap_or(now)) + time.min(most);
+        pace.counted_bytes = end;
+    }
+    let left = pace.due.saturating_duration_since(now);
     if left >= LEAST_SLEEP {
         // The limit stays where it is: nobody else goes on before it is time.
         return Some(left.min(LONGEST_SLEEP));
     }
-    target.pace.limit_bytes = size.min(bytes + step_bytes(inner));
+    pace.limit_bytes = size.min(bytes + step);
     Some(Duration::ZERO)
 }
 
 /// Why writes to the keyspace may be slowed down, if they may.
 pub fn reason(inner: &Inner, keyspace: &KeyspaceInner) -> Option<&'static str> {
-    (slowness(inner, keyspace) > 0).then_some("writes are slowed down: many runs wait for their compaction")
+    match slowness(inner, keyspace) {
+        0 => None,
+        _ if waiting_runs(keyspace) >= SLOW_RUNS => Some("writes are slowed down: many runs wait for their compaction"),
+        _ => Some("writes are slowed down: memtables wait for their flush"),
+    }
 }
 
 /// Sleeps so long, or until background work is done.
@@ -104,64 +131,126 @@ mod tests {
     use super::*;
     use crate::base::key::{Entry, Kind, hash};
     use crate::db::freeze::freeze;
-    use crate::db::{keyspaces, open};
+    use crate::db::{keyspaces, open, stall};
     use crate::env::mem::MemEnv;
     use crate::memtable::WriteContext;
     use crate::options::{KeyspaceOptions, Options};
     use std::path::Path;
     use std::sync::Arc;
 
-    #[test]
-    fn everybody_who_is_ahead_of_the_pace_waits_for_it() {
-        // Nothing is flushed here: no thread was started.
+    /// A database whose flushes nobody does, as no thread was started, with keyspace 1.
+    fn database() -> Inner {
         let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
         let inner = open::open(Path::new("/db"), options).unwrap();
-        let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
-        let id = keyspace.id as usize;
-        let mut writer = inner.writer.lock();
-        let fill = |writer: &mut Writer, bytes: usize| {
-            let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
-            let memtable = &mut writer.keyspaces[id].as_mut().unwrap().memtable;
-            for sequence in 1.. {
-                if !memtable.memtable().is_empty() && memtable.memtable().bytes() >= bytes {
-                    break;
-                }
-                let key = sequence.to_string();
-                let entry = Entry { key: key.as_bytes(), sequence, kind: Kind::Put, expiry_ms: 0, value: &[7; 1000] };
-                memtable.apply(hash(key.as_bytes()), entry, context);
+        keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
+        inner
+    }
+
+    fn pace(writer: &mut Writer, keyspace: u64) -> &mut Pace {
+        &mut writer.keyspaces[keyspace as usize].as_mut().unwrap().pace
+    }
+
+    /// Writes until the memtable has at least so many bytes of entries.
+    fn fill(writer: &mut Writer, keyspace: u64, bytes: usize) {
+        let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
+        let memtable = &mut writer.keyspaces[keyspace as usize].as_mut().unwrap().memtable;
+        for sequence in 1.. {
+            let key = sequence.to_string();
+            let entry = Entry { key: key.as_bytes(), sequence, kind: Kind::Put, expiry_ms: 0, value: &[7; 1000] };
+            memtable.apply(hash(key.as_bytes()), entry, context);
+            if memtable.memtable().end() >= bytes {
+                break;
             }
-        };
-        fill(&mut writer, 1);
-        assert_eq!(wait(&inner, &mut writer, keyspace.id), None, "nothing waits");
+        }
+    }
+
+    /// Puts memtables aside until they wait, and fills the next one up to its first limit.
+    fn fall_behind(inner: &Inner, writer: &mut Writer, keyspace: u64) {
         for _ in 0..MAX_FROZEN {
-            fill(&mut writer, 1);
-            freeze(&inner, &mut writer, keyspace.id, 0);
+            fill(writer, keyspace, 1);
+            freeze(inner, writer, keyspace, 0);
         }
-        // A flush is said to take an hour for each step of the pace.
-        let hour = Duration::from_secs(3600);
-        inner.counters.flush_speed.note(step_bytes(&inner), hour);
-        let limit = writer.keyspaces[id].as_ref().unwrap().pace.limit_bytes;
-        assert_eq!(limit, step_bytes(&inner));
-        fill(&mut writer, limit);
-        for writer_number in 0..10 {
-            let left = wait(&inner, &mut writer, keyspace.id);
-            assert_eq!(left, Some(LONGEST_SLEEP), "writer {writer_number} goes on");
-        }
-        // When the time has come, all go on.
-        let pace = &mut writer.keyspaces[id].as_mut().unwrap().pace;
-        pace.since = pace.since.checked_sub(2 * hour).expect("the machine's clock began two hours ago");
-        assert_eq!(wait(&inner, &mut writer, keyspace.id), Some(Duration::ZERO));
-        assert_eq!(wait(&inner, &mut writer, keyspace.id), None);
+        let begun = writer.keyspaces[keyspace as usize].as_ref().unwrap().memtable.memtable().end();
+        assert!(pace(writer, keyspace).limit_bytes < inner.options.write_buffer_bytes);
+        fill(writer, keyspace, begun + step_bytes(inner));
     }
 
     #[test]
-    fn the_more_runs_the_slower_and_merging_always_gets_a_share_before_writes_stop() {
-        assert_eq!(slowness_with(0, 0), 0);
-        assert_eq!(slowness_with(USUAL_RUNS, 0), 0);
-        assert_eq!(slowness_with(USUAL_RUNS, MAX_FROZEN), 2);
-        for runs in USUAL_RUNS + 1..100 {
+    fn everybody_who_is_ahead_of_the_pace_waits_for_it() {
+        let inner = database();
+        let mut writer = inner.writer.lock();
+        inner.counters.flush_speed.note(step_bytes(&inner), LONGEST_STEP / 2);
+        fall_behind(&inner, &mut writer, 1);
+        for writer_number in 0..10 {
+            let left = wait(&inner, &mut writer, 1);
+            assert_eq!(left, Some(LONGEST_SLEEP), "writer {writer_number} goes on");
+        }
+        // When the time has come, all go on, to the next limit.
+        let limit = pace(&mut writer, 1).limit_bytes;
+        pace(&mut writer, 1).due = Instant::now();
+        assert_eq!(wait(&inner, &mut writer, 1), Some(Duration::ZERO));
+        assert_eq!(wait(&inner, &mut writer, 1), None);
+        assert!(pace(&mut writer, 1).limit_bytes > limit);
+    }
+
+    #[test]
+    fn no_estimate_makes_a_step_long_and_none_is_about_what_was_written_before() {
+        let inner = database();
+        let mut writer = inner.writer.lock();
+        inner.counters.flush_speed.note(step_bytes(&inner), Duration::from_secs(3600));
+        fall_behind(&inner, &mut writer, 1);
+        let begun = Instant::now();
+        assert!(wait(&inner, &mut writer, 1).unwrap() > Duration::ZERO);
+        // A step, and the entry that went beyond it.
+        assert!(pace(&mut writer, 1).due <= begun + 2 * LONGEST_STEP + Duration::from_secs(1));
+        // The index has grown, and no entry came.
+        pace(&mut writer, 1).due = begun;
+        pace(&mut writer, 1).limit_bytes = 1;
+        assert_eq!(wait(&inner, &mut writer, 1), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn keyspaces_share_the_time_for_flushes() {
+        let time_of_a_step = |others: u64| {
+            let inner = database();
+            for other in 0..others {
+                let name = format!("other {other}");
+                keyspaces::open_or_create(&inner, &name, KeyspaceOptions::default()).unwrap();
+            }
+            let mut writer = inner.writer.lock();
+            for other in 2..2 + others {
+                fill(&mut writer, other, 1);
+                freeze(&inner, &mut writer, other, 0);
+            }
+            inner.counters.flush_speed.note(step_bytes(&inner), LONGEST_STEP / 8);
+            fall_behind(&inner, &mut writer, 1);
+            let begun = Instant::now();
+            pace(&mut writer, 1).due = begun + CREDIT;
+            wait(&inner, &mut writer, 1);
+            pace(&mut writer, 1).due - begun - CREDIT
+        };
+        let alone = time_of_a_step(0);
+        assert!(alone >= LONGEST_STEP / 8);
+        assert_eq!(time_of_a_step(3), 4 * alone);
+    }
+
+    #[test]
+    fn the_more_runs_the_slower_and_merging_gets_a_share_long_before_writes_stop() {
+        assert_eq!(slowness_with(SLOW_RUNS - 1, 0), 0);
+        assert_eq!(slowness_with(SLOW_RUNS - 1, MAX_FROZEN), 2);
+        assert!(SLOW_RUNS + 8 < stall::MAX_RUNS as u32);
+        for runs in SLOW_RUNS..stall::MAX_RUNS as u32 {
             assert!(slowness_with(runs, 0) > 2, "flushes would take all of the time");
             assert!(slowness_with(runs, MAX_FROZEN) > slowness_with(runs - 1, MAX_FROZEN));
         }
+    }
+
+    #[test]
+    fn a_flush_that_hung_does_not_become_the_rule() {
+        let inner = database();
+        let speed = &inner.counters.flush_speed;
+        speed.note(1 << 20, Duration::from_secs(1));
+        speed.note(1 << 20, Duration::from_secs(3600));
+        assert!(speed.time_for(1 << 20) < Duration::from_secs(2));
     }
 }

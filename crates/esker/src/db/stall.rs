@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Runs of one keyspace at which writes wait for merging.
-const MAX_RUNS: usize = 32;
+pub const MAX_RUNS: usize = 32;
 /// How long a waiting writer sleeps before it looks again, whatever happens.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
