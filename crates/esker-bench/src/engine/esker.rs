@@ -55,7 +55,16 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     if switch(options, "mmap_read")? == Some(false) {
         engine = engine.read_mode(ReadMode::Pread);
     }
+    if let Some(threads) = background_threads(options)? {
+        engine = engine.background_threads(threads);
+    }
     Ok(engine)
+}
+
+/// The threads that a merge may be divided among, if that was asked for.
+fn background_threads(options: &EngineOptions) -> Result<Option<usize>> {
+    const MOST: usize = 64;
+    Ok(number::<usize>(options, "max_background_jobs")?.map(|jobs| jobs.clamp(1, MOST)))
 }
 
 /// The compaction style that was asked for; the engine's default is neither of these.
@@ -118,7 +127,7 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
     settings.add("filter_bits_per_key", options.bloom_bits.map_or(10, |bits| bits.max(0)));
     let mapped = switch(options, "mmap_read")? != Some(false);
     settings.add("read_mode", if mapped { "auto" } else { "pread" });
-    settings.add("background_threads", 1);
+    settings.add("background_threads", background_threads(options)?.unwrap_or(1));
     if options.ttl {
         settings.add("ttl", "enabled: nine bytes more for each entry that expires");
     }

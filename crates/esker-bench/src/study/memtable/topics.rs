@@ -40,7 +40,7 @@ const TREES: &[&str] = &["esker", "leveldb", "rocksdb", "fjall"];
 const WITH_MANY_BITS: &[&str] = &["leveldb", "rocksdb", "fjall"];
 /// Engines that can leave the log out, or the nearest they have.
 const WITHOUT_LOG: &[&str] = &["esker", "rocksdb", "redb", "fjall"];
-const WITH_JOBS: &[&str] = &["rocksdb", "fjall"];
+const WITH_JOBS: &[&str] = &["esker", "rocksdb", "fjall"];
 const WITH_STYLES: &[&str] = &["esker", "rocksdb"];
 const WITH_CACHE: &[&str] = &["esker", "leveldb", "rocksdb", "sqlite", "kyoto", "redb", "fjall"];
 const ALL_ENGINES: &[&str] = &crate::engine::ENGINES;
