@@ -102,6 +102,10 @@ fn every_experiment_varies_what_it_is_about() {
         assert_eq!((flag(cell, "num"), flag(cell, "write_buffer_size")), ("500000", "4194304"));
         assert_eq!((flag(cell, "max_file_size"), flag(cell, "max_bytes_for_level_base")), ("2097152", "10485760"));
     }
+    for cell in cells("seed") {
+        // A hundredth would be 41,943 bytes, of which LevelDB and RocksDB make 65,536.
+        assert_eq!(flag(cell, "write_buffer_size"), "65536");
+    }
     let threads: Vec<u32> = cells("threads").iter().map(|cell| cell.tasks[0].steps[0].threads).collect();
     assert_eq!(threads, [1, 1, 2, 2, 1, 1, 2, 2]);
     for cell in cells("small blocks") {

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 const COUNTERS: u64 = 50_000_000;
 const WRITE_BUFFER_BYTES: u64 = 4 << 20;
+/// The least write buffer that all engines take as it is: LevelDB and RocksDB make a smaller one this large without a word.
+const LEAST_WRITE_BUFFER_BYTES: u64 = 64 << 10;
 const FILE_BYTES: u64 = 2 << 20;
 const LEVEL_BASE_BYTES: u64 = 10 << 20;
 const CACHE_BYTES: u64 = 8 << 20;
@@ -103,7 +105,7 @@ fn flags(scale: Scale, shape: &Shape, num: u64) -> BTreeMap<String, String> {
         ("num", num),
         ("threads", u64::from(shape.threads)),
         ("block_size", shape.block_bytes),
-        ("write_buffer_size", buffer(WRITE_BUFFER_BYTES)),
+        ("write_buffer_size", buffer(WRITE_BUFFER_BYTES).max(LEAST_WRITE_BUFFER_BYTES)),
         ("max_file_size", buffer(FILE_BYTES)),
         ("max_bytes_for_level_base", buffer(LEVEL_BASE_BYTES)),
         ("cache_size", cache),
