@@ -99,6 +99,10 @@ fn every_study_has_its_section() {
         "(0.003\u{d7} baseline; the figures give 0.00013\u{d7})",
         "248 min 46 s",
         "redb \u{2021}",
+        // Few settings: a chart for each, with all engines.
+        "readrandom at a fixed rate: 99th percentile from the intended start, rate 20,000",
+        // More settings than engines: a chart for each engine.
+        "readrandom, esker",
     ] {
         assert!(shown.contains(words), "{words}");
     }

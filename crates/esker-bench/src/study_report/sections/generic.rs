@@ -6,7 +6,7 @@ use super::super::measured::{Key, Measured, distinct, order, readable, readable_
 use crate::record::Record;
 use crate::report::engine_style::OURS;
 use crate::report::number;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A chart with more bars than this tells nothing that the table does not tell better.
 const MOST_BARS: usize = 48;
@@ -55,8 +55,8 @@ const PACED: &str = "rate";
 /// Rows that look at what others have done, whose speed is no result.
 const CHECKS: &str = "verify";
 
-/// The rates of a row, or the tail of its latencies where the rate is given: over the engines, or, where variables vary too, a chart for each
-/// engine over these, all to the same scale. None if there is nothing to compare.
+/// The rates of a row, or the tail of its latencies where the rate is given: over the engines. Where variables vary too, a chart for each of their settings; if
+/// there are more settings than engines, a chart for each engine over the settings instead, all to the same scale. None if there is nothing to compare.
 fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart> {
     let of_row = chosen.iter().copied().filter(|measured| measured.key.row == row && !row.starts_with(CHECKS));
     let timed: Vec<&Measured> = of_row.filter(|measured| measured.rate().is_some()).collect();
@@ -72,10 +72,21 @@ fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart
             timed.iter().filter(|measured| engine.is_none_or(|engine| measured.key.engine_name() == *engine));
         of_engine.map(|measured| bar(measured, paced, &varying, engine.is_none(), findings)).collect()
     };
+    let setting_of = |key: &Key| setting(&only(&varying, &key.variables));
+    let settings = distinct(timed.iter().copied(), setting_of);
     if varying.is_empty() || engines.len() == 1 {
-        let only = engines.first().filter(|_| engines.len() == 1);
-        let title = only.map_or(title.clone(), |engine| format!("{title}, {engine}"));
-        return vec![Chart { title, bars: bars(only), full: None }];
+        let single = engines.first().filter(|_| engines.len() == 1);
+        let title = single.map_or(title.clone(), |engine| format!("{title}, {engine}"));
+        return vec![Chart { title, bars: bars(single), full: None }];
+    }
+    if settings.len() <= engines.len() {
+        let none = BTreeSet::new();
+        let charts = settings.iter().map(|setting| {
+            let of_setting = timed.iter().filter(|measured| setting_of(&measured.key) == *setting);
+            let bars = of_setting.map(|measured| bar(measured, paced, &none, true, findings)).collect();
+            Chart { title: format!("{title}, {setting}"), bars, full: None }
+        });
+        return charts.collect();
     }
     let mut charts: Vec<Chart> = engines
         .iter()
@@ -97,11 +108,18 @@ fn varying(timed: &[&Measured<'_>]) -> BTreeSet<String> {
     names.filter(several).cloned().collect()
 }
 
+/// Those of the variables that are in `names`.
+fn only(names: &BTreeSet<String>, variables: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    variables
+        .iter()
+        .filter(|(name, _)| names.contains(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
 fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: bool, findings: &Findings) -> Bar {
     let key = &measured.key;
-    let mut variables = key.variables.clone();
-    variables.retain(|name, _| varying.contains(name));
-    let parts = [if named { key.engine_name() } else { String::new() }, setting(&variables)];
+    let parts = [if named { key.engine_name() } else { String::new() }, setting(&only(varying, &key.variables))];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let name = if parts.is_empty() { key.engine_name() } else { parts.join(", ") };
     let (name, ours) = (name + findings.mark(key), key.engine == OURS);
