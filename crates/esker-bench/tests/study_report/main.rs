@@ -102,7 +102,7 @@ fn every_study_has_its_section() {
         // Few settings: a chart for each, with all engines.
         "readrandom at a fixed rate: 99th percentile from the intended start, rate 20,000",
         // More settings than engines: a chart for each engine.
-        "readrandom, esker",
+        "readrandom, Esker",
     ] {
         assert!(shown.contains(words), "{words}");
     }

@@ -253,18 +253,25 @@ impl Inner {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
-    /// The writer lock, for a write or a registration. It is held about as long as it takes to put a thread to sleep and to wake it, so it is worth looking a few times more
-    /// first; not much longer, because whoever has it may have been interrupted.
+    /// The writer lock, for a write or a registration. It is held for a fraction of a microsecond, and to put a thread to sleep and to wake it takes many, more so where
+    /// others want the processor: it is worth looking for a while first, some 50 us, because whoever has the lock may have been interrupted. Not all the time:
+    /// each look takes the line of the lock away from whoever has it, and who comes back while others look seldom writes several times before what it writes to has
+    /// to move to another processor.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
-        const LOOKS: u32 = 40;
+        const LOOKS: u32 = 100;
+        const MOST_PAUSES: u32 = 16;
+        let mut pauses = 1;
         for _ in 0..LOOKS {
             if !self.writer.is_locked()
                 && let Some(writer) = self.writer.try_lock()
             {
                 return writer;
             }
-            std::hint::spin_loop();
+            pauses = MOST_PAUSES.min(pauses * 2);
+            for _ in 0..pauses {
+                std::hint::spin_loop();
+            }
         }
         self.writer.lock()
     }

@@ -4,7 +4,7 @@ use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
 use crate::base::expiry::{Expiry, Life, expiry_at, life_ms};
-use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER};
+use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, hash};
 use crate::base::slice::Slice;
 use crate::db::ingest::IngestReport;
 use crate::db::inner::{Inner, KeyspaceInner};
@@ -137,6 +137,10 @@ impl Keyspace {
         let operation = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
         if large::is_large(&self.shared.inner, kind, value) {
             return self.commit_large(operation, options);
+        }
+        if self.shared.inner.writer.is_locked() {
+            // Misses are better taken while another writes than with the lock.
+            self.inner.view.load().active.warm(key, hash(key));
         }
         self.commit_one(operation, options)
     }

@@ -119,6 +119,14 @@ impl Memtable {
         }
     }
 
+    /// Loads what a write of `key` will look at: where it is in the index, and its newest entry.
+    #[inline(never)]
+    pub fn warm(&self, key: &[u8], hash: u64) {
+        if !self.is_empty() {
+            std::hint::black_box(self.index.get(hash, |offset| self.is_at(offset, key)));
+        }
+    }
+
     /// Where the next entry will be. Under the writer lock: behind all writes made so far, and before all later ones.
     pub fn end(&self) -> usize {
         self.end.load(Ordering::Acquire)
