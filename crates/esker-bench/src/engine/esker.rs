@@ -127,7 +127,8 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
     settings.add("filter_bits_per_key", options.bloom_bits.map_or(10, |bits| bits.max(0)));
     let mapped = switch(options, "mmap_read")? != Some(false);
     settings.add("read_mode", if mapped { "auto" } else { "pread" });
-    settings.add("background_threads", background_threads(options)?.unwrap_or(1));
+    let threads = background_threads(options)?.map(|threads| threads.to_string());
+    settings.add("background_threads", threads.as_deref().unwrap_or("1, 2 while writers wait for merges (default)"));
     if options.ttl {
         settings.add("ttl", "enabled: nine bytes more for each entry that expires");
     }

@@ -7,7 +7,7 @@ use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
 use super::reclaim::reclaim_all;
 use super::snapshot::Readers;
-use super::{files, memory};
+use super::{files, memory, pacing};
 use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::error::{Error, Result};
 use crate::event_listener::CompactionCompleted;
@@ -268,6 +268,16 @@ fn weight(tables: &[Arc<Table>]) -> (u64, u64) {
     (summaries().map(|summary| summary.entries).sum(), summaries().map(|summary| summary.expiring_entries).sum())
 }
 
+/// The threads that a merge which begins now may be divided among.
+pub fn merge_threads(inner: &Inner, keyspace: &KeyspaceInner) -> usize {
+    let threads = inner.options.background_threads;
+    if threads != 1 || !inner.options.is_free("background_threads") || !pacing::compaction_is_behind(keyspace) {
+        return threads;
+    }
+    // One leaves the other processors to callers. But they are made to wait for this.
+    std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2))
+}
+
 /// Writes the tables of a merge, flushing whatever waits for it meanwhile.
 fn write(
     inner: &Inner,
@@ -276,7 +286,7 @@ fn write(
     rules: Rules<'_>,
     emptied: &BTreeSet<u64>,
 ) -> Result<Compacted> {
-    let parts = divide(&task.inputs, inner.options.background_threads, inner.options.target_file_bytes);
+    let parts = divide(&task.inputs, merge_threads(inner, keyspace), inner.options.target_file_bytes);
     let mut pace = Pace::new(inner.options.compaction_bytes_per_second, Instant::now());
     let ahead = if pace.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
     let (bytes, entries) = (u128::from(task.bytes()), u128::from(task.entries().max(1)));

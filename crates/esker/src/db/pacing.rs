@@ -54,6 +54,11 @@ fn waiting_runs(keyspace: &KeyspaceInner) -> u32 {
     }
 }
 
+/// Whether writers are slowed down so that compaction can catch up.
+pub fn compaction_is_behind(keyspace: &KeyspaceInner) -> bool {
+    waiting_runs(keyspace) >= SLOW_RUNS
+}
+
 /// Sets the pace of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
     target.pace = Pace::unlimited(inner.options.write_buffer_bytes);
@@ -131,7 +136,7 @@ mod tests {
     use super::*;
     use crate::base::key::{Entry, Kind, hash};
     use crate::db::freeze::freeze;
-    use crate::db::{keyspaces, open, stall};
+    use crate::db::{compacting, flushing, keyspaces, open, stall};
     use crate::env::mem::MemEnv;
     use crate::memtable::WriteContext;
     use crate::options::{KeyspaceOptions, Options};
@@ -242,6 +247,33 @@ mod tests {
         for runs in SLOW_RUNS..stall::MAX_RUNS as u32 {
             assert!(slowness_with(runs, 0) > 2, "flushes would take all of the time");
             assert!(slowness_with(runs, MAX_FROZEN) > slowness_with(runs - 1, MAX_FROZEN));
+        }
+    }
+
+    #[test]
+    fn merges_get_a_second_thread_when_writers_wait_for_them_unless_one_was_asked_for() {
+        for asked_for in [false, true] {
+            let options = Options::default().env(Arc::new(MemEnv::default()));
+            let options = if asked_for { options.background_threads(1) } else { options };
+            // Nothing is merged here: no thread was started.
+            let inner = open::open(Path::new("/db"), options).unwrap();
+            let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
+            let mut threads = Vec::new();
+            for run in 1..=SLOW_RUNS {
+                let entry = Entry { key: b"k", sequence: run.into(), kind: Kind::Put, expiry_ms: 0, value: b"v" };
+                let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
+                let mut writer = inner.writer.lock();
+                writer.keyspaces[1].as_mut().unwrap().memtable.apply(hash(b"k"), entry, context);
+                freeze(&inner, &mut writer, keyspace.id, 0);
+                drop(writer);
+                flushing::flush_all(&inner).unwrap();
+                assert_eq!(keyspace.view.load().tree.runs.len() as u32, run);
+                threads.push(compacting::merge_threads(&inner, &keyspace));
+            }
+            let several =
+                if asked_for { 1 } else { std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) };
+            assert_eq!(threads.pop(), Some(several));
+            assert!(threads.iter().all(|&threads| threads == 1), "{threads:?}");
         }
     }
 

@@ -62,7 +62,7 @@ impl Options {
     }
 
     /// Whether an option was not set by its own setter.
-    fn is_free(&self, name: &str) -> bool {
+    pub(crate) fn is_free(&self, name: &str) -> bool {
         self.origins.of(name) != Origin::Set
     }
 }

@@ -92,7 +92,7 @@ impl Options {
             wal_segment_bytes: bytes(self.wal_segment_bytes) => "larger: fewer files to prepare; smaller: less disk space and mapped memory";
             wal_mode: name(self.wal_mode) => "mapped: cheaper writes; plain: for network and copy-on-write file systems";
             read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults";
-            background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them";
+            background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: merges end sooner; unset: a second one while writers wait for merges";
             upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first merges; lz4: less space in upper runs";
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";

@@ -336,7 +336,8 @@ impl Options {
     /// Threads for flush and compaction. With 0 that work is done inside the writing calls: slower, and deterministic. With more than 1, a merge of several
     /// tables' worth is divided by key among up to so many threads, which exist only while it lasts; one more goes on flushing. At most 64.
     ///
-    /// Default: 1. Trade-off: none means that writers do the work; one leaves the other processors to the caller; more end merges sooner.
+    /// Default: 1, and 2 for merges that begin while writers are slowed down for compaction, on machines with several processors. Trade-off: none means that writers do the work; one leaves
+    /// the other processors to the caller; more end merges sooner.
     ///
     /// ```
     /// let options = esker::Options::default().background_threads(4);

@@ -48,7 +48,8 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     pub dataset_value_size: u64,
     /// Memory of each engine, write buffer and cache together, in bytes [default: 134 bytes an entry, at least 8 MiB, at most
-    /// a quarter of the machine's; for `dataset` a sixteenth, at most 1 GiB]
+    /// a quarter of the machine's; for `grow` 200 and a half, so that all is in memory; for `dataset` a sixteenth of the
+    /// machine's, at most 1 GiB]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
     /// Repetitions; medians are shown

@@ -32,7 +32,7 @@ Examples:
   esker study scale --parts dataset --dataset-gb 20 --engines esker,rocksdb --json dataset.jsonl
   esker study scale --parts grow --nums 1000000,10000000
 
-Parts: `grow` measures counters by merge, random loads and random reads at each of --nums; `threads` divides
+Parts: `grow` measures counters by merge, random loads, and random reads of what is in memory at each of --nums; `threads` divides
 the same work among each of --threads; `open` measures creating a database, opening an empty one, and opening
 one of --open-entries that was closed; `dataset` loads --dataset-gb in random order, settles, reads and scans.
 

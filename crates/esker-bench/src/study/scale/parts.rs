@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 const KEY_BYTES: u64 = 16;
 const VALUE_BYTES: u64 = 100;
 const ENTRY_MEMORY_BYTES: u64 = 134;
+/// So much memory for each entry of `grow`: three quarters of it, which is what a cache gets, hold an entry and what a cache adds.
+const GROWING_ENTRY_MEMORY_BYTES: u64 = 200;
+/// Reads before those of `grow`, for each so many entries one: with 30 and more in a block, nearly all blocks are in memory then.
+const ENTRIES_PER_READ_AHEAD: u64 = 6;
 
 /// A task without its engine, and what it is called while it is done.
 pub struct Work {
@@ -60,7 +64,11 @@ pub fn work(part: Part, arguments: &Arguments, machine_bytes: u64) -> Vec<Work> 
             let sizes = arguments.nums.iter().flat_map(|&num| {
                 let reads = arguments.reads.min(num);
                 let merge = counters(make(num, 8, vec![merging(1, num)], format!("{num} counters")));
-                [merge, make(num, VALUE_BYTES, load_and_read(1, num, reads), format!("{num} entries"))]
+                let mut steps = load_and_read(1, num, reads);
+                // What grows is to be the cost of reads in memory, not the part of them that are the first of their block.
+                let ahead = Some((num / ENTRIES_PER_READ_AHEAD).max(1));
+                steps.insert(steps.len() - 1, Step { reads: ahead, ..Step::new("readrandom", None) });
+                [merge, make(num, VALUE_BYTES, steps, format!("{num} entries"))]
             });
             sizes.collect()
         }
@@ -108,6 +116,7 @@ fn memory(part: Part, num: u64, machine_bytes: u64) -> u64 {
     const LEAST: u64 = 8 << 20;
     match part {
         Part::Dataset => (machine_bytes / 16).clamp(LEAST, 1 << 30),
+        Part::Grow => num.saturating_mul(GROWING_ENTRY_MEMORY_BYTES).min(machine_bytes / 2).max(LEAST),
         _ => num.saturating_mul(ENTRY_MEMORY_BYTES).min(machine_bytes / 4).max(LEAST),
     }
 }
