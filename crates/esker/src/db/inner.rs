@@ -253,25 +253,25 @@ impl Inner {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
-    /// The writer lock, for a write or a registration. It is held for a fraction of a microsecond, and to put a thread to sleep and to wake it takes many, more so where
-    /// others want the processor: it is worth looking for a while first, some 50 us, because whoever has the lock may have been interrupted. Not all the time:
-    /// each look takes the line of the lock away from whoever has it, and who comes back while others look seldom writes several times before what it writes to has
-    /// to move to another processor.
+    /// The writer lock, for a write or a registration. It is held for a fraction of a microsecond, and to put a thread to sleep and to wake it takes many: it is worth
+    /// looking for a while first; not much longer, because whoever has it may have been interrupted, and others could use the processor. And not all the time: each look
+    /// takes the line of the lock away from whoever has it, and who comes back while others do not look writes several times before what it writes to has to
+    /// move to another processor.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
-        const LOOKS: u32 = 100;
-        const MOST_PAUSES: u32 = 16;
-        let mut pauses = 1;
+        const LOOKS: u32 = 15;
+        const MOST_PAUSES: u32 = 32;
+        let mut pauses = 4;
         for _ in 0..LOOKS {
             if !self.writer.is_locked()
                 && let Some(writer) = self.writer.try_lock()
             {
                 return writer;
             }
-            pauses = MOST_PAUSES.min(pauses * 2);
             for _ in 0..pauses {
                 std::hint::spin_loop();
             }
+            pauses = MOST_PAUSES.min(pauses * 2);
         }
         self.writer.lock()
     }
