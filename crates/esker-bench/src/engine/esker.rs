@@ -61,10 +61,10 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     Ok(engine)
 }
 
-/// The threads that a merge may be divided among, if that was asked for.
+/// The threads that a merge may be divided among, if that was asked for: with more than one, another flushes beside them.
 fn background_threads(options: &EngineOptions) -> Result<Option<usize>> {
     const MOST: usize = 64;
-    Ok(number::<usize>(options, "max_background_jobs")?.map(|jobs| jobs.clamp(1, MOST)))
+    Ok(number::<usize>(options, "max_background_jobs")?.map(|jobs| jobs.saturating_sub(1).clamp(1, MOST)))
 }
 
 /// The compaction style that was asked for; the engine's default is neither of these.

@@ -1,6 +1,6 @@
 //! The background thread: what is next, and when.
 //!
-//! One thread does all of it, so that on two cores the other belongs to the caller: flushes first, then the next log segment, then
+//! One thread does all of it, so that on two cores the other belongs to the caller (only merges may have more, see `compacting.rs`): flushes first, then the next log segment, then
 //! merging. A flush that becomes due during a merge is done inside the merge. With no background thread the same steps run inside the calls that add
 //! work, in the same order every time.
 

@@ -270,8 +270,16 @@ fn weight(tables: &[Arc<Table>]) -> (u64, u64) {
 
 /// The threads that a merge which begins now may be divided among.
 pub fn merge_threads(inner: &Inner, keyspace: &KeyspaceInner) -> usize {
-    let threads = inner.options.background_threads;
-    if threads != 1 || !inner.options.is_free("background_threads") || !pacing::compaction_is_behind(keyspace) {
+    let options = &inner.options;
+    let threads = options.background_threads;
+    if threads != 1 || !options.is_free("background_threads") || !pacing::compaction_is_behind(keyspace) {
+        return threads;
+    }
+    // A budget has memory set aside for one, a limit leaves nothing to do for two, and there may be no thread to be had.
+    if options.memory_budget_bytes > 0
+        || options.compaction_bytes_per_second > 0
+        || keyspace.compaction.division_failed()
+    {
         return threads;
     }
     // One leaves the other processors to callers. But they are made to wait for this.
@@ -299,6 +307,7 @@ fn write(
         compact(&task.inputs, rules, output, &task.cuts, &parts, ahead, &mut pause)
     });
     *inner.merging.lock() = None;
+    keyspace.compaction.note_failed_division(parts.len() > inner.options.background_threads && result.is_err());
     result.inspect_err(|_| clean_up(inner))
 }
 

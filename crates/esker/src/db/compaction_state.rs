@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// See the module's comment. All locks in here are leaves.
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub struct CompactionState {
     dropped_until: AtomicU64,
     /// Tables that were rewritten for what is dead in them, without effect.
     settled: Mutex<BTreeSet<u64>>,
+    /// The last merge that was divided without being asked failed.
+    division_failed: AtomicBool,
 }
 
 impl CompactionState {
@@ -60,6 +62,16 @@ impl CompactionState {
     /// Notes that such a table goes. Call before it does.
     pub fn note_dropped(&self, newest: u64) {
         self.dropped_until.fetch_max(newest, Relaxed);
+    }
+
+    /// Whether the last merge that was divided without being asked failed: the next one is not, as there may be no threads to be had.
+    pub fn division_failed(&self) -> bool {
+        self.division_failed.load(Relaxed)
+    }
+
+    /// Notes how such a merge ended.
+    pub fn note_failed_division(&self, failed: bool) {
+        self.division_failed.store(failed, Relaxed);
     }
 
     /// Scans start anew to count what they pass over for nothing.

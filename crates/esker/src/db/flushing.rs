@@ -150,7 +150,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
     // What a small one costs says nothing about a full one.
-    if memtable.bytes() >= inner.options.write_buffer_bytes / 4 {
+    if memtable.end() >= inner.options.write_buffer_bytes / 4 {
         inner.counters.flush_speed.note(memtable.end(), started.elapsed());
     }
     memory::flushed(inner, memtable);

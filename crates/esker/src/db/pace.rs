@@ -36,11 +36,14 @@ pub struct Pace {
     pub counted_bytes: usize,
     /// When what is counted may be there: until then nothing more is written.
     pub due: Instant,
+    /// When the limit was last moved.
+    pub passed: Instant,
 }
 
 impl Pace {
     /// No limit below the size of the memtable.
     pub fn unlimited(size_bytes: usize) -> Pace {
-        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: Instant::now() }
+        let now = Instant::now();
+        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now }
     }
 }

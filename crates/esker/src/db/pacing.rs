@@ -82,20 +82,20 @@ pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duratio
         return None;
     }
     let slowness = slowness(inner, &target.keyspace);
-    // Flushes take turns.
-    let keyspaces = writer.keyspaces.iter().flatten();
-    let sharing = keyspaces.filter(|other| !other.keyspace.view.load().frozen.is_empty()).count().max(1) as u32;
+    let grown = end.saturating_sub(target.pace.counted_bytes);
+    let halves = if slowness > 0 && grown > 0 { slowness.saturating_mul(sharing(writer, keyspace)) } else { 0 };
     let pace = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.pace;
     if slowness == 0 {
         pace.limit_bytes = size;
         return Some(Duration::ZERO);
     }
     let (now, step) = (Instant::now(), step_bytes(inner));
-    if end > pace.counted_bytes {
-        let grown = end - pace.counted_bytes;
-        let time = inner.counters.flush_speed.time_for(grown).saturating_mul(slowness * sharing) / 2;
+    if grown > 0 {
+        let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves) / 2;
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
-        pace.due = pace.due.max(now.checked_sub(CREDIT).unwrap_or(now)) + time.min(most);
+        // From when the step began, or a little before: whoever takes longer for it than it must take does not wait.
+        let begun = pace.passed.checked_sub(CREDIT).unwrap_or(pace.passed);
+        pace.due = pace.due.max(begun) + time.min(most);
         pace.counted_bytes = end;
     }
     let left = pace.due.saturating_duration_since(now);
@@ -104,7 +104,14 @@ pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duratio
         return Some(left.min(LONGEST_SLEEP));
     }
     pace.limit_bytes = size.min(bytes + step);
+    pace.passed = now;
     Some(Duration::ZERO)
+}
+
+/// How many keyspaces, this one included, share the time for flushes: they take turns.
+fn sharing(writer: &Writer, keyspace: u64) -> u32 {
+    let others = writer.keyspaces.iter().flatten().filter(|other| other.keyspace.id != keyspace);
+    1 + others.filter(|other| !other.keyspace.view.load().frozen.is_empty()).count() as u32
 }
 
 /// Why writes to the keyspace may be slowed down, if they may.
@@ -215,6 +222,26 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_takes_as_long_as_it_must_does_not_wait() {
+        let inner = database();
+        let mut writer = inner.writer.lock();
+        // Longer than the credit.
+        let step = 3 * CREDIT;
+        inner.counters.flush_speed.note(step_bytes(&inner), step);
+        fall_behind(&inner, &mut writer, 1);
+        let now = Instant::now();
+        for (took, waits) in [(step + CREDIT, false), (step / 2, true)] {
+            let pace = pace(&mut writer, 1);
+            (pace.counted_bytes, pace.limit_bytes) = (0, 1);
+            (pace.passed, pace.due) = (now - took, now - took);
+            let bytes = writer.keyspaces[1].as_ref().unwrap().memtable.memtable().end();
+            let exact = inner.counters.flush_speed.time_for(bytes);
+            assert!(exact >= step && exact < step + CREDIT, "{exact:?}");
+            assert_eq!(wait(&inner, &mut writer, 1).is_some_and(|left| left > Duration::ZERO), waits, "{took:?}");
+        }
+    }
+
+    #[test]
     fn keyspaces_share_the_time_for_flushes() {
         let time_of_a_step = |others: u64| {
             let inner = database();
@@ -230,9 +257,9 @@ mod tests {
             inner.counters.flush_speed.note(step_bytes(&inner), LONGEST_STEP / 8);
             fall_behind(&inner, &mut writer, 1);
             let begun = Instant::now();
-            pace(&mut writer, 1).due = begun + CREDIT;
+            pace(&mut writer, 1).due = begun;
             wait(&inner, &mut writer, 1);
-            pace(&mut writer, 1).due - begun - CREDIT
+            pace(&mut writer, 1).due - begun
         };
         let alone = time_of_a_step(0);
         assert!(alone >= LONGEST_STEP / 8);
@@ -273,6 +300,9 @@ mod tests {
             let several =
                 if asked_for { 1 } else { std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) };
             assert_eq!(threads.pop(), Some(several));
+            // If there was no thread to be had, the next attempt does without.
+            keyspace.compaction.note_failed_division(true);
+            assert_eq!(compacting::merge_threads(&inner, &keyspace), 1);
             assert!(threads.iter().all(|&threads| threads == 1), "{threads:?}");
         }
     }

@@ -56,7 +56,7 @@ const PACED: &str = "rate";
 const CHECKS: &str = "verify";
 
 /// The rates of a row, or the tail of its latencies where the rate is given: over the engines. Where variables vary too, a chart for each of their settings; if
-/// there are more settings than engines, a chart for each engine over the settings instead, all to the same scale. None if there is nothing to compare.
+/// there are more settings than engines, or one that a single engine has, a chart for each engine over the settings instead, all to the same scale. None if there is nothing to compare.
 fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart> {
     let of_row = chosen.iter().copied().filter(|measured| measured.key.row == row && !row.starts_with(CHECKS));
     let timed: Vec<&Measured> = of_row.filter(|measured| measured.rate().is_some()).collect();
@@ -79,7 +79,8 @@ fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart
         let title = single.map_or(title.clone(), |engine| format!("{title}, {engine}"));
         return vec![Chart { title, bars: bars(single), full: None }];
     }
-    if settings.len() <= engines.len() {
+    let with = |setting: &String| timed.iter().filter(|measured| setting_of(&measured.key) == *setting).count();
+    if settings.len() <= engines.len() && settings.iter().all(|setting| with(setting) > 1) {
         let none = BTreeSet::new();
         let charts = settings.iter().map(|setting| {
             let of_setting = timed.iter().filter(|measured| setting_of(&measured.key) == *setting);
