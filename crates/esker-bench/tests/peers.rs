@@ -184,6 +184,28 @@ fn iterates(engine: &dyn Engine) {
     assert_eq!(read(&mut *session, &key(4)).unwrap(), value(4));
 }
 
+/// What an iteration has pinned goes before what keeps it from being used again: redb (with its debug assertions) lets
+/// its writer panic otherwise.
+fn walks_beside_a_writer(engine: &dyn Engine) {
+    std::thread::scope(|scope| {
+        // More threads than processors: some of them are interrupted while they let go.
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut session = engine.session().unwrap();
+                for _ in 0..10_000 {
+                    let mut iteration = session.iterate().unwrap();
+                    assert!(iteration.seek(&key(1000)).unwrap());
+                }
+            });
+        }
+        let mut session = engine.session().unwrap();
+        for round in 0..2_000 {
+            session.put(&key(1001), &value(round), ASYNC).unwrap();
+        }
+        session.delete(&key(1001), ASYNC).unwrap();
+    });
+}
+
 fn threads_share(engine: &dyn Engine) {
     std::thread::scope(|scope| {
         for thread in 0..2u32 {
@@ -220,6 +242,7 @@ fn conforms(kind: &EngineKind, directory: &Path) {
     merges(&*engine);
     iterates(&*engine);
     threads_share(&*engine);
+    walks_beside_a_writer(&*engine);
     engine.finish_writes().unwrap();
     engine.compact_all().unwrap();
     engine.wait_idle().unwrap();

@@ -288,18 +288,20 @@ impl Session for RedbSession<'_> {
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
         let table = self.engine.read()?;
-        Ok(Box::new(RedbIteration { table, range: None, current: None }))
+        Ok(Box::new(RedbIteration { current: None, range: None, table }))
     }
 }
 
 type Guard = AccessGuard<'static, &'static [u8]>;
 type TestRange = Range<'static, &'static [u8], &'static [u8]>;
 
-/// A range of a table, the direction it is walked in, and the entry at the position, pinned and not copied.
+/// The entry at the position, pinned and not copied, a range of a table with the direction it is walked in, and the
+/// table. They are dropped in this order: an entry's guard pins its page but not the read transaction, and a page that
+/// is still pinned when its last transaction is over may be freed by the writer.
 struct RedbIteration {
-    table: ReadTable,
-    range: Option<(TestRange, Direction)>,
     current: Option<(Guard, Guard)>,
+    range: Option<(TestRange, Direction)>,
+    table: ReadTable,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
