@@ -130,6 +130,31 @@ fn the_report_of_a_run_is_readable() {
 }
 
 #[test]
+fn the_comparison_of_two_runs_is_readable() {
+    let Some(mut browser) = browser("browser-against.log") else { return };
+    let base = tempfile::tempdir().unwrap();
+    let path = |name: &str| base.path().join(name).display().to_string();
+    let keep = |name: &str, factor: f64| {
+        let mut lines = String::new();
+        for row in ["fillseq", "fillrandom", "readrandom", "readhot", "seekrandom", "overwrite"] {
+            for (engine, repetition) in [("esker", 1), ("esker", 2), ("lmdb", 1), ("lmdb", 2)] {
+                let slower = if row.starts_with("read") { factor } else { 1.0 };
+                let record = studies::record(engine, row, repetition, slower * (1.0 + f64::from(repetition) / 50.0));
+                lines += &(serde_json::to_string(&record).unwrap() + "\n");
+            }
+        }
+        std::fs::write(path(name), lines).unwrap();
+    };
+    keep("then.jsonl", 1.0);
+    keep("now.jsonl", 1.3);
+    let (now, then, page) = (path("now.jsonl"), path("then.jsonl"), path("page.html"));
+    let arguments = [now.as_str(), "--against", &then, "--html", &page].map(str::to_string);
+    let code = esker_bench::study_report::report_with(&arguments, &mut Vec::new());
+    assert_eq!(code, 1, "gets are slower");
+    check(&mut browser, "against", &std::fs::read_to_string(page).unwrap());
+}
+
+#[test]
 fn what_is_wrong_is_found() {
     let Some(mut browser) = browser("browser-planted.log") else { return };
     let planted = "<!DOCTYPE html><title>x</title><style>body{background:#fff;color:#222}</style>\

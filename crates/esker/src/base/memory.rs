@@ -3,7 +3,8 @@
 //! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
 //! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
 //! blocks to the next one, as an allocator would, but for long ones: of those one is kept, and one of zeroes, while any database is open. Fresh blocks are touched
-//! ahead of use, by a thread that nobody waits for. Huge pages are not asked for: `doc/decisions/0006-no-huge-pages-for-memtables.md`.
+//! ahead of use, by a thread that nobody waits for. Huge pages are asked for in long blocks only: `doc/decisions/0006-no-huge-pages-for-memtables.md` and
+//! `doc/decisions/0022-huge-pages-for-long-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
 
@@ -32,7 +33,12 @@ impl Memory {
     /// A fresh, zeroed block of at least one byte.
     pub fn zeroed(bytes: usize) -> Memory {
         let bytes = bytes.max(64);
-        Memory { start: system::allocate(bytes), bytes, touched: AtomicUsize::new(0), pool: Weak::new() }
+        let start = system::allocate(bytes);
+        if bytes > LONG_BYTES {
+            // One that is hardly used stays small.
+            system::prefer_huge_pages(start, HUGE_PAGE_BYTES, bytes - HUGE_PAGE_BYTES);
+        }
+        Memory { start, bytes, touched: AtomicUsize::new(0), pool: Weak::new() }
     }
 
     /// Has the system back the first `end` bytes at least, if it can be asked to: whoever uses them next does not wait for it. Changes no byte. Others may use
@@ -135,8 +141,10 @@ const TOUCH_STEP_BYTES: usize = 1 << 20;
 const LEAST_PREPARED_BYTES: usize = 256 << 10;
 /// Blocks that the pool of the process keeps.
 const KEPT: usize = 2;
-/// Of longer blocks than this one is kept, and only while a database is open.
+/// Of longer blocks than this one is kept, and only while a database is open. They are of huge pages, where the system has them.
 const LONG_BYTES: usize = 128 << 20;
+/// What a huge page has on most processors.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Zeroes of one length make room for another that was asked for so often since anybody wanted them.
 const UNWANTED_AFTER: u32 = 32;
 /// So much of the next zeroes is made ready at a time.
@@ -288,6 +296,12 @@ mod system {
         let _ = unsafe { madvise(start.as_ptr().add(from).cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
+    /// Asks for huge pages in a part of an allocation. A system without them refuses; nothing else changes.
+    pub fn prefer_huge_pages(start: NonNull<u8>, from: usize, bytes: usize) {
+        // SAFETY: the part lies in a mapping that the caller owns. How the system backs it changes none of its bytes.
+        let _ = unsafe { madvise(start.as_ptr().add(from).cast(), bytes, Advice::LinuxHugepage) };
+    }
+
     /// # Safety
     /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
     pub unsafe fn free(start: NonNull<u8>, bytes: usize) {
@@ -313,6 +327,9 @@ mod system {
 
     /// There is no way to ask for it.
     pub fn touch(_start: NonNull<u8>, _from: usize, _bytes: usize) {}
+
+    /// There is no way to ask for it.
+    pub fn prefer_huge_pages(_start: NonNull<u8>, _from: usize, _bytes: usize) {}
 
     /// # Safety
     /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
@@ -379,6 +396,40 @@ mod tests {
         assert_eq!((pool.take_zeroed(1 << 20).touched(), pool.unused_bytes()), (1 << 20, 3 << 20));
         pool.prepare_zeroed(1 << 20);
         assert_eq!((pool.take_zeroed(2 << 20).touched(), pool.unused_bytes()), (0, 3 << 20));
+    }
+
+    /// Whether huge pages were asked for where `address` lies.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn prefers_huge_pages(address: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut found = false;
+        for line in maps.lines() {
+            let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+            let bound = |text: &str| usize::from_str_radix(text, 16).ok();
+            if let Some((Some(start), Some(end))) = range.map(|(start, end)| (bound(start), bound(end))) {
+                found = (start..end).contains(&address);
+            } else if let Some(flags) = line.strip_prefix("VmFlags:").filter(|_| found) {
+                return flags.split_whitespace().any(|flag| flag == "hg");
+            }
+        }
+        panic!("no mapping has the address {address:x}");
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn long_blocks_are_of_huge_pages_but_for_their_beginning() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            eprintln!("no huge pages here: skipped");
+            return;
+        }
+        let (long, short) = (Memory::zeroed(LONG_BYTES + 4096), Memory::zeroed(LONG_BYTES));
+        let (start, end) = (long.start().addr().get(), LONG_BYTES);
+        assert!(
+            !prefers_huge_pages(start) && !prefers_huge_pages(start + HUGE_PAGE_BYTES - 1),
+            "one that is hardly used"
+        );
+        assert!(prefers_huge_pages(start + HUGE_PAGE_BYTES) && prefers_huge_pages(start + end));
+        assert!(!prefers_huge_pages(short.start().addr().get() + end / 2));
     }
 
     #[test]
