@@ -37,7 +37,7 @@ use crate::env::Lock;
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::merge_operator::chain::LongestChain;
-use crate::merge_operator::{MergeOperator, UINT64_ADD};
+use crate::merge_operator::{MergeError, MergeOperator, UINT64_ADD, contained};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
 use crate::version::manifest::Manifest;
@@ -112,6 +112,15 @@ impl KeyspaceInner {
     #[inline]
     pub fn operator(&self) -> Option<Arc<dyn MergeOperator>> {
         self.operator.load().as_deref().cloned()
+    }
+
+    /// What the operator has against an operand. Every merge asks, so no reference is counted: threads would take turns at it.
+    #[inline]
+    pub fn check_operand(&self, operand: &[u8]) -> std::result::Result<(), MergeError> {
+        match self.operator.load().as_deref() {
+            Some(operator) => contained::check_operand(&**operator, operand),
+            None => Ok(()),
+        }
     }
 
     /// Supplies the operator of a keyspace that was opened without it.

@@ -14,7 +14,6 @@ use crate::db::snapshot::Registration;
 use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
 use crate::db::{compacting, ingest, large, read, sizes, unlocked};
 use crate::error::{Error, Result, escape_key};
-use crate::merge_operator::contained;
 use crate::options::WriteOptions;
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
@@ -64,13 +63,9 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
         let what = format!("keyspace {:?} was created without a merge operator", keyspace.name);
         return Err(Error::invalid(what));
     }
-    match keyspace.operator().map(|operator| contained::check_operand(&*operator, value)) {
-        Some(Err(reason)) => {
-            let what = format!("merge into key {} of keyspace {:?}: {reason}", escape_key(key), keyspace.name);
-            Err(Error::invalid(what))
-        }
-        _ => Ok(()),
-    }
+    keyspace.check_operand(value).map_err(|reason| {
+        Error::invalid(format!("merge into key {} of keyspace {:?}: {reason}", escape_key(key), keyspace.name))
+    })
 }
 
 /// Refuses a time to live where nothing expires.
