@@ -183,7 +183,8 @@ fn tending_ends_when_nothing_is_left_to_do() {
         append(&mut log, sequence);
     }
     let steps = (0..100).take_while(|_| shared.tend()).count();
-    assert!((3..10).contains(&steps), "{steps}");
+    // Of the three full segments the writer has taken two out of memory, each when the next one was full and nobody had.
+    assert!((1..3).contains(&steps), "{steps}");
     assert!(!shared.tend());
 }
 

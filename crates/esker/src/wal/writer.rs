@@ -25,6 +25,9 @@ const LINK_END: u64 = HEADER_BYTES as u64 + (RECORD_HEADER_BYTES + LINK_BYTES) a
 const GROWTH: u64 = 4;
 /// Once so many parts of a segment are written, the next one is to be prepared: `1/PREPARE_AFTER`.
 const PREPARE_AFTER: u64 = 8;
+/// A full segment that the background thread has not taken out of memory when the next one is full too is taken out by the writer, unless it is longer: that
+/// is well below a millisecond, and with a memory budget, where segments are no longer than this, it keeps the process within it.
+const LEFT_BY_WRITER_BYTES: u64 = 16 << 20;
 /// The longest file that is written through while writers wait for it.
 const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
 
@@ -294,11 +297,21 @@ impl LogWriter {
             old.file.release_memory(0, u64::MAX);
         }
         let mut state = self.shared.state.lock();
+        // A background thread that is busy with something long leaves none of them for a while.
+        let late = if in_foreground { None } else { state.leaving.pop_front() };
         if !in_foreground {
             state.leaving.push_back(Arc::clone(&old));
         }
         state.retired.push_back(Retired { segment: old, last_sequence });
         state.active = next;
+        match late {
+            Some(late) if late.file.len() <= LEFT_BY_WRITER_BYTES => {
+                drop(state);
+                late.file.release_memory(0, u64::MAX);
+            }
+            Some(late) => state.leaving.push_front(late),
+            None => {}
+        }
         Ok(())
     }
 
