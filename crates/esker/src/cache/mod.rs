@@ -97,6 +97,12 @@ impl<T: Weigh> Cache<T> {
         needed <= self.budget_bytes()
     }
 
+    /// Whether a value of this weight that is yet to be made would be kept: otherwise there may be no need to make it. Asked once for each.
+    pub fn admits(&self, weight: usize) -> bool {
+        let used = if self.counts_pinned { self.charged_bytes() } else { self.usage_bytes() };
+        weight <= self.budget_bytes() && (used + weight <= self.budget_bytes() || self.is_admitted())
+    }
+
     /// Whether a value that is offered to the full cache is to take the place of others: as if by dice (SplitMix64), so that no reader's pattern falls in
     /// with it.
     fn is_admitted(&self) -> bool {
@@ -114,11 +120,17 @@ impl<T: Weigh> Cache<T> {
 
     /// Keeps `value` in slot `index`, unless the cache is full and this is not one of those that others are evicted for, and returns what the slot holds
     /// from now on, or would: `value`, or what another thread put there first.
-    pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
+    pub fn offer(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
         let weight = value.weight();
         if weight > self.budget_bytes() || !(self.has_room(weight) || self.is_admitted()) {
             return value;
         }
+        self.insert(slots, index, value)
+    }
+
+    /// As [`Cache::offer`], for what was admitted before.
+    pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
+        let weight = value.weight();
         let mut ring = self.ring.lock();
         let Some(slot) = slots.allocate().get(index) else { return value };
         if let Some(present) = slot.present() {

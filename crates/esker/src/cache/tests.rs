@@ -17,7 +17,7 @@ fn the_budget_holds_and_usage_is_exact() {
     let cache = Cache::new(1000);
     let slots = cache.slots(500);
     for index in 0..500 {
-        cache.insert(&slots, index, thing(1 + index % 97));
+        cache.offer(&slots, index, thing(1 + index % 97));
         assert!(cache.usage_bytes() <= 1000);
         let held: usize = (0..500).filter_map(|i| slots.lookup(i)).map(|hit| hit.as_ref().map_or(0, |t| t.0)).sum();
         assert_eq!(held, cache.usage_bytes());
@@ -29,7 +29,7 @@ fn the_budget_holds_and_usage_is_exact() {
 fn a_budget_of_zero_keeps_nothing() {
     let cache = Cache::new(0);
     let slots = cache.slots(4);
-    cache.insert(&slots, 1, thing(1));
+    cache.offer(&slots, 1, thing(1));
     assert!(slots.lookup(1).is_none());
     assert!(slots.slots.get().is_none());
     assert_eq!((cache.hits(), cache.misses(), cache.usage_bytes()), (0, 1, 0));
@@ -39,8 +39,8 @@ fn a_budget_of_zero_keeps_nothing() {
 fn too_heavy_and_out_of_range_are_not_kept() {
     let cache = Cache::new(10);
     let slots = cache.slots(4);
-    cache.insert(&slots, 1, thing(11));
-    cache.insert(&slots, 4, thing(1));
+    cache.offer(&slots, 1, thing(11));
+    cache.offer(&slots, 4, thing(1));
     assert_eq!(cache.usage_bytes(), 0);
 }
 
@@ -48,8 +48,8 @@ fn too_heavy_and_out_of_range_are_not_kept() {
 fn the_first_value_of_a_slot_stays() {
     let cache = Cache::new(10);
     let slots = cache.slots(4);
-    let first = cache.insert(&slots, 1, thing(2));
-    let second = cache.insert(&slots, 1, thing(3));
+    let first = cache.offer(&slots, 1, thing(2));
+    let second = cache.offer(&slots, 1, thing(3));
     assert!(Arc::ptr_eq(&first, &second));
     assert_eq!(cache.usage_bytes(), 2);
 }
@@ -59,10 +59,10 @@ fn a_scan_does_not_push_out_what_is_in_use() {
     let cache = Cache::new(100);
     let (hot, cold) = (cache.slots(10), cache.slots(10_000));
     for index in 0..10 {
-        cache.insert(&hot, index, thing(5));
+        cache.offer(&hot, index, thing(5));
     }
     for index in 0..10_000 {
-        cache.insert(&cold, index, thing(5));
+        cache.offer(&cold, index, thing(5));
         assert!(hot.lookup(index % 10).is_some(), "hot block lost at step {index}");
     }
 }
@@ -74,7 +74,7 @@ fn a_full_cache_keeps_one_in_eight_and_what_is_asked_for_again() {
     let offer = |index: usize| {
         let was_there = slots.lookup(index).is_some();
         if !was_there {
-            cache.insert(&slots, index, thing(1));
+            cache.offer(&slots, index, thing(1));
         }
         was_there || slots.lookup(index).is_some()
     };
@@ -85,11 +85,11 @@ fn a_full_cache_keeps_one_in_eight_and_what_is_asked_for_again() {
     for others in [1, 7, 8, 15, 143, 609] {
         let cache = Cache::new(100);
         let slots = cache.slots(100_000);
-        (0..100).for_each(|index| drop(cache.insert(&slots, index, thing(1))));
+        (0..100).for_each(|index| drop(cache.offer(&slots, index, thing(1))));
         let mut fresh = 100..100_000;
         let gets_in = (0..100).any(|_| {
-            fresh.by_ref().take(others).for_each(|index| drop(cache.insert(&slots, index, thing(1))));
-            cache.insert(&slots, 99_999, thing(1));
+            fresh.by_ref().take(others).for_each(|index| drop(cache.offer(&slots, index, thing(1))));
+            cache.offer(&slots, 99_999, thing(1));
             slots.lookup(99_999).is_some()
         });
         assert!(gets_in, "passed over a hundred times, with {others} others in between");
@@ -102,7 +102,7 @@ fn dropped_tables_free_their_blocks_and_leave_the_ring() {
     for _ in 0..100 {
         let slots = cache.slots(50);
         for index in 0..50 {
-            cache.insert(&slots, index, thing(7));
+            cache.offer(&slots, index, thing(7));
         }
         assert_eq!(cache.usage_bytes(), 350);
         drop(slots);
@@ -123,7 +123,7 @@ fn many_threads_agree_on_the_usage() {
                     for step in 0..400 {
                         let index = (step * 31 + round * 7 + thread) % 100;
                         if slots.lookup(index).is_none() {
-                            cache.insert(&slots, index, thing(20 + index));
+                            cache.offer(&slots, index, thing(20 + index));
                         }
                         assert!(cache.usage_bytes() <= 5_000);
                     }

@@ -84,8 +84,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 impl Layout {
     /// The layout of `bytes`, if its columns add up to exactly the block. Constant time.
     pub(super) fn parse(bytes: &[u8]) -> Result<Layout, DecodeError> {
+        Layout::of(bytes, bytes.len())
+    }
+
+    /// As [`Layout::parse`], of a block with so many bytes, which begins with `start`.
+    pub(super) fn of(start: &[u8], block_bytes: usize) -> Result<Layout, DecodeError> {
         let wrong = |offset, expected| Err(DecodeError { offset, expected });
-        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        let Some(header) = start.first_chunk::<HEADER_BYTES>() else {
             return wrong(0, "a block header");
         };
         let [count, prefix, keys, values] = [0, 4, 8, 12].map(|at| u64::from(u32_at(header, at)));
@@ -127,7 +132,7 @@ impl Layout {
         let expiries = kinds + column(KINDS, count);
         let value_offsets = expiries + column(EXPIRIES, count * 8);
         let values_at = value_offsets + column(VALUE_OFFSETS, (count + 1) * offset_width);
-        if values_at + values != bytes.len() as u64 {
+        if values_at + values != block_bytes as u64 {
             return wrong(0, "block columns that add up to the block's length");
         }
         // Everything is below the block's length from here on, so the conversions keep the values.
@@ -152,7 +157,7 @@ impl Layout {
         })
     }
 
-    /// Whether every entry of `bytes` is well formed: the part of the check that takes a look at each of them.
+    /// Whether every entry of `bytes` is well formed: the part of the check that takes a look at each of them. Values are not looked at, and need not be there.
     pub(super) fn validate(&self, bytes: &[u8]) -> Result<(), DecodeError> {
         if self.has(KEY_OFFSETS) {
             let longest = MAX_KEY_BYTES - self.prefix_bytes;
@@ -425,6 +430,11 @@ impl Block {
         prefetch_lines(&self.bytes, KEY_LINES);
     }
 
+    /// The weight of a block of so many bytes.
+    pub(super) fn weight_of(bytes: usize) -> usize {
+        bytes + std::mem::size_of::<Block>()
+    }
+
     /// The memory of a block that is not needed any more, for the next one.
     pub(super) fn into_spare(self) -> Vec<u8> {
         if self.bytes.capacity() > KEPT_BYTES { Vec::new() } else { self.bytes }
@@ -446,7 +456,7 @@ impl Pin for Block {
 
 impl Weigh for Block {
     fn weight(&self) -> usize {
-        self.bytes.capacity() + std::mem::size_of::<Block>()
+        Block::weight_of(self.bytes.capacity())
     }
 
     fn first_bytes(&self) -> &[u8] {

@@ -1,6 +1,6 @@
 //! Block compression: LZ4 where it pays, and the sizes it may claim.
 
-use super::lz4::{SLACK_BYTES, decode};
+use super::lz4::{Progress, SLACK_BYTES, decode, decode_until};
 use crate::base::coding::DecodeError;
 use crate::base::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
@@ -50,15 +50,20 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
-/// The block that `stored` was compressed from, in the memory of `spare` if there is enough. A size that LZ4 cannot reach is refused before memory is taken
-/// for it.
-pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError> {
-    let wrong = |offset, expected| DecodeError { offset, expected };
-    let (size, packed) = stored.split_first_chunk::<4>().ok_or(wrong(0, "a decompressed size"))?;
+/// The size of the block that `stored` was compressed from, and its LZ4 block. A size that LZ4 cannot reach is refused before memory is taken for it.
+pub(super) fn split_size(stored: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
+    let wrong = |expected| DecodeError { offset: 0, expected };
+    let (size, packed) = stored.split_first_chunk::<4>().ok_or(wrong("a decompressed size"))?;
     let raw_bytes = u32::from_le_bytes(*size) as usize;
     if raw_bytes > MAX_BLOCK_BYTES || raw_bytes / 255 > packed.len() {
-        return Err(wrong(0, "a possible decompressed size"));
+        return Err(wrong("a possible decompressed size"));
     }
+    Ok((raw_bytes, packed))
+}
+
+/// The block that `stored` was compressed from, in the memory of `spare` if there is enough.
+pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError> {
+    let (raw_bytes, packed) = split_size(stored)?;
     let room = raw_bytes + SLACK_BYTES;
     let mut raw = if spare.capacity() < room { vec![0u8; room] } else { spare };
     // Writes only what the last block in the same memory did not reach.
@@ -68,6 +73,40 @@ pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, Decod
             raw.truncate(raw_bytes);
             Ok(raw)
         }
-        _ => Err(wrong(4, "an LZ4 block of the size given")),
+        _ => Err(NO_BLOCK),
+    }
+}
+
+const NO_BLOCK: DecodeError = DecodeError { offset: 4, expected: "an LZ4 block of the size given" };
+
+/// A block that is decompressed as far as somebody looks at it.
+pub(super) struct Partly<'a> {
+    packed: &'a [u8],
+    /// For the block, with room behind its end.
+    raw: &'a mut [u8],
+    progress: Progress,
+}
+
+impl<'a> Partly<'a> {
+    /// The block that `stored` was compressed from, in `memory`.
+    pub(super) fn new(stored: &'a [u8], memory: &'a mut Vec<u8>) -> Result<Partly<'a>, DecodeError> {
+        let (raw_bytes, packed) = split_size(stored)?;
+        let room = raw_bytes + SLACK_BYTES;
+        if memory.len() < room {
+            memory.resize(room, 0);
+        }
+        let raw = memory.get_mut(..room).unwrap_or_default();
+        Ok(Partly { packed, raw, progress: Progress::default() })
+    }
+
+    /// The block's first bytes, at least `bytes` of them.
+    pub(super) fn up_to(&mut self, bytes: usize) -> Result<&[u8], DecodeError> {
+        if self.progress.to < bytes {
+            decode_until(self.packed, self.raw, &mut self.progress, bytes).ok_or(NO_BLOCK)?;
+            if self.progress.to < bytes {
+                return Err(NO_BLOCK);
+            }
+        }
+        Ok(self.raw.get(..self.progress.to).unwrap_or_default())
     }
 }

@@ -20,12 +20,30 @@ const LITERALS: usize = 64;
 /// A match is copied in pieces of so many bytes, if it lies that far back.
 const PIECE: usize = 16;
 
+/// How much of a block is decoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Bytes of the block.
+    from: usize,
+    /// Bytes of the output.
+    pub(super) to: usize,
+}
+
 /// Decodes `packed` into the start of `output`, all but whose last [`SLACK_BYTES`] are for the result; its length. `None` if `packed` is no
 /// LZ4 block, or one of more bytes.
 pub(super) fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
+    let mut progress = Progress::default();
+    decode_until(packed, output, &mut progress, usize::MAX)?;
+    Some(progress.to)
+}
+
+/// As [`decode`], from where `progress` has come to until there are at least `until` bytes, or all. What lies behind is not looked at, and may be
+/// damaged. `None` also if all was there before.
+#[inline(always)]
+pub(super) fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, until: usize) -> Option<()> {
     let end = output.len().checked_sub(SLACK_BYTES)?;
-    let (mut from, mut to) = (0, 0);
-    loop {
+    let Progress { mut from, mut to } = *progress;
+    while to < until {
         let token = *packed.get(from)?;
         from += 1;
         let mut literals = usize::from(token >> 4);
@@ -36,7 +54,10 @@ pub(super) fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
         from += literals;
         to += literals;
         let Some(offset) = packed.get(from..).and_then(|rest| rest.first_chunk::<2>()) else {
-            return (from == packed.len() && to <= end).then_some(to);
+            if from != packed.len() || to > end {
+                return None;
+            }
+            break;
         };
         let offset = usize::from(u16::from_le_bytes(*offset));
         from += 2;
@@ -50,6 +71,8 @@ pub(super) fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
         copy_match(output, to, offset, length)?;
         to += length;
     }
+    *progress = Progress { from, to };
+    Some(())
 }
 
 /// The sum of the `more` bytes at `at`, which moves behind them.
@@ -160,6 +183,29 @@ mod tests {
     }
 
     #[test]
+    fn a_part_is_what_all_begins_with() {
+        for round in 0..2000 {
+            let mut random = Random::new(round);
+            let bytes = 1 + random.below(3000) as usize;
+            let raw = text(&mut random, bytes);
+            let packed = compress(&raw);
+            let mut output = vec![0xaa; bytes + SLACK_BYTES];
+            let mut progress = Progress::default();
+            let mut until = 0;
+            while progress.to < bytes {
+                until += 1 + random.below(700) as usize;
+                let before = progress.to;
+                let done = decode_until(&packed, &mut output, &mut progress, until);
+                assert_eq!(done, Some(()), "seed {round}");
+                assert!(progress.to >= until.min(bytes), "seed {round}");
+                assert!(before < until || progress.to == before, "seed {round}: more than was asked for");
+                assert_eq!(output[..progress.to], raw[..progress.to], "seed {round}");
+            }
+            assert_eq!(decode_until(&packed, &mut output, &mut progress, bytes + 1), None, "seed {round}");
+        }
+    }
+
+    #[test]
     fn damage_never_panics_and_never_passes_the_end() {
         for round in 0..20_000 {
             let mut random = Random::new(round);
@@ -177,6 +223,14 @@ mod tests {
             // It may still be a block; then it ends where the output does, at the latest.
             let length = decode(&packed, &mut output);
             assert!(length.is_none_or(|length| length <= raw.len()), "seed {round}");
+            let mut progress = Progress::default();
+            for until in 0..=raw.len() + 1 {
+                let done = decode_until(&packed, &mut output, &mut progress, until);
+                assert!(progress.to <= raw.len(), "seed {round}");
+                if done.is_none() {
+                    break;
+                }
+            }
         }
     }
 

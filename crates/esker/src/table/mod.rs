@@ -17,6 +17,7 @@ mod index;
 mod keyspace;
 mod lz4;
 mod mapped;
+mod missed;
 mod reader;
 mod salvage;
 mod size;
@@ -24,6 +25,7 @@ mod source;
 mod summary;
 mod verify;
 mod version;
+mod visit;
 
 pub use block::Block;
 pub use builder::{Buffers, TableBuilder, TableOptions};

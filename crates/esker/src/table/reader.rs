@@ -1,15 +1,16 @@
 //! An open table: its metadata in memory, and point reads.
 
 use super::BlockCache;
-use super::block::{Block, Layout};
+use super::block::Block;
 use super::filter::Filter;
 use super::format::{Footer, read_plain};
 use super::index::Index;
 use super::mapped::{MappedFile, Verified};
 use super::summary::TableSummary;
-use super::version::{Place, Value, Version};
+use super::version::{Place, Version};
+use super::visit::{Visited, visit_block};
 use crate::base::coding::DecodeError;
-use crate::base::key::{Sequence, rest_after, same};
+use crate::base::key::Sequence;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::base::slice::Pin;
 use crate::cache::Slots;
@@ -33,16 +34,6 @@ pub struct Table {
     /// Blocks are read from the file's mapping.
     pub(super) mapped: bool,
     pub(super) verified: Verified,
-}
-
-/// How the search for a key's versions in one block ended.
-enum Visited {
-    /// The visitor wants no more.
-    Stopped,
-    /// There are no more versions.
-    Complete,
-    /// The block ended with a version of the key: the next block may begin with another.
-    GoOn,
 }
 
 impl Table {
@@ -148,9 +139,13 @@ impl Table {
                 let place = Place::File(&self.file, found.start);
                 visit_block(found.bytes, &found.layout, key, max_sequence, place, visit)
             } else {
-                let owned = self.owned(number)?;
-                let Some(block) = owned.block() else { return Err(self.inconsistent(number)) };
-                visit_block(block.bytes(), &block.layout, key, max_sequence, Place::Block(block), visit)
+                let hit = self.slots.lookup(number);
+                match hit.as_ref().and_then(|hit| hit.as_ref()) {
+                    Some(block) => {
+                        visit_block(block.bytes(), &block.layout, key, max_sequence, Place::Block(block), visit)
+                    }
+                    None => self.visit_missed(number, key, max_sequence, visit)?,
+                }
             };
             match visited {
                 Some(Visited::Stopped) => return Ok(false),
@@ -169,36 +164,4 @@ impl Table {
         let error = DecodeError { offset: 0, expected: "entries as the index describes them" };
         self.damaged(offset, error)
     }
-}
-
-/// Visits the versions in the block with `bytes`, which lies in `place`. `None` if a value lies outside the block.
-#[inline]
-fn visit_block(
-    bytes: &[u8],
-    layout: &Layout,
-    key: &[u8],
-    max_sequence: Sequence,
-    place: Place<'_>,
-    visit: &mut impl FnMut(Version<'_>) -> bool,
-) -> Option<Visited> {
-    let Some(rest) = rest_after(key, layout.prefix(bytes)) else {
-        return Some(Visited::Complete);
-    };
-    let first = layout.lower_bound_of_rest(bytes, rest, max_sequence);
-    for index in first..layout.count {
-        if !same(layout.key_rest(bytes, index), rest) {
-            return Some(Visited::Complete);
-        }
-        let (start, end) = layout.value_range(bytes, index);
-        let version = Version {
-            sequence: layout.sequence_of(bytes, index),
-            kind: layout.kind_of(bytes, index),
-            expiry_ms: layout.expiry_of(bytes, index),
-            value: Value::new(bytes, start, end, place)?,
-        };
-        if !visit(version) {
-            return Some(Visited::Stopped);
-        }
-    }
-    Some(Visited::GoOn)
 }

@@ -27,16 +27,7 @@ pub(super) enum Owned {
 }
 
 impl Owned {
-    /// The block; always there.
-    #[inline]
-    pub(super) fn block(&self) -> Option<&Arc<Block>> {
-        match self {
-            Owned::Hit(hit) => hit.as_ref(),
-            Owned::Loaded(block) => Some(block),
-        }
-    }
-
-    /// The block with a reference of its own.
+    /// The block with a reference of its own; always there.
     pub(super) fn into_block(self) -> Option<Arc<Block>> {
         match self {
             Owned::Hit(hit) => arc_swap::Guard::into_inner(hit),
@@ -98,7 +89,7 @@ impl Table {
 
     /// The handle of a block, and its length in memory.
     #[inline]
-    fn located(&self, number: usize) -> Result<(Handle, usize)> {
+    pub(super) fn located(&self, number: usize) -> Result<(Handle, usize)> {
         self.index
             .handle(number)
             .and_then(|handle| Some((handle, usize::try_from(handle.bytes).ok()?)))
@@ -182,13 +173,13 @@ impl Table {
     #[cold]
     fn load(&self, number: usize) -> Result<Arc<Block>> {
         let (handle, length) = self.located(number)?;
-        let block = if let Some(mapping) = self.mapping() {
-            self.prefetch_packed(number);
-            let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length));
-            self.unpack_mapped(number, handle.offset, stored.unwrap_or_default(), Vec::new())?
+        let mut memory = Vec::new();
+        let block = if self.mapping().is_some() {
+            let stored = self.stored(number, &mut memory, (handle.offset, length))?;
+            self.unpack_mapped(number, handle.offset, stored, Vec::new())?
         } else {
-            let mut stored = vec![0u8; length];
-            self.file.0.read_at(handle.offset, &mut stored)?;
+            self.stored(number, &mut memory, (handle.offset, length))?;
+            let mut stored = memory;
             let (content, compression) = unseal(&stored, &self.path, self.file_number, handle.offset)?;
             if compression == STORED {
                 let length = content.len();
@@ -199,7 +190,26 @@ impl Table {
             }
         };
         let block = Arc::new(block.charged(&self.cache));
-        Ok(self.cache.insert(&self.slots, number, block))
+        Ok(self.cache.offer(&self.slots, number, block))
+    }
+
+    /// Block `number` as it lies in the file at an offset, so many bytes: in the mapping, or else read into the beginning of `memory`.
+    pub(super) fn stored<'a>(
+        &'a self,
+        number: usize,
+        memory: &'a mut Vec<u8>,
+        (offset, length): (u64, usize),
+    ) -> Result<&'a [u8]> {
+        if let Some(mapping) = self.mapping() {
+            self.prefetch_packed(number);
+            return Ok(mapping.get(offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default());
+        }
+        if memory.len() < length {
+            memory.resize(length, 0);
+        }
+        let stored = memory.get_mut(..length).unwrap_or_default();
+        self.file.0.read_at(offset, stored)?;
+        Ok(stored)
     }
 
     /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache. With

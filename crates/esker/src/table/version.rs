@@ -35,6 +35,8 @@ pub(super) enum Place<'a> {
     Block(&'a Arc<Block>),
     /// A block in the mapping, which begins here.
     File(&'a Arc<MappedFile>, usize),
+    /// A block in memory that the next read uses again.
+    Passing,
 }
 
 impl<'a> Value<'a> {
@@ -51,6 +53,7 @@ impl<'a> Value<'a> {
         match self.place {
             Place::Block(block) => Slice::pinned(block, self.start, self.bytes.len()),
             Place::File(file, block_start) => Slice::pinned(file, block_start + self.start, self.bytes.len()),
+            Place::Passing => Slice::copy(self.bytes),
         }
     }
 }

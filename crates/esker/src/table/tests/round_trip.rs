@@ -13,8 +13,9 @@ use std::sync::Arc;
 const COMPRESSIONS: [Compression; 2] = [Compression::None, Compression::Lz4];
 
 fn get(table: &Table, key: &[u8], sequence: Sequence, most: usize) -> (Vec<Owned>, bool) {
-    let mut found = Vec::new();
+    let (mut found, mut kept) = (Vec::new(), Vec::new());
     let mut visit = |version: crate::table::Version| {
+        kept.push(version.value.to_slice());
         found.push(Owned {
             key: key.to_vec(),
             sequence: version.sequence,
@@ -25,6 +26,8 @@ fn get(table: &Table, key: &[u8], sequence: Sequence, most: usize) -> (Vec<Owned
         found.len() < most
     };
     let result = table.get(key, key::hash(key), sequence, &mut visit).expect("a good table");
+    // Also after the search.
+    assert!(kept.iter().zip(&found).all(|(kept, found)| **kept == *found.value));
     (found, result)
 }
 

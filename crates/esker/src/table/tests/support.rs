@@ -213,10 +213,14 @@ pub(crate) struct Access {
     pub(crate) cache_bytes: usize,
 }
 
-pub(crate) const ACCESSES: [Access; 3] = [
+pub(crate) const ACCESSES: [Access; 5] = [
     Access { mapped: true, cache_bytes: 1 << 20 },
     Access { mapped: false, cache_bytes: 1 << 20 },
+    // What the cache will not keep is unpacked in part.
+    Access { mapped: true, cache_bytes: 0 },
     Access { mapped: false, cache_bytes: 0 },
+    // Some of it is kept.
+    Access { mapped: true, cache_bytes: 8 << 10 },
 ];
 
 pub(crate) fn open(bytes: Vec<u8>, access: Access) -> Result<Arc<Table>> {

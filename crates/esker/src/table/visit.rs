@@ -1,0 +1,71 @@
+//! The search for a key's versions in one block.
+
+use super::block::Layout;
+use super::compress::Partly;
+use super::version::{Place, Value, Version};
+use crate::base::key::{Sequence, rest_after, same};
+
+/// How the search ended.
+pub(super) enum Visited {
+    /// The visitor wants no more.
+    Stopped,
+    /// There are no more versions.
+    Complete,
+    /// The block ended with a version of the key: the next block may begin with another.
+    GoOn,
+}
+
+/// The bytes of a block.
+pub(super) trait BlockBytes {
+    /// The first ones, at least `end` of them; none if there are not so many.
+    fn up_to(&mut self, end: usize) -> Option<&[u8]>;
+}
+
+impl BlockBytes for &[u8] {
+    #[inline]
+    fn up_to(&mut self, _: usize) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+impl BlockBytes for Partly<'_> {
+    fn up_to(&mut self, end: usize) -> Option<&[u8]> {
+        Partly::up_to(self, end).ok()
+    }
+}
+
+/// Hands the versions of `key` in the block with `bytes`, which lies in `place`, to `visit`, until it returns false. `None` if the block is not as its layout says.
+#[inline]
+pub(super) fn visit_block(
+    mut bytes: impl BlockBytes,
+    layout: &Layout,
+    key: &[u8],
+    max_sequence: Sequence,
+    place: Place<'_>,
+    visit: &mut impl FnMut(Version<'_>) -> bool,
+) -> Option<Visited> {
+    // Everything but the values.
+    let columns = bytes.up_to(layout.values)?;
+    let Some(rest) = rest_after(key, layout.prefix(columns)) else {
+        return Some(Visited::Complete);
+    };
+    let first = layout.lower_bound_of_rest(columns, rest, max_sequence);
+    for index in first..layout.count {
+        let columns = bytes.up_to(layout.values)?;
+        if !same(layout.key_rest(columns, index), rest) {
+            return Some(Visited::Complete);
+        }
+        let (start, end) = layout.value_range(columns, index);
+        let bytes = bytes.up_to(end)?;
+        let version = Version {
+            sequence: layout.sequence_of(bytes, index),
+            kind: layout.kind_of(bytes, index),
+            expiry_ms: layout.expiry_of(bytes, index),
+            value: Value::new(bytes, start, end, place)?,
+        };
+        if !visit(version) {
+            return Some(Visited::Stopped);
+        }
+    }
+    Some(Visited::GoOn)
+}
