@@ -131,6 +131,9 @@ impl<T: Weigh> Cache<T> {
     /// As [`Cache::offer`], for what was admitted before.
     pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
         let weight = value.weight();
+        if weight > self.budget_bytes() {
+            return value;
+        }
         let mut ring = self.ring.lock();
         let Some(slot) = slots.allocate().get(index) else { return value };
         if let Some(present) = slot.present() {

@@ -133,3 +133,28 @@ fn many_threads_agree_on_the_usage() {
     });
     assert_eq!(cache.usage_bytes(), 0);
 }
+
+#[test]
+fn what_is_admitted_is_kept() {
+    for pinned in [false, true] {
+        let cache = if pinned { Cache::counting_pinned(1000) } else { Cache::new(1000) };
+        let slots = cache.slots(10_000);
+        let keep = |index: usize, weight: usize| {
+            let admitted = cache.admits(weight);
+            if admitted {
+                let charge = cache.charge(weight);
+                cache.insert(&slots, index, thing(weight));
+                // A value holds its charge for as long as it lives; these live until they are evicted.
+                std::mem::forget(charge);
+            }
+            admitted
+        };
+        assert!(!cache.admits(1001), "heavier than all of the budget");
+        assert!((0..10).all(|index| keep(index, 100)), "there was room");
+        assert_eq!(cache.usage_bytes(), 1000);
+        let admitted = (0..8000).filter(|_| cache.admits(100)).count();
+        assert!((850..1150).contains(&admitted), "{admitted} of 8000 at a full cache");
+        cache.insert(&slots, 10, thing(1001));
+        assert_eq!(cache.usage_bytes(), 1000, "what never fits puts nothing out");
+    }
+}

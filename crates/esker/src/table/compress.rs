@@ -79,6 +79,15 @@ pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, Decod
 
 const NO_BLOCK: DecodeError = DecodeError { offset: 4, expected: "an LZ4 block of the size given" };
 
+/// The first bytes of memory that is used again and again, made longer if there are not so many.
+pub(super) fn room_in(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    if memory.len() < bytes {
+        memory.reserve_exact(bytes - memory.len());
+        memory.resize(bytes, 0);
+    }
+    memory.get_mut(..bytes).unwrap_or_default()
+}
+
 /// A block that is decompressed as far as somebody looks at it.
 pub(super) struct Partly<'a> {
     packed: &'a [u8],
@@ -91,11 +100,7 @@ impl<'a> Partly<'a> {
     /// The block that `stored` was compressed from, in `memory`.
     pub(super) fn new(stored: &'a [u8], memory: &'a mut Vec<u8>) -> Result<Partly<'a>, DecodeError> {
         let (raw_bytes, packed) = split_size(stored)?;
-        let room = raw_bytes + SLACK_BYTES;
-        if memory.len() < room {
-            memory.resize(room, 0);
-        }
-        let raw = memory.get_mut(..room).unwrap_or_default();
+        let raw = room_in(memory, raw_bytes + SLACK_BYTES);
         Ok(Partly { packed, raw, progress: Progress::default() })
     }
 

@@ -178,8 +178,7 @@ impl TableCursor {
                 }
             });
         }
-        let block = self.table.owned(number)?.into_block();
-        let block = block.ok_or_else(|| self.table.inconsistent(number))?;
+        let block = self.table.owned(number)?;
         let layout = block.layout;
         Ok((Held::Block(block), layout))
     }

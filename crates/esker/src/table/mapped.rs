@@ -26,15 +26,17 @@ impl fmt::Debug for MappedFile {
 /// What was found out about blocks in the mapping since the table was opened.
 #[derive(Debug)]
 pub(super) struct Verified {
-    /// They were checked.
+    /// They can be read in place, and were checked.
     pub(super) good: Bits,
     /// They cannot be read in place: they are compressed.
     pub(super) packed: Bits,
+    /// Of those, the ones that were checked. In a set of their own: a reader that has found one not yet in `packed` must not then find it good.
+    pub(super) unpacked: Bits,
 }
 
 impl Verified {
     pub(super) fn new(blocks: usize) -> Verified {
-        Verified { good: Bits::new(blocks), packed: Bits::new(blocks) }
+        Verified { good: Bits::new(blocks), packed: Bits::new(blocks), unpacked: Bits::new(blocks) }
     }
 }
 

@@ -4,11 +4,13 @@
 //! what lies before the end of the value. It goes into memory that the thread uses again for the next one, so that nothing is allocated, counted or freed.
 
 use super::block::{Block, HEADER_BYTES, Layout};
-use super::compress::{LZ4, Partly, STORED, decompress, split_size};
-use super::format::{split, unseal};
+use super::compress::{Partly, STORED, decompress, room_in, split_size};
+use super::format::TRAILER_BYTES;
+use super::lz4::SLACK_BYTES;
 use super::reader::Table;
 use super::version::{Place, Version};
 use super::visit::{Visited, visit_block};
+use crate::base::coding::DecodeError;
 use crate::base::key::Sequence;
 use crate::base::slice::Pin;
 use crate::error::Result;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 /// Larger blocks are made whole: their values may be long, and are better pinned than copied.
 const MOST_BYTES: usize = 128 << 10;
 
-/// What a thread uses again.
+/// What a thread uses again: as long as the longest block of up to [`MOST_BYTES`] that it came to.
 #[derive(Default)]
 struct Memory {
     /// For a block as it is in the file.
@@ -28,7 +30,7 @@ struct Memory {
 }
 
 thread_local! {
-    static MEMORY: Cell<Memory> = Cell::default();
+    static MEMORY: Cell<Memory> = const { Cell::new(Memory { stored: Vec::new(), raw: Vec::new() }) };
 }
 
 impl Table {
@@ -40,57 +42,67 @@ impl Table {
         key: &[u8],
         max_sequence: Sequence,
         visit: &mut impl FnMut(Version<'_>) -> bool,
-    ) -> Result<Option<Visited>> {
+    ) -> Result<Visited> {
+        let (handle, length) = self.located(number)?;
+        let damaged = |error: DecodeError| self.damaged(handle.offset, error);
+        if length > MOST_BYTES + TRAILER_BYTES {
+            let block = self.load(number)?;
+            let place = Place::Block(&block);
+            return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
+        }
         // Taken out, so that nothing is borrowed while strangers are called. A thread that is ending has none any more.
         let mut memory = MEMORY.try_with(Cell::take).unwrap_or_default();
-        let visited = self.visit_missed_in(&mut memory, number, key, max_sequence, visit);
-        if memory.stored.capacity() <= MOST_BYTES {
-            let _ = MEMORY.try_with(|kept| kept.set(memory));
-        }
+        let visited = self.visit_missed_in(&mut memory, (number, handle.offset, length), key, max_sequence, visit);
+        let _ = MEMORY.try_with(|kept| kept.set(memory));
         visited
     }
 
     fn visit_missed_in(
         &self,
         memory: &mut Memory,
-        number: usize,
+        (number, offset, length): (usize, u64, usize),
         key: &[u8],
         max_sequence: Sequence,
         visit: &mut impl FnMut(Version<'_>) -> bool,
-    ) -> Result<Option<Visited>> {
-        let (handle, length) = self.located(number)?;
-        let offset = handle.offset;
-        let damaged = |error| self.damaged(offset, error);
-        let stored = self.stored(number, &mut memory.stored, (offset, length))?;
-        // In the mapping a block is checked once.
-        let is_good = self.verified.good.contains(number);
-        let (content, compression) = match split(stored) {
-            Some((content, LZ4, _)) if is_good => (content, LZ4),
-            _ => unseal(stored, &self.path, self.file_number, offset)?,
+    ) -> Result<Visited> {
+        let damaged = |error: DecodeError| self.damaged(offset, error);
+        let stored = match self.in_mapping(number, offset, length) {
+            Some(stored) => stored,
+            None => {
+                let stored = room_in(&mut memory.stored, length);
+                self.file.0.read_at(offset, stored)?;
+                stored
+            }
         };
-        let raw_bytes = if compression == STORED { content.len() } else { split_size(content).map_err(damaged)?.0 };
-        let kept = self.cache.admits(Block::weight_of(raw_bytes));
-        if kept || raw_bytes > MOST_BYTES {
+        let is_known = self.verified.unpacked.contains(number);
+        let (content, compression) = self.content(stored, offset, is_known)?;
+        let (raw_bytes, room) = match compression {
+            STORED => (content.len(), content.len()),
+            _ => split_size(content).map(|(raw_bytes, _)| (raw_bytes, raw_bytes + SLACK_BYTES)).map_err(damaged)?,
+        };
+        let is_kept = self.cache.admits(Block::weight_of(room));
+        if is_kept || raw_bytes > MOST_BYTES {
             let bytes = match compression {
                 STORED => content.to_vec(),
                 _ => decompress(content, Vec::new()).map_err(damaged)?,
             };
             let block = Arc::new(Block::new(bytes).map_err(damaged)?.charged(&self.cache));
-            self.verified.good.insert(number);
-            let block = if kept { self.cache.insert(&self.slots, number, block) } else { block };
-            return Ok(visit_block(block.bytes(), &block.layout, key, max_sequence, Place::Block(&block), visit));
+            self.note_unpacked(number, is_known);
+            let block = if is_kept { self.cache.insert(&self.slots, number, block) } else { block };
+            let place = Place::Block(&block);
+            return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
         }
         if compression == STORED {
             let layout = Layout::parse(content).map_err(damaged)?;
             layout.validate(content).map_err(damaged)?;
-            return Ok(visit_block(content, &layout, key, max_sequence, Place::Passing, visit));
+            return visit_block(content, &layout, key, max_sequence, Place::Passing, visit).map_err(damaged);
         }
         let mut partly = Partly::new(content, &mut memory.raw).map_err(damaged)?;
         let layout = Layout::of(partly.up_to(HEADER_BYTES).map_err(damaged)?, raw_bytes).map_err(damaged)?;
-        if !is_good {
+        if !is_known {
             layout.validate(partly.up_to(layout.values).map_err(damaged)?).map_err(damaged)?;
-            self.verified.good.insert(number);
+            self.note_unpacked(number, is_known);
         }
-        Ok(visit_block(partly, &layout, key, max_sequence, Place::Passing, visit))
+        visit_block(partly, &layout, key, max_sequence, Place::Passing, visit).map_err(damaged)
     }
 }

@@ -8,8 +8,7 @@ use super::index::Index;
 use super::mapped::{MappedFile, Verified};
 use super::summary::TableSummary;
 use super::version::{Place, Version};
-use super::visit::{Visited, visit_block};
-use crate::base::coding::DecodeError;
+use super::visit::{INCONSISTENT, Visited, visit_block};
 use crate::base::key::Sequence;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::base::slice::Pin;
@@ -135,23 +134,24 @@ impl Table {
     ) -> Result<bool> {
         let mut number = self.index.find(key, max_sequence);
         while number < self.index.len() {
+            let damaged = |error| self.damaged(self.index.handle(number).unwrap_or_default().offset, error);
             let visited = if let Some(found) = self.in_place(number)? {
                 let place = Place::File(&self.file, found.start);
-                visit_block(found.bytes, &found.layout, key, max_sequence, place, visit)
+                visit_block(found.bytes, &found.layout, key, max_sequence, place, visit).map_err(damaged)?
             } else {
                 let hit = self.slots.lookup(number);
                 match hit.as_ref().and_then(|hit| hit.as_ref()) {
                     Some(block) => {
-                        visit_block(block.bytes(), &block.layout, key, max_sequence, Place::Block(block), visit)
+                        let place = Place::Block(block);
+                        visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged)?
                     }
                     None => self.visit_missed(number, key, max_sequence, visit)?,
                 }
             };
             match visited {
-                Some(Visited::Stopped) => return Ok(false),
-                Some(Visited::Complete) => return Ok(true),
-                Some(Visited::GoOn) => number += 1,
-                None => return Err(self.inconsistent(number)),
+                Visited::Stopped => return Ok(false),
+                Visited::Complete => return Ok(true),
+                Visited::GoOn => number += 1,
             }
         }
         Ok(true)
@@ -161,7 +161,6 @@ impl Table {
     #[cold]
     pub(super) fn inconsistent(&self, number: usize) -> Error {
         let offset = self.index.handle(number).unwrap_or_default().offset;
-        let error = DecodeError { offset: 0, expected: "entries as the index describes them" };
-        self.damaged(offset, error)
+        self.damaged(offset, INCONSISTENT)
     }
 }

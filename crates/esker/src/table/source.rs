@@ -18,24 +18,6 @@ pub(super) struct InPlace<'a> {
     pub(super) layout: Layout,
 }
 
-/// A block that is not in place.
-pub(super) enum Owned {
-    /// Found in the cache.
-    Hit(Hit<Block>),
-    /// Just loaded.
-    Loaded(Arc<Block>),
-}
-
-impl Owned {
-    /// The block with a reference of its own; always there.
-    pub(super) fn into_block(self) -> Option<Arc<Block>> {
-        match self {
-            Owned::Hit(hit) => arc_swap::Guard::into_inner(hit),
-            Owned::Loaded(block) => Some(block),
-        }
-    }
-}
-
 /// A block for one cursor.
 pub(super) enum Passing {
     /// Found in the cache.
@@ -120,7 +102,7 @@ impl Table {
 
     #[cold]
     fn verify_in_place<'a>(&self, number: usize, offset: u64, stored: &'a [u8]) -> Result<Option<InPlace<'a>>> {
-        // Any other kind, damaged or not, is for `load` to look at.
+        // Any other kind, damaged or not, is for whoever unpacks it to look at.
         let Some((_, STORED, _)) = split(stored) else {
             self.verified.packed.insert(number);
             return Ok(None);
@@ -163,23 +145,22 @@ impl Table {
 
     /// Block `number` from the cache, or from the file; then the cache may keep it.
     #[inline]
-    pub(super) fn owned(&self, number: usize) -> Result<Owned> {
-        if let Some(hit) = self.slots.lookup(number) {
-            return Ok(Owned::Hit(hit));
+    pub(super) fn owned(&self, number: usize) -> Result<Arc<Block>> {
+        match self.slots.lookup(number).and_then(arc_swap::Guard::into_inner) {
+            Some(block) => Ok(block),
+            None => self.load(number),
         }
-        self.load(number).map(Owned::Loaded)
     }
 
+    /// Block `number`, which was not found in the cache; then the cache may keep it.
     #[cold]
-    fn load(&self, number: usize) -> Result<Arc<Block>> {
+    pub(super) fn load(&self, number: usize) -> Result<Arc<Block>> {
         let (handle, length) = self.located(number)?;
-        let mut memory = Vec::new();
-        let block = if self.mapping().is_some() {
-            let stored = self.stored(number, &mut memory, (handle.offset, length))?;
+        let block = if let Some(stored) = self.in_mapping(number, handle.offset, length) {
             self.unpack_mapped(number, handle.offset, stored, Vec::new())?
         } else {
-            self.stored(number, &mut memory, (handle.offset, length))?;
-            let mut stored = memory;
+            let mut stored = vec![0u8; length];
+            self.file.0.read_at(handle.offset, &mut stored)?;
             let (content, compression) = unseal(&stored, &self.path, self.file_number, handle.offset)?;
             if compression == STORED {
                 let length = content.len();
@@ -193,23 +174,28 @@ impl Table {
         Ok(self.cache.offer(&self.slots, number, block))
     }
 
-    /// Block `number` as it lies in the file at an offset, so many bytes: in the mapping, or else read into the beginning of `memory`.
-    pub(super) fn stored<'a>(
-        &'a self,
-        number: usize,
-        memory: &'a mut Vec<u8>,
-        (offset, length): (u64, usize),
-    ) -> Result<&'a [u8]> {
-        if let Some(mapping) = self.mapping() {
-            self.prefetch_packed(number);
-            return Ok(mapping.get(offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default());
+    /// Block `number`, which is compressed, as it lies in the mapping, if there is one.
+    #[inline]
+    pub(super) fn in_mapping(&self, number: usize, offset: u64, length: usize) -> Option<&[u8]> {
+        let mapping = self.mapping()?;
+        self.prefetch_packed(number);
+        Some(mapping.get(offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default())
+    }
+
+    /// Content and compression kind of the block that is stored at `offset`. Its checksum is not looked at if it is known to be right.
+    pub(super) fn content<'a>(&self, stored: &'a [u8], offset: u64, is_known: bool) -> Result<(&'a [u8], u8)> {
+        match split(stored) {
+            Some((content, LZ4, _)) if is_known => Ok((content, LZ4)),
+            _ => unseal(stored, &self.path, self.file_number, offset),
         }
-        if memory.len() < length {
-            memory.resize(length, 0);
+    }
+
+    /// Notes that block `number`, which is compressed, was checked; that counts in the mapping only.
+    #[inline]
+    pub(super) fn note_unpacked(&self, number: usize, is_known: bool) {
+        if !is_known {
+            self.verified.unpacked.insert(number);
         }
-        let stored = memory.get_mut(..length).unwrap_or_default();
-        self.file.0.read_at(offset, stored)?;
-        Ok(stored)
     }
 
     /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache. With
@@ -234,20 +220,18 @@ impl Table {
 
     /// As `unpack`, for block `number` in the mapping: like one that is read in place, it is checked once.
     fn unpack_mapped(&self, number: usize, offset: u64, stored: &[u8], spare: Vec<u8>) -> Result<Block> {
-        if self.verified.good.contains(number)
-            && let Some((content, LZ4, _)) = split(stored)
-        {
-            let bytes = decompress(content, spare).map_err(|error| self.damaged(offset, error))?;
-            return Block::new(bytes).map_err(|error| self.damaged(offset, error));
-        }
-        let block = self.unpack(offset, stored, spare)?;
-        self.verified.good.insert(number);
+        let is_known = self.verified.unpacked.contains(number);
+        let block = self.unpack_content(offset, self.content(stored, offset, is_known)?, spare)?;
+        self.note_unpacked(number, is_known);
         Ok(block)
     }
 
     /// The block that `stored` at `offset` holds, in the memory of `spare` if there is enough.
-    pub(super) fn unpack(&self, offset: u64, stored: &[u8], mut spare: Vec<u8>) -> Result<Block> {
-        let (content, compression) = unseal(stored, &self.path, self.file_number, offset)?;
+    pub(super) fn unpack(&self, offset: u64, stored: &[u8], spare: Vec<u8>) -> Result<Block> {
+        self.unpack_content(offset, self.content(stored, offset, false)?, spare)
+    }
+
+    fn unpack_content(&self, offset: u64, (content, compression): (&[u8], u8), mut spare: Vec<u8>) -> Result<Block> {
         let bytes = match compression {
             STORED => {
                 spare.clear();

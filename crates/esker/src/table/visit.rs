@@ -3,6 +3,7 @@
 use super::block::Layout;
 use super::compress::Partly;
 use super::version::{Place, Value, Version};
+use crate::base::coding::DecodeError;
 use crate::base::key::{Sequence, rest_after, same};
 
 /// How the search ended.
@@ -17,24 +18,27 @@ pub(super) enum Visited {
 
 /// The bytes of a block.
 pub(super) trait BlockBytes {
-    /// The first ones, at least `end` of them; none if there are not so many.
-    fn up_to(&mut self, end: usize) -> Option<&[u8]>;
+    /// The first ones: at least `end` of them, or all.
+    fn up_to(&mut self, end: usize) -> Result<&[u8], DecodeError>;
 }
 
 impl BlockBytes for &[u8] {
     #[inline]
-    fn up_to(&mut self, _: usize) -> Option<&[u8]> {
-        Some(self)
+    fn up_to(&mut self, _: usize) -> Result<&[u8], DecodeError> {
+        Ok(self)
     }
 }
 
 impl BlockBytes for Partly<'_> {
-    fn up_to(&mut self, end: usize) -> Option<&[u8]> {
-        Partly::up_to(self, end).ok()
+    fn up_to(&mut self, end: usize) -> Result<&[u8], DecodeError> {
+        Partly::up_to(self, end)
     }
 }
 
-/// Hands the versions of `key` in the block with `bytes`, which lies in `place`, to `visit`, until it returns false. `None` if the block is not as its layout says.
+/// Block and index contradict each other.
+pub(super) const INCONSISTENT: DecodeError = DecodeError { offset: 0, expected: "entries as the index describes them" };
+
+/// Hands the versions of `key` in the block with `bytes`, which lies in `place`, to `visit`, until it returns false.
 #[inline]
 pub(super) fn visit_block(
     mut bytes: impl BlockBytes,
@@ -43,17 +47,17 @@ pub(super) fn visit_block(
     max_sequence: Sequence,
     place: Place<'_>,
     visit: &mut impl FnMut(Version<'_>) -> bool,
-) -> Option<Visited> {
+) -> Result<Visited, DecodeError> {
     // Everything but the values.
     let columns = bytes.up_to(layout.values)?;
     let Some(rest) = rest_after(key, layout.prefix(columns)) else {
-        return Some(Visited::Complete);
+        return Ok(Visited::Complete);
     };
     let first = layout.lower_bound_of_rest(columns, rest, max_sequence);
     for index in first..layout.count {
         let columns = bytes.up_to(layout.values)?;
         if !same(layout.key_rest(columns, index), rest) {
-            return Some(Visited::Complete);
+            return Ok(Visited::Complete);
         }
         let (start, end) = layout.value_range(columns, index);
         let bytes = bytes.up_to(end)?;
@@ -61,11 +65,11 @@ pub(super) fn visit_block(
             sequence: layout.sequence_of(bytes, index),
             kind: layout.kind_of(bytes, index),
             expiry_ms: layout.expiry_of(bytes, index),
-            value: Value::new(bytes, start, end, place)?,
+            value: Value::new(bytes, start, end, place).ok_or(INCONSISTENT)?,
         };
         if !visit(version) {
-            return Some(Visited::Stopped);
+            return Ok(Visited::Stopped);
         }
     }
-    Some(Visited::GoOn)
+    Ok(Visited::GoOn)
 }

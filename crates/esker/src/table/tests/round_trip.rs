@@ -258,3 +258,54 @@ fn the_cache_is_used_and_its_budget_kept() {
     assert_eq!(cache.usage_bytes(), 0, "a closed table frees its blocks");
     assert_eq!(held[0], entries[7].value.as_slice(), "values outlive their table");
 }
+
+#[test]
+fn a_block_that_is_compressed_is_never_taken_for_one_to_be_read_in_place() {
+    let entries: Vec<Owned> = (0..500).map(|i| Owned::put(format!("{i:08}"), 1, format!("{i:0100}"))).collect();
+    let (bytes, _) = build(&entries, options(1024, Compression::Lz4));
+    for cache_bytes in [0, 1 << 20] {
+        let table = open(bytes.clone(), Access { mapped: true, cache_bytes }).expect("a good table");
+        // A reader looks at both sets, one after the other. What another thread finds out in between must not make a compressed block look readable.
+        entries.iter().for_each(|entry| drop(get(&table, &entry.key, 9, 1)));
+        collect(&mut table.cursor(true));
+        for number in 0..table.index.len() {
+            assert!(table.verified.packed.contains(number) && table.verified.unpacked.contains(number));
+            assert!(!table.verified.good.contains(number), "block {number}");
+        }
+    }
+}
+
+#[test]
+fn readers_meet_at_blocks_that_nobody_has_read() {
+    let entries: Vec<Owned> = (0..200).map(|i| Owned::put(format!("{i:08}"), 1, format!("{i:0100}"))).collect();
+    let (bytes, _) = build(&entries, options(1024, Compression::Lz4));
+    for round in 0..100 {
+        let table = open(bytes.clone(), ACCESSES[round % ACCESSES.len()]).expect("a good table");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for entry in &entries {
+                        assert_eq!(get(&table, &entry.key, 9, 1).0[..], std::slice::from_ref(entry)[..]);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_get_may_read_the_same_table_again() {
+    let entries: Vec<Owned> = (0..200).map(|i| Owned::put(format!("{i:08}"), 1, format!("{i:0100}"))).collect();
+    let (bytes, _) = build(&entries, options(1024, Compression::Lz4));
+    for access in ACCESSES {
+        let table = open(bytes.clone(), access).expect("a good table");
+        for (entry, other) in entries.iter().zip(entries.iter().rev()) {
+            let mut visit = |version: crate::table::Version| {
+                assert_eq!(get(&table, &other.key, 9, 1).0[0], *other);
+                assert_eq!(*version.value, *entry.value, "the inner get has used other memory");
+                true
+            };
+            table.get(&entry.key, key::hash(&entry.key), 9, &mut visit).expect("a good table");
+        }
+    }
+}
