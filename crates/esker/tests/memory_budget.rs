@@ -12,7 +12,7 @@ use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What does not grow with the budget: the program's code and data (about 8 MiB), the two log segments that are mapped at a time (a sixteenth of the budget
 /// each, at most 16 MiB), the stacks of five threads (about 0.5 MiB), a record buffer of up to 1 MiB for each writing thread, and what reading ahead for a
@@ -37,6 +37,24 @@ fn a_random_load_stays_within_the_budget() {
         println!("{}", text.lines().filter(|line| line.contains("MiB")).collect::<Vec<_>>().join("\n"));
         assert!(output.status.success(), "budget of {budget} MiB:\n{text}");
     }
+}
+
+#[test]
+fn memory_of_flushed_memtables_goes_back_when_no_writes_come() {
+    let directory: PathBuf = std::env::temp_dir().join(format!("esker-memory-at-rest-{}", std::process::id()));
+    std::fs::remove_dir_all(&directory).ok();
+    let db = Db::open(&directory, Options::default().write_buffer_bytes(1 << 20)).unwrap();
+    let keyspace = db.keyspace("names", KeyspaceOptions::default()).unwrap();
+    // Several memtables, whose memory is kept for the next ones.
+    (0..60_000_u32).for_each(|number| keyspace.put(number.to_be_bytes(), [7; 100]).unwrap());
+    db.flush().unwrap();
+    let begun = Instant::now();
+    while esker::unused_memory_bytes() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes are kept", esker::unused_memory_bytes());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(db);
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 /// Random numbers, the same for the same seed.

@@ -3,7 +3,7 @@
 //! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
 //! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
 //! blocks to the next one, as an allocator would, but for long ones: of those one is kept, and one of zeroes, while any database is open. Fresh blocks are touched
-//! ahead of use, by a thread that nobody waits for. Huge pages are asked for in long blocks only: `doc/decisions/0006-no-huge-pages-for-memtables.md` and
+//! ahead of use, by a thread that nobody waits for. When no open database has been written to for a while, all of it goes back to the system. Huge pages are asked for in long blocks only: `doc/decisions/0006-no-huge-pages-for-memtables.md` and
 //! `doc/decisions/0022-huge-pages-for-long-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
@@ -11,7 +11,7 @@
 use parking_lot::Mutex;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 /// A block of memory, zeroed when fresh, aligned to 64 bytes at least.
@@ -95,6 +95,8 @@ pub struct MemoryPool {
     most: usize,
     /// Open databases.
     users: AtomicUsize,
+    /// Those of them that are at rest.
+    resting: AtomicUsize,
 }
 
 /// A block of zeroes for [`MemoryPool::take_zeroed`].
@@ -108,13 +110,32 @@ struct Zeroes {
 
 /// The pool of an open database, which keeps long blocks as well meanwhile.
 #[derive(Debug)]
-pub struct PoolUser(Arc<MemoryPool>);
+pub struct PoolUser {
+    pool: Arc<MemoryPool>,
+    rests: AtomicBool,
+}
 
 impl PoolUser {
     /// One user more.
     pub fn new(pool: &Arc<MemoryPool>) -> PoolUser {
         pool.users.fetch_add(1, Ordering::SeqCst);
-        PoolUser(Arc::clone(pool))
+        PoolUser { pool: Arc::clone(pool), rests: AtomicBool::new(false) }
+    }
+
+    /// Says whether the database is at rest: not written to for a while. When all are, what nobody uses goes back to the system.
+    pub fn note_rest(&self, rests: bool) {
+        if self.rests.swap(rests, Ordering::SeqCst) != rests {
+            let resting = &self.pool.resting;
+            if rests {
+                resting.fetch_add(1, Ordering::SeqCst)
+            } else {
+                resting.fetch_sub(1, Ordering::SeqCst)
+            };
+        }
+        // Two that say so at the same time may both do it, and one that is opened meanwhile finds nothing: no harm in either.
+        if rests && self.pool.resting.load(Ordering::SeqCst) >= self.pool.users.load(Ordering::SeqCst) {
+            self.pool.release_unused();
+        }
     }
 }
 
@@ -122,15 +143,16 @@ impl Deref for PoolUser {
     type Target = Arc<MemoryPool>;
 
     fn deref(&self) -> &Arc<MemoryPool> {
-        &self.0
+        &self.pool
     }
 }
 
 impl Drop for PoolUser {
     fn drop(&mut self) {
-        if self.0.users.fetch_sub(1, Ordering::SeqCst) == 1 {
+        self.note_rest(false);
+        if self.pool.users.fetch_sub(1, Ordering::SeqCst) == 1 {
             // What this database still has is refused when it comes back.
-            self.0.release_long();
+            self.pool.release_long();
         }
     }
 }
@@ -153,16 +175,15 @@ const PREPARED_STEP_BYTES: usize = 8 << 20;
 /// The pool of the process.
 static PROCESS: LazyLock<Arc<MemoryPool>> = LazyLock::new(Arc::default);
 
-/// Gives the memory that closed databases have left for the next one back to the system.
+/// Gives the memory that closed databases have left for the next one back to the system. While a database is open, that happens by itself once no
+/// open database has been written to for a second.
 ///
 /// ```
 /// esker::release_unused_memory();
 /// println!("{} bytes are kept for the next database", esker::unused_memory_bytes());
 /// ```
 pub fn release_unused_memory() {
-    let unused = std::mem::take(&mut *PROCESS.kept.lock());
-    let zeroes = PROCESS.zeroes.lock().memory.take();
-    drop((unused, zeroes));
+    PROCESS.release_unused();
 }
 
 /// Bytes that no memtable uses at the moment, kept for the next one, or for the next database.
@@ -184,7 +205,15 @@ impl Default for MemoryPool {
 impl MemoryPool {
     /// A pool that keeps at most `most` blocks.
     pub fn keeping(most: usize) -> MemoryPool {
-        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most, users: AtomicUsize::new(0) }
+        let (users, resting) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most, users, resting }
+    }
+
+    /// Gives the blocks that nobody uses at the moment back to the system.
+    fn release_unused(&self) {
+        let unused = std::mem::take(&mut *self.kept.lock());
+        let zeroes = self.zeroes.lock().memory.take();
+        drop((unused, zeroes));
     }
 
     /// Bytes of the blocks that nobody uses at the moment.
@@ -453,6 +482,37 @@ mod tests {
         assert_eq!(pool.unused_bytes(), 1 << 20);
         drop(late);
         assert_eq!(pool.unused_bytes(), 1 << 20, "its database is closed");
+    }
+
+    #[test]
+    fn what_is_unused_goes_when_all_databases_rest() {
+        const BYTES: usize = 1 << 20;
+        let pool = Arc::new(MemoryPool::default());
+        let users = [PoolUser::new(&pool), PoolUser::new(&pool)];
+        let used = pool.take(BYTES);
+        drop(pool.take(BYTES));
+        pool.prepare_zeroed(BYTES);
+        users[0].note_rest(true);
+        users[0].note_rest(true);
+        assert_eq!(pool.unused_bytes(), 2 * BYTES, "the other may ask for it");
+        users[0].note_rest(false);
+        users[1].note_rest(true);
+        assert_eq!(pool.unused_bytes(), 2 * BYTES, "written to again");
+        users[0].note_rest(true);
+        assert_eq!(pool.unused_bytes(), 0);
+        drop(used);
+        assert_eq!(pool.unused_bytes(), BYTES);
+        users[1].note_rest(true);
+        assert_eq!(pool.unused_bytes(), 0, "and again after a while");
+        // One that is closed counts neither as open nor as resting.
+        let [first, second] = users;
+        drop(first);
+        let third = PoolUser::new(&pool);
+        drop(pool.take(BYTES));
+        second.note_rest(true);
+        assert_eq!(pool.unused_bytes(), BYTES);
+        third.note_rest(true);
+        assert_eq!(pool.unused_bytes(), 0);
     }
 
     #[test]

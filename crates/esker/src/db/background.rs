@@ -45,6 +45,9 @@ fn work_until_stopped(inner: &Inner) {
             let pause = pause(inner);
             (hurry, hurry || pause >= IDLE_AFTER, hurry || pause >= AT_REST_AFTER)
         };
+        if !at_rest {
+            inner.memory.note_rest(false);
+        }
         let result = if at_rest { work_at_rest(inner, hurry) } else { run_all(inner, idle) };
         match &result {
             Ok(()) => inner.condition.recovered(),

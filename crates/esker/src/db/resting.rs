@@ -1,4 +1,4 @@
-//! What a database gives back when no writes come: the space of the log.
+//! What a database gives back when no writes come: the space of the log, and memory kept for the next memtables.
 //!
 //! A memtable that is not full keeps its log, which takes more space than its table would. It is flushed, once that amounts to something. What that costs is not the
 //! flush but the merge that follows in an idle database: the small table may go into a run as large as the keyspace. So, unless somebody asked for it, as much
@@ -34,6 +34,7 @@ pub fn empty_log(inner: &Inner, asked_for: bool) -> Result<()> {
 
 /// Gives back what was kept for more writes.
 pub fn reclaim(inner: &Inner) -> Result<()> {
+    inner.memory.note_rest(true);
     if inner.stopping.load(Relaxed) || !files::log_is_reclaimable(inner) {
         return Ok(());
     }
@@ -43,7 +44,7 @@ pub fn reclaim(inner: &Inner) -> Result<()> {
 
 /// Whether anything would be given back after a pause.
 pub fn gives_something_back(inner: &Inner) -> bool {
-    files::log_is_reclaimable(inner) || log_is_worth_a_flush(inner, false)
+    inner.memory.unused_bytes() > 0 || files::log_is_reclaimable(inner) || log_is_worth_a_flush(inner, false)
 }
 
 fn log_is_worth_a_flush(inner: &Inner, asked_for: bool) -> bool {

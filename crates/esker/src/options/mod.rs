@@ -196,7 +196,8 @@ impl Options {
     ///
     /// Default: 64 MiB; with a memory budget at most a quarter of it. Trade-off: larger means fewer flushes, less compaction, and more writes to
     /// the same keys combined in memory; smaller means less memory and faster recovery. Up to three are in memory at once while one is flushed, and
-    /// without a budget two of up to 128 MiB stay with the process for reuse when the database is closed: see [`crate::release_unused_memory`].
+    /// without a budget two of up to 128 MiB stay with the process for reuse, also when the database is closed, until no open database has been written to
+    /// for a second: see [`crate::release_unused_memory`].
     ///
     /// ```
     /// let options = esker::Options::default().write_buffer_bytes(32 << 20);
