@@ -1,7 +1,7 @@
 //! Esker itself.
 //!
-//! Settings: its defaults, with the write buffer, cache, block size, table size, filter and compression that were asked for, `wal_plain` and
-//! `mmap_read`. `disable_wal` and `sync` are per write. Merge and expiry are the engine's own. A scan is the engine's cursor, which lends keys and values.
+//! Settings: its defaults, with the write buffer, cache, block size, table size, filter and compression that were asked for, `wal_plain`,
+//! `min_level_to_compress` and `mmap_read`. `disable_wal` and `sync` are per write. Merge and expiry are the engine's own. A scan is the engine's cursor, which lends keys and values.
 
 use super::settings::{Settings, number, switch};
 use super::{
@@ -49,6 +49,9 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
         Compression::None => esker::Compression::None,
         Compression::Lz => esker::Compression::Lz4,
     });
+    if stores_upper_runs(options)? {
+        engine = engine.upper_compression(esker::Compression::None);
+    }
     if switch(options, "wal_plain")? == Some(true) {
         engine = engine.wal_mode(WalMode::Plain);
     }
@@ -60,6 +63,22 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     }
     Ok(engine)
 }
+
+/// Whether upper runs are to be stored as they are: what levels below a number are elsewhere, where level 0 is one of them.
+fn stores_upper_runs(options: &EngineOptions) -> Result<bool> {
+    let level = number::<i32>(options, "min_level_to_compress")?;
+    Ok(level.is_some_and(|level| level > 0) && options.compression != Compression::None)
+}
+
+/// Flags of other engines' trees that have no counterpart here.
+const NOT_OBEYED: [&str; 6] = [
+    "num_levels",
+    "level0_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger",
+    "level0_stop_writes_trigger",
+    "max_bytes_for_level_base",
+    "max_compaction_bytes",
+];
 
 /// The threads that a merge may be divided among, if that was asked for: with more than one, another flushes beside them.
 fn background_threads(options: &EngineOptions) -> Result<Option<usize>> {
@@ -133,7 +152,12 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
         settings.add("ttl", "enabled: nine bytes more for each entry that expires");
     }
     settings.add("compaction_style", style(options)?.map_or("lazy leveling (default)", |(_, name)| name));
+    settings.add("upper_compression", if stores_upper_runs(options)? { "none" } else { "as compression" });
     settings.add("merge", options.merge_operator.as_deref().unwrap_or("none"));
+    let ignored: Vec<&str> = NOT_OBEYED.into_iter().filter(|name| options.extra.contains_key(*name)).collect();
+    if !ignored.is_empty() {
+        settings.add("not obeyed", ignored.join(", "));
+    }
     Ok(settings)
 }
 
@@ -197,7 +221,7 @@ impl Engine for Esker {
             compactions: Some(stats.compactions),
             files_probed: Some(stats.tables_searched),
             wal_bytes: stats.wal_bytes,
-            flush_bytes: stats.flush_bytes,
+            flush_bytes: stats.flush_bytes + stats.blob_written_bytes,
             compaction_bytes: stats.compaction_bytes,
             read_bytes: stats.compaction_read_bytes,
             cache_hits: stats.cache_hits,

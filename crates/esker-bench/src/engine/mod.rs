@@ -194,7 +194,7 @@ pub struct Counters {
     pub files_probed: Option<u64>,
     /// Bytes written to the log.
     pub wal_bytes: u64,
-    /// Bytes written by flushes.
+    /// Bytes written by flushes, and of large values that are written to files of their own.
     pub flush_bytes: u64,
     /// Bytes written by compactions.
     pub compaction_bytes: u64,

@@ -30,6 +30,8 @@ pub struct BlobStore {
     /// Appends done, and how many of them are known to be durable.
     appended: AtomicU64,
     durable: AtomicU64,
+    /// Bytes of values appended, by jobs as well.
+    written_bytes: AtomicU64,
     /// Held by the one thread that syncs: of two syncs beside each other, one might not be told of a failure. Whether one failed.
     syncing: Mutex<bool>,
     /// Files with a value that could not be copied.
@@ -54,6 +56,7 @@ impl BlobStore {
             current: Mutex::default(),
             appended: AtomicU64::new(0),
             durable: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
             syncing: Mutex::new(false),
             damaged: Mutex::default(),
         }
@@ -87,6 +90,15 @@ impl BlobStore {
         self.file_bytes
     }
 
+    pub(super) fn note_written(&self, bytes: usize) {
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of values written since the store was made, copies included.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
     pub(super) fn sync_names(&self) -> Result<()> {
         self.env.sync_dir(&self.directory)
     }
@@ -99,6 +111,7 @@ impl BlobStore {
     pub fn append(&self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<Appended> {
         let (file, place) = self.reserve(value.len(), next_number)?;
         let reference = file.write(place, value)?;
+        self.note_written(value.len());
         // The mark before the count: who sees the count sees the mark.
         file.unsynced.store(true, Ordering::Release);
         self.appended.fetch_add(1, Ordering::Release);

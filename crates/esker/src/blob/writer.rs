@@ -24,6 +24,7 @@ impl<'a> BlobWriter<'a> {
     /// # Errors
     /// `Io`; the job is to be given up then.
     pub fn append(&mut self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<BlobReference> {
+        self.store.note_written(value.len());
         if let Some(file) = self.files.last()
             && let Some(place) = file.reserve(value.len(), self.store.file_bytes())
         {

@@ -58,6 +58,7 @@ fn numbers(stats: &Stats) -> Vec<(&'static str, u64)> {
         blob_files,
         blob_bytes,
         live_blob_bytes,
+        blob_written_bytes,
         keyspaces,
     } = stats;
     let mut numbers = vec![
@@ -67,6 +68,7 @@ fn numbers(stats: &Stats) -> Vec<(&'static str, u64)> {
         ("blob.files", *blob_files),
         ("blob.bytes", *blob_bytes),
         ("blob.live_bytes", *live_blob_bytes),
+        ("blob.written_bytes", *blob_written_bytes),
         ("table.filter_and_index_bytes", *filter_and_index_bytes),
         ("cache.bytes", *cache_bytes),
         ("cache.hits", *cache_hits),

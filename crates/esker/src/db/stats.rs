@@ -42,6 +42,8 @@ pub struct Stats {
     pub blob_bytes: u64,
     /// Bytes in them that tables refer to. The rest is garbage, or referred to only by memory.
     pub live_blob_bytes: u64,
+    /// Bytes of large values written to blob files, copies included.
+    pub blob_written_bytes: u64,
     /// Bytes of memory in the block cache.
     pub cache_bytes: u64,
     /// Reads of a block that found it in the cache.
@@ -140,6 +142,7 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_hits: inner.cache.hits(),
         cache_misses: inner.cache.misses(),
         tables_searched: counters.tables_searched.sum(),
+        blob_written_bytes: inner.blobs.written_bytes(),
         memory: memory::collect(inner),
         stall_micros: counters.stall_micros.load(Relaxed),
         stalls: counters.stalls.load(Relaxed),

@@ -20,8 +20,19 @@ use ffi::Api;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const NAME: &str = "leveldb";
+
+/// LevelDB takes no less, and says nothing.
+const LEAST_WRITE_BUFFER_BYTES: usize = 64 << 10;
+/// As above.
+const LEAST_FILE_BYTES: usize = 1 << 20;
+
+/// A record of the log has a header, and a batch in it another.
+const BATCH_BYTES: usize = 7 + 12;
+/// An operation in a batch has its kind and two lengths, of one byte each as a rule.
+const OPERATION_BYTES: usize = 3;
 
 /// The registry row of LevelDB.
 pub fn kind() -> EngineKind {
@@ -56,6 +67,7 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
         operator,
         locks: KeyLocks::default(),
         settings: plan.settings(options, operator),
+        logged_bytes: AtomicU64::new(0),
     };
     database.create_options(&plan);
     let mut error = ptr::null_mut();
@@ -81,10 +93,10 @@ impl Plan {
     fn new(options: &EngineOptions) -> Result<Plan> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Ok(Plan {
-            write_buffer: size(options.write_buffer_bytes),
+            write_buffer: size(options.write_buffer_bytes).clamp(LEAST_WRITE_BUFFER_BYTES, 1 << 30),
             cache: options.cache_bytes.map(size),
             block: size(options.block_bytes),
-            max_file: options.max_file_bytes.map(size),
+            max_file: options.max_file_bytes.map(|bytes| size(bytes).clamp(LEAST_FILE_BYTES, 1 << 30)),
             bloom_bits: options.bloom_bits.unwrap_or(10).max(-1),
             snappy: options.compression == Compression::Lz,
             open_files: if options.open_files == 0 {
@@ -144,6 +156,8 @@ struct LevelDb {
     operator: Option<MergeOperator>,
     locks: KeyLocks,
     settings: Settings,
+    /// What sessions that have ended gave to the log.
+    logged_bytes: AtomicU64,
 }
 
 // SAFETY: LevelDB's database object may be used from any thread; options, cache and filter are only touched at open
@@ -273,7 +287,8 @@ impl Engine for LevelDb {
 
     fn counters(&self) -> Counters {
         let comparisons = self.comparisons.as_ref().map(|comparisons| comparisons.count());
-        Counters { comparisons, ..log::counters(&self.directory) }
+        let wal_bytes = self.logged_bytes.load(Ordering::Relaxed);
+        Counters { comparisons, wal_bytes, ..log::counters(&self.directory) }
     }
 
     fn tree(&self) -> Option<Tree> {
@@ -297,6 +312,8 @@ struct LevelDbSession<'e> {
     write_sync: *mut ffi::WriteOptions,
     batch: *mut ffi::WriteBatch,
     scratch: Vec<u8>,
+    /// What this session gave to the log, headers included. LevelDB does not count it.
+    logged_bytes: usize,
 }
 
 impl<'e> LevelDbSession<'e> {
@@ -314,6 +331,7 @@ impl<'e> LevelDbSession<'e> {
                 write_sync,
                 batch: (api.leveldb_writebatch_create)(),
                 scratch: Vec::new(),
+                logged_bytes: 0,
             }
         }
     }
@@ -342,6 +360,7 @@ impl<'e> LevelDbSession<'e> {
     }
 
     fn stage_put(&mut self, key: &[u8], value: &[u8]) {
+        self.logged_bytes += OPERATION_BYTES + key.len() + value.len();
         // SAFETY: the batch is live; it copies key and value.
         unsafe {
             (self.api.leveldb_writebatch_put)(
@@ -355,11 +374,13 @@ impl<'e> LevelDbSession<'e> {
     }
 
     fn stage_delete(&mut self, key: &[u8]) {
+        self.logged_bytes += OPERATION_BYTES + key.len();
         // SAFETY: the batch is live; it copies the key.
         unsafe { (self.api.leveldb_writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
     }
 
     fn commit(&mut self, mode: WriteMode) -> Result<()> {
+        self.logged_bytes += BATCH_BYTES;
         let mut error = ptr::null_mut();
         // SAFETY: database, options and batch are live.
         unsafe { (self.api.leveldb_write)(self.engine.db, self.options(mode), self.batch, &mut error) };
@@ -369,6 +390,7 @@ impl<'e> LevelDbSession<'e> {
 
 impl Drop for LevelDbSession<'_> {
     fn drop(&mut self) {
+        self.engine.logged_bytes.fetch_add(self.logged_bytes as u64, Ordering::Relaxed);
         // SAFETY: all four were made by the matching constructors and are not used again; iterators borrow the
         // session, so none is left.
         unsafe {
@@ -382,6 +404,7 @@ impl Drop for LevelDbSession<'_> {
 
 impl Session for LevelDbSession<'_> {
     fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
+        self.logged_bytes += BATCH_BYTES + OPERATION_BYTES + key.len() + value.len();
         let mut error = ptr::null_mut();
         // SAFETY: database and options are live, key and value readable.
         unsafe {
@@ -399,6 +422,7 @@ impl Session for LevelDbSession<'_> {
     }
 
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
+        self.logged_bytes += BATCH_BYTES + OPERATION_BYTES + key.len();
         let mut error = ptr::null_mut();
         // SAFETY: database and options are live, the key is readable.
         unsafe {

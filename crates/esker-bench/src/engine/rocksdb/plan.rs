@@ -5,6 +5,9 @@ use crate::engine::merge::MergeOperator;
 use crate::engine::settings::{Settings, number, switch};
 use crate::engine::{Compression, Durability, EngineOptions, Result};
 
+/// RocksDB takes no less, and says nothing.
+const LEAST_WRITE_BUFFER_BYTES: usize = 64 << 10;
+
 /// Smaller caches are LRU.
 const LEAST_HYPER_CLOCK_BYTES: u64 = 1 << 20;
 
@@ -39,7 +42,7 @@ impl Plan {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let jobs = number(options, "max_background_jobs")?.or(number(options, "max_background_compactions")?);
         Ok(Plan {
-            write_buffer: size(options.write_buffer_bytes),
+            write_buffer: size(options.write_buffer_bytes).max(LEAST_WRITE_BUFFER_BYTES),
             cache: size(options.cache_bytes.unwrap_or(32 << 20)),
             // It ends the process if it is made without room.
             hyper_clock: api.rocksdb_cache_create_hyper_clock.is_some()
