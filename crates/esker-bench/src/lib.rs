@@ -2,7 +2,6 @@
 
 pub mod bench;
 pub mod directory;
-pub mod disk_watch;
 pub mod engine;
 pub mod expiries;
 pub mod filled;
@@ -38,6 +37,7 @@ pub mod usage;
 pub mod values;
 pub mod verification;
 pub mod verify;
+pub mod watch;
 pub mod worker;
 pub mod workload;
 pub mod zipfian;

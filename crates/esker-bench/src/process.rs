@@ -67,10 +67,19 @@ pub fn reset_peak_memory() -> bool {
 
 /// Peak resident bytes since the last reset; 0 if the kernel does not say.
 pub fn peak_memory_bytes() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// Resident bytes of now that no file is mapped to; 0 if the kernel does not say. The others the system can take back: it reads them again.
+pub fn anonymous_memory_bytes() -> u64 {
+    status_bytes("RssAnon:")
+}
+
+fn status_bytes(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .find_map(|line| line.strip_prefix(name))
         .and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok())
         .map_or(0, |kilobytes| kilobytes * 1024)
 }
@@ -103,5 +112,6 @@ mod tests {
         assert!(after.user_s + after.system_s > before.user_s + before.system_s);
         reset_peak_memory();
         assert!(peak_memory_bytes() > 100_000);
+        assert!((50_000..peak_memory_bytes()).contains(&anonymous_memory_bytes()));
     }
 }

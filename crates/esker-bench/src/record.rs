@@ -65,6 +65,9 @@ pub struct Record {
     pub max_us: f64,
     /// Peak resident memory of the process during the benchmark, in bytes.
     pub rss_peak_bytes: u64,
+    /// The most of that which no file was mapped to, as far as a look about every 100 ms sees; 0 in older records.
+    #[serde(default)]
+    pub rss_anonymous_peak_bytes: u64,
     /// Bytes in the database directory after the benchmark.
     pub disk_bytes: u64,
     /// The most bytes in the database directory during the benchmark, as far as a look about every 100 ms sees.

@@ -5,7 +5,6 @@ mod killed;
 mod opening;
 
 use crate::directory::BenchDirectory;
-use crate::disk_watch::DiskWatch;
 use crate::engine::{
     Capabilities, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, NO_TTL, Result,
 };
@@ -25,6 +24,7 @@ use crate::verification::Verification;
 use crate::verify;
 use crate::verify::checking::Checking;
 use crate::verify::history::{History, Written};
+use crate::watch::Watch;
 use crate::worker::Job;
 use crate::workload::{Access, Benchmark, Body, Check};
 use figures::{Opened, difference, fill_in, single_result};
@@ -196,9 +196,10 @@ impl<'a> Runner<'a> {
         let consuming = Consuming::start();
         let counters = self.engine()?.counters();
         record.tree_before = self.engine()?.tree();
-        let watch = DiskWatch::start(&self.directory);
+        let watch = Watch::start(&self.directory);
         let result = self.run_body(benchmark, config, job);
-        (record.disk_bytes, record.peak_disk_bytes) = watch.finish();
+        let (now, most) = watch.finish();
+        (record.disk_bytes, record.peak_disk_bytes) = (now.disk_bytes, most.disk_bytes);
         let mut result = result?;
         let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
         if result.total.stopped && self.setup.interrupt.is_requested() {
@@ -207,6 +208,7 @@ impl<'a> Runner<'a> {
         // What Esker keeps in this process for its next database is no memory of the other engines'.
         let of_others = if self.setup.kind.name == "esker" { 0 } else { esker::unused_memory_bytes() as u64 };
         record.rss_peak_bytes = consumed.rss_peak_bytes.saturating_sub(of_others);
+        record.rss_anonymous_peak_bytes = most.anonymous_bytes.saturating_sub(of_others);
         record.cpu_user_s = (consumed.cpu.user_s - result.total.spun_s).max(0.0);
         record.cpu_sys_s = consumed.cpu.system_s;
         // `open` replaces the engine, whose counters then start anew; `recover` is about the time since it was opened.

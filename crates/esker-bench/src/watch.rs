@@ -1,6 +1,7 @@
-//! Watches how much a database takes on the device while a benchmark runs.
+//! Watches how much a database takes on the device, and how much memory the process does that is no file's, while a benchmark runs.
 
 use crate::directory::BenchDirectory;
+use crate::process::anonymous_memory_bytes;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,39 +12,61 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A look at a directory of very many files may take at most this part of the time.
 const SHARE: u32 = 50;
 
-/// A thread that looks at the directory about every 100 ms.
-pub struct DiskWatch {
+/// What was seen at once, or the most of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Bytes on the device.
+    pub disk_bytes: u64,
+    /// Bytes resident that are no file's; 0 if the kernel does not say.
+    pub anonymous_bytes: u64,
+}
+
+impl Seen {
+    fn now(directory: &BenchDirectory) -> Seen {
+        Seen { disk_bytes: directory.disk_bytes(), anonymous_bytes: anonymous_memory_bytes() }
+    }
+
+    fn most(self, other: Seen) -> Seen {
+        Seen {
+            disk_bytes: self.disk_bytes.max(other.disk_bytes),
+            anonymous_bytes: self.anonymous_bytes.max(other.anonymous_bytes),
+        }
+    }
+}
+
+/// A thread that looks at both about every 100 ms.
+pub struct Watch {
     directory: BenchDirectory,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<u64>>,
+    thread: Option<JoinHandle<Seen>>,
 }
 
-impl DiskWatch {
+impl Watch {
     /// Starts watching. Without a thread (there may be too many already) only the end is looked at.
-    pub fn start(directory: &BenchDirectory) -> DiskWatch {
+    pub fn start(directory: &BenchDirectory) -> Watch {
         let (stop, stopped) = mpsc::channel::<()>();
         let watched = directory.clone();
         let work = move || {
-            let mut peak = 0;
+            let mut peak = Seen::default();
             let mut pause = INTERVAL;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
                 let begin = Instant::now();
-                peak = peak.max(watched.disk_bytes());
+                peak = peak.most(Seen::now(&watched));
                 pause = INTERVAL.max(begin.elapsed() * SHARE);
             }
             peak
         };
-        let thread = std::thread::Builder::new().name("disk watch".into()).spawn(work).ok();
-        DiskWatch { directory: directory.clone(), stop: Some(stop), thread }
+        let thread = std::thread::Builder::new().name("watch".into()).spawn(work).ok();
+        Watch { directory: directory.clone(), stop: Some(stop), thread }
     }
 
-    /// Ends the thread: bytes now, and the most seen.
-    pub fn finish(mut self) -> (u64, u64) {
+    /// Ends the thread: what there is now, and the most seen.
+    pub fn finish(mut self) -> (Seen, Seen) {
         drop(self.stop.take());
-        let now = self.directory.disk_bytes();
-        let peak = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0);
-        (now, peak.max(now))
+        let now = Seen::now(&self.directory);
+        let peak = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        (now, peak.most(now))
     }
 }
 
@@ -55,12 +78,16 @@ mod tests {
     fn a_peak_between_beginning_and_end_is_seen() {
         let base = tempfile::tempdir().unwrap();
         let directory = BenchDirectory::claim(&base.path().join("x"), false).unwrap();
-        let watch = DiskWatch::start(&directory);
+        let watch = Watch::start(&directory);
         let file = directory.path().join("file");
-        std::fs::write(&file, vec![1; 1 << 20]).unwrap();
+        let memory = vec![1u8; 64 << 20];
+        std::fs::write(&file, &memory[..1 << 20]).unwrap();
         std::thread::sleep(INTERVAL * 5);
         std::fs::remove_file(&file).unwrap();
+        drop(std::hint::black_box(memory));
         let (now, peak) = watch.finish();
-        assert!(peak >= 1 << 20 && now < 1 << 20, "{now} {peak}");
+        assert!(peak.disk_bytes >= 1 << 20 && now.disk_bytes < 1 << 20, "{now:?} {peak:?}");
+        // Other tests of this process have memory of their own.
+        assert!(peak.anonymous_bytes >= 64 << 20, "{now:?} {peak:?}");
     }
 }

@@ -35,6 +35,7 @@ const COLUMNS: &[Column] = &[
     ("p9999_us", |r| r.p9999_us.to_string()),
     ("max_us", |r| r.max_us.to_string()),
     ("rss_peak_bytes", |r| r.rss_peak_bytes.to_string()),
+    ("rss_anonymous_peak_bytes", |r| r.rss_anonymous_peak_bytes.to_string()),
     ("disk_bytes", |r| r.disk_bytes.to_string()),
     ("comparisons", |r| r.counters.comparisons.map_or_else(String::new, |count| count.to_string())),
     ("wal_bytes", |r| r.counters.wal_bytes.to_string()),

@@ -77,7 +77,7 @@ fn about(group: &Group) -> Markup {
 type Column = (&'static str, &'static str, fn(&Cell) -> Option<String>);
 
 /// The columns after the name of the engine.
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     ("Operations", "", |cell| cell.median(|record| record.ops as f64).map(number::whole)),
     ("Time", "\u{b5}s/op", |cell| cell.micros_per_op().map(number::figure)),
     ("Throughput", "ops/s", |cell| cell.median(|record| record.ops_per_sec).map(number::whole)),
@@ -87,6 +87,10 @@ const COLUMNS: [Column; 11] = [
     ("p99.9", "\u{b5}s", |cell| cell.median(|record| record.p999_us).map(number::latency)),
     ("Max", "\u{b5}s", |cell| cell.range(|record| record.max_us).map(|range| number::latency(range.1))),
     ("Peak RSS", "", |cell| largest(cell, |record| record.rss_peak_bytes).map(number::bytes)),
+    ("without mapped files", "", |cell| {
+        // Older records do not have it.
+        largest(cell, |record| record.rss_anonymous_peak_bytes).filter(|&bytes| bytes > 0.0).map(number::bytes)
+    }),
     ("Disk", "", |cell| cell.median(|record| record.disk_bytes as f64).map(number::bytes)),
     ("CPU", "s", |cell| cell.median(|record| record.cpu_user_s + record.cpu_sys_s).map(number::figure)),
 ];

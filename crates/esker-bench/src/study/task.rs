@@ -43,8 +43,8 @@ pub struct Task {
     /// Whether the database stays when the task ends, for another that says `use_existing_db`.
     #[serde(default)]
     pub keep: bool,
-    /// Whether everything is read once more after the last step, for [`Record::verification`]. That warms caches and may start compactions: not
-    /// in a task whose database another one goes on to measure.
+    /// Whether everything is read once more before a step empties the database and after the last step, for [`Record::verification`]. That warms caches
+    /// and may start compactions: not in a task whose database another one goes on to measure.
     #[serde(default)]
     pub verify: bool,
 }
@@ -110,7 +110,7 @@ pub enum Event {
     Row(Box<Record>),
     /// The load before has settled to so many bytes on the device.
     Settled(u64),
-    /// After the last step the whole database was looked at.
+    /// The whole database was looked at.
     Verified(Verification),
     /// The task was interrupted, and ends.
     Interrupted,
@@ -181,6 +181,9 @@ impl Task {
             if unsettled && (benchmark.writes() || waits) {
                 settle(&runner, sink)?;
                 unsettled = false;
+            }
+            if self.verify && done > 0 && benchmark.fresh && !config.use_existing_db {
+                verify(&runner, sink)?;
             }
             let config = step.config(&config, self.limit(step, done, began));
             match runner.run_with(benchmark, &config) {

@@ -18,7 +18,7 @@ enum Fixed {
     All,
 }
 
-/// A cell's look at everything is kept with the last row it made, and is about all of its rows.
+/// A look at everything is kept with the last row before it, and is about all rows since the look before.
 pub(super) fn check_rows(group: &[Member<'_>], found: &mut Vec<Violation>) {
     let looks: Vec<(&Member<'_>, &Verification)> =
         group.iter().filter_map(|member| Some((member, look(member)?))).collect();
@@ -42,7 +42,9 @@ pub(super) fn check_rows(group: &[Member<'_>], found: &mut Vec<Violation>) {
 }
 
 fn look<'a>(member: &Member<'a>) -> Option<&'a Verification> {
-    member.finished.records.iter().rev().find_map(|record| record.verification.as_ref())
+    let records = &member.finished.records;
+    let at = records.iter().position(|record| std::ptr::eq(record, member.record)).unwrap_or(0);
+    records.iter().skip(at).find_map(|record| record.verification.as_ref())
 }
 
 /// A run that ended early holds less, which is a rule of its own.

@@ -18,7 +18,6 @@ use crate::record::Record;
 
 /// More than the least by less than this is rounding.
 const TOLERANCE: f64 = 1.25;
-const SMALL_BYTES: u64 = 1 << 20;
 
 /// Words of the setting `memory` that stand for mapped memory.
 const MAPPED: [&str; 2] = ["mapped", "page cache of the system"];
@@ -35,9 +34,8 @@ pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
     resident(group, found);
 }
 
-/// Told of where engines are compared.
 fn resident(group: &[Member<'_>], found: &mut Vec<Violation>) {
-    for member in group.iter().filter(|_| group.len() > 1) {
+    for member in group {
         let Some(budget) = in_force(member.record).filter(|bytes| *bytes > 0) else { continue };
         let beside = member.record.rss_peak_bytes.saturating_sub(PROGRAM_BYTES);
         // As a power of two: what differs from row to row by a little is one thing.
@@ -79,7 +77,7 @@ fn budgets(group: &[Member<'_>], found: &mut Vec<Violation>) {
         group.iter().filter_map(|member| in_force(member.record).map(|bytes| (member, bytes))).collect();
     let Some((least, bytes)) = known.iter().min_by_key(|(_, bytes)| *bytes) else { return };
     for (member, more) in &known {
-        if *more > bytes + SMALL_BYTES && *more as f64 > *bytes as f64 * TOLERANCE {
+        if *more as f64 > *bytes as f64 * TOLERANCE {
             let (more, bytes) = (mebibytes(*more), mebibytes(*bytes));
             let reason = format!("it has {more} MiB of buffer and cache, and {} has {bytes} MiB", least.name());
             found.push(member.violation(reason));

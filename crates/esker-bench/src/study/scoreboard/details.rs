@@ -10,6 +10,7 @@ pub fn text(lines: &[Line], means: &[Means]) -> String {
     let tables = [
         by_row("latency: p99 / p99.9 / max us", lines, &engines, latency),
         by_row("writer beside the readers, per second", lines, &engines, writer),
+        by_row("memory: peak RSS / without mapped files, MiB", lines, &engines, memory),
         by_row("disk of loads: settled / peak MiB", lines, &engines, disk),
         totals(lines, &engines),
     ];
@@ -52,6 +53,11 @@ fn disk(line: &Line) -> Option<String> {
     Some(format!("{settled} / {}", mebibytes(line.peak_disk_bytes as f64)))
 }
 
+fn memory(line: &Line) -> Option<String> {
+    let peaks = [line.rss_peak_bytes, line.rss_anonymous_peak_bytes];
+    (line.rss_peak_bytes > 0).then(|| peaks.map(|bytes| mebibytes(bytes as f64)).join(" / "))
+}
+
 fn mebibytes(bytes: f64) -> String {
     figure(bytes / 1_048_576.0)
 }
@@ -88,7 +94,8 @@ mod tests {
             threads: 1,
             micros_per_op_wall: 1.0,
             ops: 1,
-            rss_peak_bytes: 3 << 20,
+            rss_peak_bytes: 5 << 20,
+            rss_anonymous_peak_bytes: 4 << 20,
             peak_disk_bytes: 2 << 20,
             ..Record::default()
         };
@@ -99,7 +106,7 @@ mod tests {
             Record { writer_ops_per_sec: Some(90.0), writer_wanted_per_sec: wanted, ..record("lmdb", "zipfian") };
         let lines = summarize(&[load, read, paced]);
         let text = text(&lines, &means(&lines));
-        for part in ["3.00 / 20.0 / 400", "90 (behind)", "1.00 / 2.00", "memory (peak RSS)"] {
+        for part in ["3.00 / 20.0 / 400", "90 (behind)", "5.00 / 4.00", "1.00 / 2.00", "memory (peak RSS)"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(text.matches("latency:").count(), 1);

@@ -64,6 +64,9 @@ pub struct Line {
     /// The most memory resident in any repetition.
     #[serde(default)]
     pub rss_peak_bytes: u64,
+    /// The most of that which no file was mapped to, as far as was seen.
+    #[serde(default)]
+    pub rss_anonymous_peak_bytes: u64,
     /// Median rate of the thread that wrote beside the readers.
     #[serde(default)]
     pub writer_ops_per_sec: Option<f64>,
@@ -144,6 +147,7 @@ fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
         peak_disk_bytes: most(|record| record.peak_disk_bytes),
         settled_disk_bytes: median(|record| record.settled_disk_bytes.map(|bytes| bytes as f64)),
         rss_peak_bytes: most(|record| record.rss_peak_bytes),
+        rss_anonymous_peak_bytes: most(|record| record.rss_anonymous_peak_bytes),
         writer_ops_per_sec: median(|record| record.writer_ops_per_sec),
         writer_wanted_per_sec: last.writer_wanted_per_sec,
         durability: last.durability,

@@ -90,7 +90,7 @@ pub fn aligned(cells: &[Vec<String>], totals: bool) -> String {
 pub fn comma_separated(lines: &[Line]) -> String {
     let mut text = String::from(
         "row,engine,engine_version,threads,repetitions,ops,micros_per_op,min,max,interval_low,interval_high,\
-         ratio_to_best_peer,best_peer,ratio_to_rocksdb,p99_us,p999_us,max_us,disk_bytes,peak_disk_bytes,settled_disk_bytes,rss_peak_bytes,writer_ops_per_sec,message\n",
+         ratio_to_best_peer,best_peer,ratio_to_rocksdb,p99_us,p999_us,max_us,disk_bytes,peak_disk_bytes,settled_disk_bytes,rss_peak_bytes,rss_anonymous_peak_bytes,writer_ops_per_sec,message\n",
     );
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
     for line in lines {
@@ -116,6 +116,7 @@ pub fn comma_separated(lines: &[Line]) -> String {
             line.peak_disk_bytes.to_string(),
             line.settled_disk_bytes.map_or_else(String::new, |bytes| format!("{bytes:.0}")),
             line.rss_peak_bytes.to_string(),
+            line.rss_anonymous_peak_bytes.to_string(),
             line.writer_ops_per_sec.map_or_else(String::new, |rate| format!("{rate:.0}")),
             line.message.clone(),
         ];
