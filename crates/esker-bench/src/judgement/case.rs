@@ -10,6 +10,13 @@ use std::collections::BTreeSet;
 
 const SEED: u32 = 301;
 
+/// Two single repetitions of the same thing may differ by as much; a ratio nearer to 1 shows no difference. MEM-9 has the same number among
+/// its thresholds, for its reader.
+pub const SHOWN_BY_ONE: f64 = 1.2;
+/// What a sentence says of the first ratio without an interval, and of those after it.
+pub const ONE_REPETITION: &str = "one repetition, so no interval, and no difference of less than a fifth is shown";
+const ANOTHER: &str = "one repetition";
+
 /// A claim to be judged of an engine.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
@@ -78,7 +85,7 @@ impl<'a> Case<'a> {
 
     pub fn judged(&self, value: String, direction: Verdict, magnitude: Verdict, why: String) -> Judgement {
         let (hypothesis, engine) = (self.hypothesis.id.clone(), self.engine.to_owned());
-        let why = sentence(&format!("{why}{}", self.noted()));
+        let why = sentence(&format!("{}{}", told_once(&why), self.noted()));
         Judgement { hypothesis, engine, value, direction, magnitude, why }
     }
 
@@ -119,6 +126,14 @@ impl<'a> Case<'a> {
 pub fn common_size(places: &[BTreeSet<u64>]) -> Option<u64> {
     let (first, others) = places.split_first()?;
     first.iter().rev().find(|num| others.iter().all(|place| place.contains(num))).copied()
+}
+
+/// What one repetition cannot show is said once in a sentence.
+fn told_once(text: &str) -> String {
+    match text.split_once(ONE_REPETITION) {
+        Some((before, after)) => format!("{before}{ONE_REPETITION}{}", after.replace(ONE_REPETITION, ANOTHER)),
+        None => text.to_owned(),
+    }
 }
 
 fn sentence(text: &str) -> String {
@@ -163,9 +178,10 @@ impl Ratio {
         (value.is_finite() && value > 0.0).then_some(Ratio { value, interval })
     }
 
-    /// Whether the interval holds 1.
+    /// Whether the interval holds 1; without one, whether the ratio is so near to 1 that one repetition cannot tell.
     pub fn shows_nothing(&self) -> bool {
-        self.interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high)
+        let (low, high) = self.interval.unwrap_or((self.value / SHOWN_BY_ONE, self.value * SHOWN_BY_ONE));
+        low <= 1.0 && 1.0 <= high
     }
 
     /// Whether it is larger than `limit`, where the claim is that it is above 1.
@@ -200,7 +216,7 @@ impl Ratio {
             Some((low, high)) => {
                 format!("{} (95 % interval {} to {})", number(self.value), number(low), number(high))
             }
-            None => format!("{} (one repetition, so no interval)", number(self.value)),
+            None => format!("{} ({ONE_REPETITION})", number(self.value)),
         }
     }
 }
@@ -293,9 +309,38 @@ mod tests {
         );
         let single = Ratio::of(&[20.0], &[10.0]).unwrap();
         assert_eq!((single.above(1.0), single.interval), (Verdict::Held, None));
-        assert!(single.text().contains("no interval"));
         assert_eq!(Ratio::of(&[], &[1.0]), None);
         assert_eq!(Ratio::of(&[1.0], &[0.0]), None);
+    }
+
+    #[test]
+    fn one_repetition_shows_no_small_difference() {
+        let single = |value: f64| Ratio::of(&[value], &[1.0]).unwrap();
+        for near in [0.84, 0.97, 1.0, 1.03, 1.19] {
+            let ratio = single(near);
+            let verdicts = [ratio.above(1.0), ratio.above(1.1), ratio.below(1.0), ratio.below(0.9)];
+            assert_eq!(verdicts, [Verdict::NoDifferenceShown; 4], "{near}");
+            assert!(ratio.text().contains("no interval, and no difference of less than a fifth is shown"));
+        }
+        assert_eq!((single(1.21).above(1.0), single(0.82).above(1.0)), (Verdict::Held, Verdict::NotHeld));
+        assert_eq!((single(0.82).below(1.0), single(1.21).below(1.0)), (Verdict::Held, Verdict::NotHeld));
+        // Repetitions show a difference as small as theirs.
+        let repeated = Ratio::of(&[1.03, 1.04, 1.05], &[1.0, 1.0, 1.0]).unwrap();
+        assert_eq!(repeated.above(1.0), Verdict::Held);
+    }
+
+    #[test]
+    fn there_is_one_number_for_what_one_repetition_shows() {
+        let reason = crate::published::hypotheses().iter().find(|hypothesis| hypothesis.id == "MEM-9").unwrap();
+        assert_eq!(reason.threshold("gap without interval"), SHOWN_BY_ONE);
+    }
+
+    #[test]
+    fn a_sentence_says_once_what_one_repetition_cannot_show() {
+        let single = Ratio::of(&[2.0], &[1.0]).unwrap().text();
+        let told = told_once(&format!("first {single}, then {single} and {single}"));
+        assert_eq!(told, format!("first 2 ({ONE_REPETITION}), then 2 (one repetition) and 2 (one repetition)"));
+        assert_eq!(told_once("nothing of it"), "nothing of it");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! but the part is told. The rival explanation is that the tables of a random load overlap and that compaction is
 //! behind: then it goes when the reader waits or compacts first. Each is a variant of the experiment `why`, with buffers of 2 and 32 MiB.
 
-use super::case::{Case, Ratio, held, listed, number};
+use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held, listed, number};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
 use crate::stats::median;
@@ -92,11 +92,8 @@ fn middle(values: &[f64]) -> f64 {
 
 impl Gap {
     /// What takes longer after the random load; one repetition cannot tell a small gap from noise.
-    fn is_open(&self, case: &Case<'_>) -> bool {
-        Ratio::of(&self.plain, &self.floor).is_some_and(|ratio| match ratio.interval {
-            Some(_) => ratio.above(1.0) == Verdict::Held,
-            None => ratio.value > case.threshold("gap without interval"),
-        })
+    fn is_open(&self) -> bool {
+        Ratio::of(&self.plain, &self.floor).is_some_and(|ratio| ratio.above(1.0) == Verdict::Held)
     }
 
     /// What remains when every key exists, over the latency after the sequential load.
@@ -120,9 +117,9 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     }
     let limit = case.threshold("remaining ratio");
     let open: Vec<(&Gap, Ratio)> =
-        gaps.iter().filter(|gap| gap.is_open(case)).filter_map(|gap| Some((*gap, gap.remaining()?))).collect();
+        gaps.iter().filter(|gap| gap.is_open()).filter_map(|gap| Some((*gap, gap.remaining()?))).collect();
     if gaps.iter().any(|gap| gap.plain.len() < 2 || gap.floor.len() < 2) {
-        let least = number(case.threshold("gap without interval"));
+        let least = number(SHOWN_BY_ONE);
         said.push(format!("with one repetition there is no interval, and a gap counts from a ratio of {least}"));
     }
     if open.is_empty() {
@@ -135,7 +132,13 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     }
     said.push(format!("at most {} counts as no gap", number(limit)));
     let closed = |ratio: &Ratio| ratio.value <= limit;
-    let direction = held(open.iter().all(|(_, ratio)| closed(ratio) || ratio.shows_nothing()));
+    let gone = |ratio: &Ratio| match ratio.interval {
+        _ if closed(ratio) => Verdict::Held,
+        // One repetition does not show that nothing remains either.
+        None if ratio.shows_nothing() => Verdict::NoDifferenceShown,
+        _ => held(ratio.shows_nothing()),
+    };
+    let direction = all(&open.iter().map(|(_, ratio)| gone(ratio)).collect::<Vec<_>>());
     let magnitude = held(open.iter().all(|(_, ratio)| closed(ratio)));
     let value: Vec<String> = open.iter().map(|(_, ratio)| ratio.short()).collect();
     case.judged(value.join(", "), direction, magnitude, said.join("; "))

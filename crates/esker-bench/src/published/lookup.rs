@@ -204,6 +204,8 @@ fn setting(row: &Record, name: &str) -> Option<f64> {
     };
     const MIB: f64 = 1_048_576.0;
     match name {
+        // Not given, latencies are taken but not printed, which is what the flag of that name asked for.
+        "histogram" if row.flags.get(name).is_none_or(String::is_empty) => Some(0.0),
         "num" => Some(row.num as f64),
         "reads" if row.found.is_some() => Some(row.ops as f64),
         "compressed_value_size" => Some((flag("value_size")? * flag("compression_ratio")?).round()),
@@ -292,6 +294,10 @@ mod tests {
         assert_eq!(setting(&row, "compressed_value_size"), Some(100.0));
         assert_eq!(setting(&row, "histogram"), Some(1.0));
         assert_eq!(setting(&row, "nothing"), None);
+        row.flags.insert("histogram".into(), String::new());
+        assert_eq!(setting(&row, "histogram"), Some(0.0), "not given");
+        row.flags.remove("histogram");
+        assert_eq!(setting(&row, "histogram"), Some(0.0), "not recorded");
     }
 
     #[test]

@@ -168,8 +168,14 @@ fn a_single_repetition_is_said_to_have_no_interval() {
     let judgements = judge(&all);
     for id in ["RMW-1", "LDB-1", "LDB-3", "LDB-4", "LDB-6", "LDB-8"] {
         let judged = of(&judgements, id, original(id));
-        assert!(judged.why.contains("no interval"), "{id}: {}", judged.why);
-        assert_eq!(judged.direction, Held, "{id}");
+        let said = "no interval, and no difference of less than a fifth is shown";
+        assert_eq!(judged.why.matches(said).count(), 1, "{id}: {}", judged.why);
+        let expected = match id {
+            // TreeDB leads the random reads by 1.13, and batches in key order gain 1.08.
+            "LDB-1" | "LDB-3" => NoDifferenceShown,
+            _ => Held,
+        };
+        assert_eq!(judged.direction, expected, "{id}");
     }
 }
 

@@ -1,9 +1,10 @@
 //! Who is first: LDB-1 and LDB-2.
 
 use super::role::{BASELINE, Role};
-use crate::judgement::case::{Case, Ratio, all, held, listed, number};
+use crate::judgement::case::{Case, ONE_REPETITION, Ratio, all, held, listed, number};
 use crate::judgement::verdict::{Judgement, Verdict};
 use crate::published;
+use crate::record::Record;
 use crate::stats::median;
 
 /// The engines of a chart with their repetitions, fastest first.
@@ -98,9 +99,9 @@ pub fn baseline(case: &Case<'_>) -> Result<Judgement, String> {
         Role::Sqlite => "SQLite is slower than LevelDB in the other three".to_owned(),
     };
     let single = if charts.iter().any(|chart| chart.engines.iter().any(|(_, rates)| rates.len() < 2)) {
-        " (one repetition, so no intervals)"
+        format!(" ({ONE_REPETITION})")
     } else {
-        ""
+        String::new()
     };
     let why = format!(
         "operations per second: {}; that {said} is so in {count} of {} charts{single}",
@@ -154,21 +155,49 @@ pub fn large_values(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(value, direction, magnitude, why))
 }
 
+/// The values of the study compress to half. Whoever counts fewer bytes for each byte given has not counted all that it writes.
+const LEAST_WRITTEN: f64 = 0.5;
+
 /// Bytes written for each byte given, in words, and whether that is as much as claimed.
 fn amplification(case: &Case<'_>) -> (String, Verdict) {
     let factor = |row: &str| {
-        let written = case.records(LARGE, row, &[]).into_iter().filter(|record| record.bytes > 0).map(|record| {
-            let counters = &record.counters;
-            (counters.wal_bytes + counters.flush_bytes + counters.compaction_bytes) as f64 / record.bytes as f64
-        });
-        median(&written.collect::<Vec<_>>()).filter(|factor| *factor > 0.0)
+        let records = case.records(LARGE, row, &[]);
+        let factors: Vec<f64> = records.into_iter().map(written_for_each_byte).collect::<Result<_, _>>()?;
+        median(&factors).ok_or_else(|| NOT_REPORTED.to_owned())
     };
     match (factor(LARGE_ROWS[0]), factor(LARGE_ROWS[1])) {
-        (Some(sequential), Some(random)) => {
+        (Ok(sequential), Ok(random)) => {
             let limit = case.threshold("write amplification");
             let text = format!("it writes {} and {} bytes for each byte given", number(sequential), number(random));
             (text, held(sequential >= limit && random >= limit))
         }
-        _ => ("it does not report the bytes it writes".to_owned(), Verdict::NotTestableHere),
+        (Err(why), _) | (_, Err(why)) => (why, Verdict::NotTestableHere),
     }
+}
+
+const NOT_REPORTED: &str = "it does not report the bytes it writes";
+
+/// The error is why it is not known, a clause of a sentence.
+fn written_for_each_byte(record: &Record) -> Result<f64, String> {
+    let counters = &record.counters;
+    let (log, flushed) = (counters.wal_bytes, counters.flush_bytes);
+    let all = log + flushed + counters.compaction_bytes;
+    let has_log = record.flags.get("disable_wal").is_none_or(|value| value != "1");
+    if all == 0 || record.bytes == 0 {
+        return Err(NOT_REPORTED.to_owned());
+    }
+    let unknown = |what: &str| {
+        Err(format!("it counts {what} in {}, so what it writes for each byte given is not known", record.row))
+    };
+    if log == 0 && has_log {
+        return unknown("no bytes of its log");
+    }
+    if flushed == 0 {
+        return unknown("no bytes of flushes or of files of large values");
+    }
+    let factor = all as f64 / record.bytes as f64;
+    if factor < LEAST_WRITTEN {
+        return unknown(&format!("only {} bytes for each byte given, too few to be all,", number(factor)));
+    }
+    Ok(factor)
 }

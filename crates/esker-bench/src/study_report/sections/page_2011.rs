@@ -7,11 +7,13 @@ use super::super::measured::{Measured, distinct, order};
 use super::generic;
 use crate::report::engine_style::{OURS, display_name};
 use crate::report::number;
+use crate::stats::bootstrap_ratio_interval;
 
 const STUDY: &str = "leveldb-2011";
 const BASELINE: &str = "baseline";
 /// Ratios that differ by more than this do not follow from the figures.
 const RATIO_TOLERANCE: f64 = 0.05;
+const SEED: u32 = 301;
 
 /// A group of charts under a heading.
 struct Part {
@@ -133,7 +135,8 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     let mut blocks = vec![Block::Text(
         "On the left what was published in July 2011, on the right what was measured here. The bars of a chart are to the \
          scale of its longest. Disks, processors and versions differ, so that the order of the engines and the ratios to the \
-         baseline compare, and the figures do not. Chapters, charts and order are those of the published page."
+         baseline compare, and the figures do not. Where both sides of a ratio were measured more than once, its 95 % interval by \
+         the bootstrap stands in square brackets. Chapters, charts and order are those of the published page."
             .into(),
     )];
     for part in &PAGE {
@@ -179,13 +182,13 @@ fn published_bar(compared: &Compared) -> Bar {
         published: true,
         length: record.bar_px.map(f64::from).or(Some(record.figure)),
         text: format!("{} {}", number::whole(record.figure), record.unit),
-        note: ratio_note(record.published_ratio, record.recomputed_ratio),
+        note: published_note(record.published_ratio, record.recomputed_ratio),
         ..Bar::default()
     }
 }
 
 /// `(0.003x baseline; the figures give 0.0001x)`.
-fn ratio_note(published: Option<f64>, recomputed: Option<f64>) -> String {
+fn published_note(published: Option<f64>, recomputed: Option<f64>) -> String {
     match (published, recomputed) {
         (Some(one), Some(two)) if (one / two - 1.0).abs() > RATIO_TOLERANCE => {
             format!("({} baseline; the figures give {})", number::ratio(one), number::ratio(two))
@@ -210,7 +213,7 @@ fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>], findings: &Findin
         text: measured.rate().map_or(number::ABSENT.to_string(), |rate| format!("{} {unit}", number::whole(rate))),
         note: match (measured.rate(), measured.skipped) {
             (None, reason) => reason.unwrap_or("not measured").to_string(),
-            (Some(rate), _) => ratio_note(None, baseline_rate(measured, baseline, all).map(|base| rate / base)),
+            (Some(_), _) => baseline_of(measured, baseline, all).map_or_else(String::new, |base| note(measured, base)),
         },
         ..Bar::default()
     };
@@ -221,12 +224,56 @@ fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>], findings: &Findin
     })
 }
 
-/// The rate of the same engine in a row of the baseline.
-fn baseline_rate(measured: &Measured<'_>, row: &str, all: &[&Measured<'_>]) -> Option<f64> {
+/// `(0.82x baseline [0.79x to 0.86x])`; one repetition on either side says nothing of the spread.
+fn note(measured: &Measured<'_>, base: &Measured<'_>) -> String {
+    let Some((rate, base_rate)) = measured.rate().zip(base.rate()) else { return String::new() };
+    let rates = |of: &Measured<'_>| of.figures(|record| record.ops_per_sec);
+    let interval = bootstrap_ratio_interval(&rates(measured), &rates(base), SEED)
+        .map_or_else(String::new, |(low, high)| format!(" [{} to {}]", number::ratio(low), number::ratio(high)));
+    format!("({} baseline{interval})", number::ratio(rate / base_rate))
+}
+
+/// The same engine in a row of the baseline.
+fn baseline_of<'r, 'a>(measured: &Measured<'_>, row: &str, all: &[&'r Measured<'a>]) -> Option<&'r Measured<'a>> {
     let (engine, variant) = (&measured.key.engine, &measured.key.variant);
     let same = |other: &&&Measured| {
         let key = &other.key;
         key.experiment == BASELINE && key.row == row && key.engine == *engine && key.variant == *variant
     };
-    all.iter().find(same)?.rate()
+    all.iter().find(same).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::load::cell_of_records;
+    use super::super::super::measured::measure;
+    use super::*;
+    use crate::record::Record;
+    use crate::study::grid::StudyRun;
+
+    /// The note beside the bar of an engine with more memory, where the rates of each side are these.
+    fn noted(rates: &[f64], base_rates: &[f64]) -> String {
+        let cell = |experiment: &str, rates: &[f64]| {
+            let record =
+                |rate: &f64| Record { row: "fillrandom".into(), ops: 1, ops_per_sec: *rate, ..Record::default() };
+            cell_of_records(experiment, "leveldb", rates.iter().map(record).collect())
+        };
+        let finished = vec![cell("more memory", rates), cell(BASELINE, base_rates)];
+        let runs = [StudyRun { study: STUDY.into(), finished, ..StudyRun::default() }];
+        let all = measure(&runs);
+        let all: Vec<&Measured<'_>> = all.iter().collect();
+        let part = PAGE.iter().find(|part| part.experiment == "more memory").unwrap();
+        measured(part, &WRITES[1], &all, &Findings::default()).unwrap().bars[0].note.clone()
+    }
+
+    #[test]
+    fn repetitions_give_the_ratio_an_interval() {
+        assert_eq!(noted(&[20.0, 20.0, 20.0], &[10.0, 10.0, 10.0]), "(2.00\u{d7} baseline [2.00\u{d7} to 2.00\u{d7}])");
+        let spread = noted(&[20.0, 22.0, 24.0], &[10.0, 11.0, 12.0]);
+        assert_eq!(spread, "(2.00\u{d7} baseline [1.67\u{d7} to 2.40\u{d7}])");
+        for (rates, base_rates) in [(vec![20.0], vec![10.0, 10.0]), (vec![20.0, 20.0], vec![10.0])] {
+            assert_eq!(noted(&rates, &base_rates), "(2.00\u{d7} baseline)");
+        }
+        assert_eq!(noted(&[20.0], &[]), "");
+    }
 }
