@@ -178,6 +178,24 @@ fn a_run_of_another_version_or_study_is_left_alone() {
     }
 }
 
+/// What is left of a run that found no room for its plan is taken up again; nobody else's file is.
+#[test]
+fn a_run_that_could_not_begin_begins_again() {
+    let base = tempfile::tempdir().unwrap();
+    let file = file("\"reference\"", "10");
+    let run = base.path().join("run");
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::write(run.join("run.new"), "{\"schema\":1,\"pl").unwrap();
+    std::fs::write(run.join("lock"), "of somebody else").unwrap();
+    let (code, out) = sweep(base.path(), &file, &[], &[reference::kind()]);
+    assert!(code == 2 && out.is_empty(), "{code} {out}");
+    assert_eq!(std::fs::read_to_string(run.join("lock")).unwrap(), "of somebody else");
+    std::fs::write(run.join("lock"), "").unwrap();
+    let (code, out) = sweep(base.path(), &file, &[], &[reference::kind()]);
+    assert!(code == 0 && out.starts_with("1 cells done"), "{code} {out}");
+    assert!(!run.join("run.new").exists());
+}
+
 #[test]
 fn wrong_command_lines() {
     let base = tempfile::tempdir().unwrap();

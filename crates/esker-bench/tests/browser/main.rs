@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 const WIDTHS: [(u32, &str); 2] = [(1280, "wide"), (360, "phone")];
 const CHECKS: &str = include_str!("checks.js");
+/// The height of the window.
+const WINDOW: u64 = 900;
 /// A picture is not higher than this, which is what the browser can draw.
 const HIGHEST: u64 = 15_000;
 
@@ -54,20 +56,20 @@ fn browser(log: &str) -> Option<Browser> {
     }
 }
 
-/// Opens the page of `html`, as wide and as dark as asked for, looks at it, and keeps a picture.
-fn look(browser: &mut Browser, name: &str, html: &str, width: u32, scheme: &str) -> Look {
+/// Opens the page of `html`, as wide and as dark as asked for, looks at it, and keeps a picture of so much of it.
+fn look(browser: &mut Browser, name: &str, html: &str, width: u32, scheme: &str, highest: u64) -> Look {
     let path = target(&format!("{name}.html"));
     std::fs::write(&path, html).unwrap();
     let url = format!("file://{}", path.display());
-    let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+    let size = json!({ "width": width, "height": WINDOW, "deviceScaleFactor": 1, "mobile": false });
     browser.call("Emulation.setDeviceMetricsOverride", size).unwrap();
     let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
     browser.call("Emulation.setEmulatedMedia", media).unwrap();
     browser.open(&url).unwrap();
     let seen: Value = serde_json::from_str(&browser.evaluate(CHECKS).unwrap()).unwrap();
-    let height = seen["height"].as_u64().unwrap().min(HIGHEST);
+    let height = seen["height"].as_u64().unwrap().min(highest);
     let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
-    let picture = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
+    let picture = json!({ "format": "png", "captureBeyondViewport": height > WINDOW, "clip": clip });
     let picture = browser.call("Page.captureScreenshot", picture).unwrap();
     let bytes = base64(picture["data"].as_str().unwrap());
     assert!(bytes.starts_with(b"\x89PNG"), "a screenshot of {} bytes", bytes.len());
@@ -98,12 +100,12 @@ fn noise(event: &Value, page: &str) -> Option<String> {
 }
 
 /// Looks at a page in every width and on both backgrounds; gives the last look.
-fn check(browser: &mut Browser, name: &str, html: &str) -> Look {
+fn check(browser: &mut Browser, name: &str, html: &str, highest: u64) -> Look {
     let mut backgrounds = Vec::new();
     let mut last = None;
     for (width, called) in WIDTHS {
         for scheme in ["light", "dark"] {
-            let look = look(browser, name, html, width, scheme);
+            let look = look(browser, name, html, width, scheme, highest);
             assert_eq!(look.problems(), Vec::<String>::new(), "{name}, {called}, {scheme}");
             assert!(look.count("texts") > 100, "{name}: only {} texts were seen", look.count("texts"));
             backgrounds.push(look.seen["background"].clone());
@@ -117,15 +119,40 @@ fn check(browser: &mut Browser, name: &str, html: &str) -> Look {
 #[test]
 fn the_report_of_studies_is_readable() {
     let Some(mut browser) = browser("browser-studies.log") else { return };
-    let look = check(&mut browser, "studies", &esker_bench::study_report::render_html(&studies::all()));
+    let look = check(&mut browser, "studies", &esker_bench::study_report::render_html(&studies::all()), HIGHEST);
     assert!(look.count("charts") > 30 && look.count("marks") > 400, "{}", look.seen);
     assert!(look.count("colours") > 10, "the heat maps have {} colours", look.count("colours"));
+}
+
+/// What is kept in doc/results, as `esker report` shows it: real figures have holes, failures and sizes that made-up ones have not.
+#[test]
+fn the_reports_of_kept_studies_are_readable() {
+    let Some(mut browser) = browser("browser-kept.log") else { return };
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/results");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(results).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // The scoreboard and the study of scale have lines of their own.
+        if !name.ends_with(".jsonl") || name.contains("scoreboard") || name.contains("study-scale") {
+            continue;
+        }
+        let page = target("kept.html");
+        let arguments = [path.to_str().unwrap(), "--html", page.to_str().unwrap()].map(str::to_string);
+        assert_eq!(esker_bench::study_report::report_with(&arguments, &mut Vec::new()), 0, "{name}");
+        let html = std::fs::read_to_string(page).unwrap();
+        // The rest of the picture takes longer than everything else together.
+        let look = check(&mut browser, name.trim_end_matches(".jsonl"), &html, WINDOW);
+        assert!(look.count("charts") > 0 && look.count("marks") > 0, "{name}: {}", look.seen);
+        seen += 1;
+    }
+    assert!(seen > 0, "no study is kept");
 }
 
 #[test]
 fn the_report_of_a_run_is_readable() {
     let Some(mut browser) = browser("browser-scoreboard.log") else { return };
-    let look = check(&mut browser, "scoreboard", &esker_bench::report::render_html(&scoreboard::full()));
+    let look = check(&mut browser, "scoreboard", &esker_bench::report::render_html(&scoreboard::full()), HIGHEST);
     assert!(look.count("charts") >= 3 * scoreboard::ROWS.len() as u64, "{}", look.seen);
 }
 
@@ -151,7 +178,7 @@ fn the_comparison_of_two_runs_is_readable() {
     let arguments = [now.as_str(), "--against", &then, "--html", &page].map(str::to_string);
     let code = esker_bench::study_report::report_with(&arguments, &mut Vec::new());
     assert_eq!(code, 1, "gets are slower");
-    check(&mut browser, "against", &std::fs::read_to_string(page).unwrap());
+    check(&mut browser, "against", &std::fs::read_to_string(page).unwrap(), HIGHEST);
 }
 
 #[test]
@@ -163,7 +190,7 @@ fn what_is_wrong_is_found() {
         <p style='color:rgba(0,0,0,0.3)'>thin</p><p style='background:color-mix(in srgb,#222 90%,#fff)'>dark on dark</p>\
         <svg class='plot' style='width:0;height:0'></svg>\
         <div class='bars' style='width:100px;height:10px'><span class='bar' style='display:block;width:200px;height:9px'></span></div>";
-    let look = look(&mut browser, "planted", planted, 360, "dark");
+    let look = look(&mut browser, "planted", planted, 360, "dark", HIGHEST);
     let found = look.problems().join("\n");
     for problem in [
         "a text with a contrast of 2.8",

@@ -12,11 +12,13 @@ use super::cell::{Finished, Plan, SCHEMA, StudyRun};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, DirEntry, File};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 const PLAN: &str = "run.json";
+/// Where the plan is written before it is renamed.
+const BESIDE_PLAN: &str = "run.new";
 const CELLS: &str = "cells";
 const LOCK: &str = "lock";
 
@@ -46,10 +48,10 @@ impl RunDirectory {
     pub fn create_or_resume(path: &Path, plan: &Plan) -> Result<RunDirectory, String> {
         let failed = |error: io::Error| format!("cannot use {}: {error}", path.display());
         let known = path.join(PLAN).exists();
-        if !known && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+        if !known && fs::read_dir(path).is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(is_beginning))) {
             return Err(format!("{} is not empty and holds no run: choose another directory", path.display()));
         }
-        fs::create_dir_all(path.join(CELLS)).map_err(failed)?;
+        fs::create_dir_all(path).map_err(failed)?;
         let lock = lock(&path.join(LOCK))?;
         let mut directory = if known {
             let kept = RunDirectory::open(path)?;
@@ -67,6 +69,8 @@ impl RunDirectory {
         directory._lock = Some(lock);
         let manifest = Manifest { schema: SCHEMA, plan: directory.plan.clone() };
         write_json(&path.join(PLAN), &manifest)?;
+        // After the plan: until that is there, nothing is but what `is_beginning` knows.
+        fs::create_dir_all(path.join(CELLS)).map_err(failed)?;
         Ok(directory)
     }
 
@@ -119,6 +123,12 @@ impl RunDirectory {
     }
 }
 
+/// Whether it is all that a run leaves that ended before its plan was written, for want of room or power: then it may begin again.
+fn is_beginning(entry: DirEntry) -> bool {
+    let is_empty = || entry.metadata().is_ok_and(|data| data.is_file() && data.len() == 0);
+    entry.file_name() == BESIDE_PLAN || (entry.file_name() == LOCK && is_empty())
+}
+
 /// The cells of `kept`, then those of `plan` that are new.
 fn joined(kept: Plan, plan: &Plan) -> Plan {
     let known: BTreeSet<String> = kept.cells.iter().map(|cell| cell.hash()).collect();
@@ -145,7 +155,11 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, String> {
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
+    let failed = |error: io::Error| {
+        let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        let remedy = if full { "; make room, and the same command goes on" } else { "" };
+        format!("cannot write {}: {error}{remedy}", path.display())
+    };
     let text = serde_json::to_string(value).map_err(|error| format!("cannot write as JSON: {error}"))?;
     let beside = path.with_extension("new");
     let written = write_synced(&beside, &format!("{text}\n")).and_then(|()| fs::rename(&beside, path));
