@@ -263,6 +263,83 @@ fn fewer_operations() {
     });
 }
 
+/// A read behind the load.
+fn reading(cell: &mut Finished, found: u64) {
+    cell.cell.tasks[0].steps.push(Step::new("readrandom", Some("readrandom")));
+    let mut read = Record { benchmark: "readrandom".into(), row: "readrandom".into(), ..record(&cell.cell.engine) };
+    (read.threads, read.found, read.durability) = (1, Some(found), None);
+    read.flags.insert("num".into(), "1000".into());
+    cell.records.push(read);
+}
+
+/// What breaks a rule where the second of three engines finds fewer keys, once all three are changed.
+fn finding_fewer(change: impl Fn(&mut Finished)) -> Vec<Violation> {
+    let mut all: Vec<Finished> = ENGINES.map(finished).into();
+    for (cell, found) in all.iter_mut().zip([632, 631, 632]) {
+        reading(cell, found);
+        change(cell);
+    }
+    violations(&all)
+}
+
+#[test]
+fn lookups_that_find_another_number_of_keys() {
+    let broken = finding_fewer(|_| {});
+    let told: Vec<_> = broken.iter().map(|one| (one.engine.as_str(), one.row.as_str(), one.reason.as_str())).collect();
+    assert_eq!(told, [("leveldb", "readrandom", "it found 631 keys, unlike esker, rocksdb")]);
+    // With two that differ, nobody knows which is right.
+    let mut two = [finished("esker"), finished("leveldb")];
+    two.iter_mut().zip([632, 631]).for_each(|(cell, found)| reading(cell, found));
+    assert_eq!(violations(&two).len(), 2);
+    // Threads that put beside each other leave the keys as they are.
+    let load = |threads: u32, benchmark: &'static str| Step { threads, ..Step::new(benchmark, Some("fillrandom")) };
+    assert_eq!(finding_fewer(|cell| cell.cell.tasks[0].steps[0] = load(2, "fillrandom")).len(), 1);
+    // What a limit of time has not ended is as without it.
+    let limited = |row: Option<&str>| Step { most_seconds: 5.0, ..Step::new("fillrandom", row) };
+    assert_eq!(finding_fewer(|cell| cell.cell.tasks[0].steps[0] = limited(Some("fillrandom"))).len(), 1);
+}
+
+#[test]
+fn found_keys_that_are_left_to_chance() {
+    let first = |cell: &mut Finished, step: Step| cell.cell.tasks[0].steps[0] = step;
+    let load = |threads: u32, benchmark: &'static str| Step { threads, ..Step::new(benchmark, Some("fillrandom")) };
+    for benchmark in ["readwhilewriting", "ttlchurn", "crash"] {
+        assert_eq!(finding_fewer(|cell| first(cell, load(1, benchmark))), [], "{benchmark}");
+    }
+    assert_eq!(finding_fewer(|cell| first(cell, load(2, "deleterandom"))), []);
+    assert_eq!(finding_fewer(|cell| first(cell, Step { most_seconds: 5.0, ..Step::new("fillrandom", None) })), []);
+    assert_eq!(finding_fewer(|cell| cell.cell.tasks[0].steps.clear()), []);
+    assert_eq!(finding_fewer(|cell| cell.records[1].threads = 2), []);
+    assert_eq!(finding_fewer(|cell| cell.records[1].benchmark = "updaterandom".into()), []);
+    // Other flags ask for other keys, and an early end has a rule of its own.
+    let other = |cell: &mut Finished| {
+        let seed = if cell.cell.engine == "leveldb" { "7" } else { "8" };
+        cell.records[1].flags.insert("seed".into(), seed.into());
+    };
+    assert_eq!(finding_fewer(other), []);
+    let early = |cell: &mut Finished| {
+        if cell.cell.engine == "leveldb" {
+            cell.records[1].message = "(ended early after 0.5 s)".into();
+        }
+    };
+    let broken = finding_fewer(early);
+    assert!(broken.len() == 1 && broken[0].reason.contains("it ended early"), "{broken:?}");
+}
+
+#[test]
+fn rows_that_are_done_twice_have_other_keys_each_time() {
+    let twice = |found: [[u64; 2]; 3]| {
+        let mut all: Vec<Finished> = ENGINES.map(finished).into();
+        for (cell, found) in all.iter_mut().zip(found) {
+            found.into_iter().for_each(|found| reading(cell, found));
+        }
+        violations(&all)
+    };
+    assert_eq!(twice([[632, 640], [632, 640], [632, 640]]), []);
+    let broken = twice([[632, 640], [632, 632], [632, 640]]);
+    assert!(broken.len() == 1 && broken[0].reason == "it found 632 keys, unlike esker, rocksdb", "{broken:?}");
+}
+
 #[test]
 fn another_machine() {
     breaks("it was measured on another machine than esker", |cell| cell.records[0].host.cores = 64);

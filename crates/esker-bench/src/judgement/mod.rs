@@ -3,7 +3,7 @@
 //! The claims and the numbers they turn on are those of [`crate::published::hypotheses`]. A claim about an engine is judged of every engine that
 //! was measured, as if it stood in that engine's place; where a claim names several engines, each of these is judged by what is said of itself.
 //! Where repetitions allow it, a direction is judged by the bootstrap 95 % interval of the ratio of medians: if it holds 1, no difference was shown.
-//! With one repetition there is no interval, and the sentence says so. Grids are judged by their 25 cells.
+//! With one repetition there is no interval, a ratio within a factor of 1.2 of 1 shows no difference, and the sentence says so. Grids are judged by their 25 cells.
 //!
 //! Rows of a failed cell count as missing, and so do rows whose own lookups contradict them. Other broken rules of fairness
 //! ([`crate::study::fairness`]) are told in the sentence of every claim that such a row counts for. Figures of different sizes (`num`) are never

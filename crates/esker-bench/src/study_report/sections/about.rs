@@ -27,7 +27,7 @@ pub fn section(runs: &[StudyRun], all: &[Measured<'_>], findings: &Findings) -> 
     if !findings.violations.is_empty() {
         let count = findings.violations.len();
         blocks.push(Block::Warning(format!(
-            "Rows that broke a rule of fairness: {count}; they are marked with \u{2021} and listed."
+            "Broken rules of fairness: {count}; the rows are marked with \u{2021} and listed."
         )));
     }
     Section { id: "about".into(), title: "About this page".into(), blocks }

@@ -3,18 +3,30 @@
 use super::super::blocks::{Block, Column, Line, Section, Table};
 use super::super::findings::{Findings, Violation};
 use super::super::measured::{engine_name, setting};
-use crate::report::engine_style::OURS;
+use crate::report::engine_style::{OURS, display_name};
+use std::collections::BTreeSet;
 
 /// The section; none if nothing was measured that could break a rule.
 pub fn section(findings: &Findings) -> Option<Section> {
     let violations = &findings.violations;
-    let blocks = if violations.is_empty() {
-        vec![Block::Text(
-            "Nothing broke a rule: durability, memory, compression, data and the samples verified after each run were those of \
-             the other engines wherever they were recorded."
+    // Every claim is judged for every engine of the runs, whether it has been measured or not.
+    let engines: BTreeSet<&str> = findings.judgements.iter().map(|judgement| judgement.engine.as_str()).collect();
+    let mut blocks = Vec::new();
+    if let (Some(only), 1) = (engines.first(), engines.len()) {
+        let nobody = format!(
+            "There was only one engine, {}, so nothing was compared: whether its durability, memory, compression and data are those of \
+             others is not known here.",
+            display_name(only)
+        );
+        blocks.push(Block::Text(nobody));
+    } else if violations.is_empty() {
+        blocks.push(Block::Text(
+            "Nothing broke a rule: durability, memory, compression, data, the keys that lookups found and the samples verified after each \
+             run were those of the other engines wherever they were recorded."
                 .into(),
-        )]
-    } else {
+        ));
+    }
+    if !violations.is_empty() {
         let table = Table {
             caption: "What broke a rule, and in how many figures.".into(),
             head: "engine".into(),
@@ -32,8 +44,8 @@ pub fn section(findings: &Findings) -> Option<Section> {
             "{} figures are marked with \u{2021}: what they were measured under is not what the others were.",
             violations.len()
         );
-        vec![Block::Warning(warning), Block::Table(table)]
-    };
+        blocks.extend([Block::Warning(warning), Block::Table(table)]);
+    }
     Some(Section { id: "fairness".into(), title: "Fairness".into(), blocks })
 }
 
@@ -79,5 +91,36 @@ fn line(alike: &[&(String, Violation)]) -> Line {
             },
             alike.len().to_string().into(),
         ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::load::cell_of_records;
+    use super::super::super::markdown;
+    use super::*;
+    use crate::record::Record;
+    use crate::study::grid::StudyRun;
+
+    /// What the section says of a run of these engines.
+    fn said(engines: &[&str], message: &str) -> String {
+        let record = Record { ops: 10, row: "fillseq".into(), message: message.into(), ..Record::default() };
+        let finished = engines.iter().map(|engine| cell_of_records("", engine, vec![record.clone()])).collect();
+        let findings = Findings::of(&[StudyRun { study: "sweep".into(), finished, ..StudyRun::default() }]);
+        let mut text = String::new();
+        markdown::blocks(&section(&findings).map(|section| section.blocks).unwrap_or_default(), &mut text);
+        text
+    }
+
+    #[test]
+    fn one_engine_is_compared_with_nobody() {
+        let alone = said(&["esker"], "");
+        assert!(alone.contains("only one engine, Esker, so nothing was compared"), "{alone}");
+        assert!(!alone.contains("Nothing broke a rule"), "{alone}");
+        let two = said(&["esker", "lmdb"], "");
+        assert!(two.contains("Nothing broke a rule") && !two.contains("only one engine"), "{two}");
+        // It may break a rule by itself, which is told as ever.
+        let early = said(&["esker"], "(ended early after 0.5 s)");
+        assert!(early.contains("only one engine") && early.contains("it ended early"), "{early}");
     }
 }

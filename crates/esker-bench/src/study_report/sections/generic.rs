@@ -3,9 +3,11 @@
 use super::super::blocks::{Bar, Block, Chart, Column, Field, Line, Look, Section, Table};
 use super::super::findings::Findings;
 use super::super::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
+use crate::engine::Tree;
 use crate::record::Record;
 use crate::report::engine_style::OURS;
 use crate::report::number;
+use crate::stats;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A chart with more bars than this tells nothing that the table does not tell better.
@@ -136,8 +138,26 @@ fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: 
 
 type Figure = (&'static str, fn(&Measured<'_>) -> Option<String>);
 
+const LEVEL0: &str = "L0 files before / left";
+const RUNS: &str = "runs before / left";
+const DISK_OVER_DATA: &str = "disk / data";
+
+/// What a reader must know of some figures, told below tables that have them.
+const EXPLAINED: [(&str, &str); 3] = [
+    (
+        LEVEL0,
+        "L0 files are the tables of level 0, when the row began and when it ended: those that are left are still to be compacted.",
+    ),
+    (RUNS, "Runs are the most tables that a lookup may have to search, when the row began and when it ended."),
+    (
+        DISK_OVER_DATA,
+        "Disk / data is the database directory after a load, its log included, and settled where the study waited for that, over the keys and values of \
+         the distinct entries: what compression gains, and what stands there more than once loses.",
+    ),
+];
+
 /// What tables show of a measurement; a column that nothing fills is left out.
-const FIGURES: [Figure; 19] = [
+const FIGURES: [Figure; 22] = [
     ("\u{b5}s/op (wall)", |m| m.micros().map(number::figure)),
     ("ops/sec", |m| m.rate().map(number::figure)),
     ("spread", |m| m.spread().map(|_| m.spread_text())),
@@ -154,7 +174,10 @@ const FIGURES: [Figure; 19] = [
     ("CPU \u{b5}s/op", |m| m.median(cpu_micros).map(number::figure)),
     ("comparisons/op", |m| m.median(comparisons).map(number::figure)),
     ("files probed/op", |m| m.median(files_probed).map(number::figure)),
+    (LEVEL0, |m| laid_out(m, |tree| tree.level0_files)),
+    (RUNS, |m| laid_out(m, |tree| Some(tree.runs))),
     ("disk", |m| m.median(|record| record.disk_bytes as f64).map(number::bytes)),
+    (DISK_OVER_DATA, |m| m.median(disk_over_data).map(number::ratio)),
     ("sample verified", verified),
     ("peak memory", |m| m.median(|record| record.rss_peak_bytes as f64).map(number::bytes)),
 ];
@@ -165,6 +188,45 @@ fn verified(measured: &Measured<'_>) -> Option<String> {
     let worst = looks.max_by_key(|look| look.mismatches)?;
     let right = worst.sampled.saturating_sub(worst.mismatches);
     Some(format!("{} of {}", number::whole(right as f64), number::whole(worst.sampled as f64)))
+}
+
+/// How tables lay before and after, of engines that tell; nothing left to compact is a figure too.
+fn laid_out(measured: &Measured<'_>, of: impl Fn(&Tree) -> Option<u64>) -> Option<String> {
+    let median = |tree: fn(&Record) -> Option<&Tree>| {
+        let told = measured.ran.iter().filter_map(|record| tree(record).and_then(&of));
+        stats::median(&told.map(|count| count as f64).collect::<Vec<_>>()).map(number::whole)
+    };
+    let left = median(|record| record.tree.as_ref())?;
+    let before = median(|record| record.tree_before.as_ref()).unwrap_or(number::ABSENT.to_string());
+    Some(format!("{before} / {left}"))
+}
+
+/// 0 for what is no load.
+fn disk_over_data(record: &Record) -> f64 {
+    let Some(entries) = entries_loaded(record) else { return 0.0 };
+    let entries = record.verification.as_ref().map_or(entries, |look| look.entries as f64);
+    let entry_bytes = record.bytes as f64 / record.ops.max(1) as f64;
+    record.settled_disk_bytes.unwrap_or(record.disk_bytes) as f64 / (entries * entry_bytes)
+}
+
+/// How many distinct entries a load leaves in an empty database; where keys are drawn, how many it leaves on average.
+fn entries_loaded(record: &Record) -> Option<f64> {
+    let (ops, num) = (record.ops as f64, record.num as f64);
+    let drawn_of = |keys: f64| {
+        let keys = keys.floor().max(1.0);
+        Some(keys * (1.0 - (ops * (-1.0 / keys).ln_1p()).exp()))
+    };
+    match record.benchmark.as_str() {
+        "filluniquerandom" | "fillshuffled" => Some(ops),
+        // Every thread puts the same keys.
+        "fillseq" | "fillseqsync" | "fillbatch" | "fillseqbatch" | "fillseq100K" => {
+            Some(ops / f64::from(record.threads.max(1)))
+        }
+        "fillrandom" | "fillsync" | "fillrandbatch" | "fill100K" => drawn_of(num),
+        "fillrandsync" => drawn_of(num / 100.0),
+        "fillrand100K" => drawn_of(num / 1000.0),
+        _ => None,
+    }
 }
 
 fn longest(measured: &Measured<'_>) -> Option<f64> {
@@ -206,7 +268,10 @@ fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Tabl
             lines.push(Line { head: row.clone(), ours: measured.key.engine == OURS, cells });
         }
     }
-    let caption = "Medians over the repetitions; the spread is (fastest - slowest) / median of the rates.".into();
+    let has = |name: &str| shown.iter().any(|(figure, _)| *figure == name);
+    let caption = "Medians over the repetitions; the spread is (fastest - slowest) / median of the rates.";
+    let explained = EXPLAINED.iter().filter(|(name, _)| has(name)).map(|(_, explanation)| *explanation);
+    let caption = std::iter::once(caption).chain(explained).collect::<Vec<_>>().join(" ");
     Table { caption, head: "row".into(), columns, lines }
 }
 
@@ -229,4 +294,97 @@ fn message(measured: &Measured<'_>) -> Field {
 fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::super::load::cell_of_records;
+    use super::super::super::measured::measure;
+    use super::*;
+    use crate::study::grid::StudyRun;
+    use crate::verification::Verification;
+    use crate::workload::BENCHMARKS;
+
+    fn record(benchmark: &str) -> Record {
+        Record { benchmark: benchmark.into(), ops: 1000, num: 1000, ops_per_sec: 5.0, ..Record::default() }
+    }
+
+    /// The table of these repetitions of rows of one engine.
+    fn table_of(records: &[Record]) -> Table {
+        let finished = (1..).zip(records).map(|(repetition, record)| {
+            let mut finished = cell_of_records("", "esker", vec![record.clone()]);
+            finished.cell.repetition = repetition;
+            finished
+        });
+        let runs = [StudyRun { finished: finished.collect(), ..StudyRun::default() }];
+        let all = measure(&runs);
+        let all: Vec<&Measured> = all.iter().collect();
+        match tables("", &all, &Findings::default()).pop() {
+            Some(Block::Table(table)) => table,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The texts of a column; none if there is no such column.
+    fn column(table: &Table, name: &str) -> Option<Vec<String>> {
+        let place = table.columns.iter().position(|column| column.name == name)?;
+        Some(table.lines.iter().map(|line| line.cells[place].text.clone()).collect())
+    }
+
+    #[test]
+    fn what_is_left_to_compact_is_told() {
+        let tree = |level0: u64, runs: u64| Some(Tree { files: 30, level0_files: Some(level0), runs });
+        let load = |after| Record { tree_before: tree(0, 0), tree: after, ..record("fillrandom") };
+        // Nothing left is told as well, and other than nothing known.
+        let settled = Record { tree: tree(0, 1), ..record("compact") };
+        let records = [load(tree(2, 4)), load(tree(9, 12)), load(tree(3, 5)), settled, record("readseq")];
+        let table = table_of(&records);
+        let absent = number::ABSENT;
+        let figures = |texts: [&str; 2]| Some([texts[0], texts[1], absent].map(String::from).to_vec());
+        assert_eq!(column(&table, LEVEL0), figures(["0 / 3", &format!("{absent} / 0")]));
+        assert_eq!(column(&table, RUNS), figures(["0 / 5", &format!("{absent} / 1")]));
+        assert!(table.caption.contains("tables of level 0") && !table.caption.contains("Disk / data"));
+        // An engine without levels has runs all the same.
+        let flat = Record { tree: Some(Tree { files: 3, level0_files: None, runs: 3 }), ..record("fillseq") };
+        let table = table_of(&[flat]);
+        assert_eq!((column(&table, LEVEL0), column(&table, RUNS)), (None, Some(vec![format!("{absent} / 3")])));
+    }
+
+    #[test]
+    fn loads_tell_their_disk_over_their_data() {
+        let load = |benchmark: &str| Record { bytes: 100_000, disk_bytes: 50_000, ..record(benchmark) };
+        let ratio = |record: Record| column(&table_of(&[record]), DISK_OVER_DATA).map(|texts| texts[0].clone());
+        assert_eq!(ratio(load("fillseq")).as_deref(), Some("0.50\u{d7}"));
+        assert!(table_of(&[load("fillseq")]).caption.contains("Disk / data"));
+        assert_eq!(ratio(Record { threads: 2, ..load("fillseq") }).as_deref(), Some("1.00\u{d7}"));
+        assert_eq!(ratio(Record { threads: 2, ..load("fillshuffled") }).as_deref(), Some("0.50\u{d7}"));
+        assert_eq!(
+            ratio(Record { settled_disk_bytes: Some(25_000), ..load("fillseq") }).as_deref(),
+            Some("0.25\u{d7}")
+        );
+        // 632 of 1000 keys come up.
+        assert_eq!(ratio(load("fillrandom")).as_deref(), Some("0.79\u{d7}"));
+        let look = Verification { entries: 500, ..Verification::default() };
+        assert_eq!(ratio(Record { verification: Some(look), ..load("fillrandom") }).as_deref(), Some("1.00\u{d7}"));
+        // What adds to a database, or leaves it as it is, says nothing of it.
+        for benchmark in ["overwrite", "readrandom", "queue"] {
+            assert_eq!(ratio(load(benchmark)), None, "{benchmark}");
+        }
+        assert_eq!(ratio(Record { ops: 0, bytes: 0, ..load("fillseq") }), None);
+    }
+
+    #[test]
+    fn every_load_is_known() {
+        for benchmark in BENCHMARKS.iter().filter(|benchmark| benchmark.fresh && benchmark.name.starts_with("fill")) {
+            assert!(entries_loaded(&record(benchmark.name)).is_some(), "{}", benchmark.name);
+        }
+        let of = |benchmark: &str, num: u64, ops: u64| {
+            entries_loaded(&Record { num, ops, ..record(benchmark) }).unwrap().round()
+        };
+        assert_eq!(of("fillrandom", 1_000_000, 1_000_000), 632_121.0);
+        assert_eq!(of("fillrand100K", 1_000_000, 1000), 632.0);
+        assert_eq!(of("fillrandsync", 100_000, 1000), 632.0);
+        assert_eq!(of("fillrandom", 1, 7), 1.0);
+    }
 }

@@ -11,6 +11,8 @@ use crate::stats;
 
 const STUDY: &str = "rmw";
 const SEED: &str = "seed";
+/// Experiments that do the work of the published run, with as many threads: what was published stands beside all of them.
+const OF_THE_SAME_WORK: [&str; 3] = [SEED, "recommended", "unscaled"];
 const UPDATE: &str = "updaterandom";
 const MERGE: &str = "mergerandom";
 /// The variable that tells the cells of the two benchmarks apart.
@@ -79,8 +81,9 @@ fn charts(pairs: &[Pair<'_, '_>], findings: &Findings) -> Option<Block> {
     let chart = |title: &String| {
         let mut of_chart: Vec<&Pair> = pairs.iter().filter(|pair| self::title(&pair.key) == *title).collect();
         of_chart.sort_by(|one, two| order(&one.key, &two.key));
-        let seed = of_chart.iter().any(|pair| pair.key.experiment == SEED);
-        let published = seed.then(|| published_bars(findings)).into_iter().flatten();
+        let experiments = of_chart.iter().map(|pair| pair.key.experiment.as_str());
+        let same_work = experiments.into_iter().find(|experiment| OF_THE_SAME_WORK.contains(experiment));
+        let published = same_work.map(|experiment| published_bars(experiment, findings)).into_iter().flatten();
         let measured = of_chart.iter().flat_map(|pair| [pair.update, pair.merge].into_iter().flatten());
         let bars = published.chain(measured.map(|measured| bar(measured, findings))).collect();
         Chart { title: title.clone(), bars, full: None }
@@ -116,12 +119,14 @@ fn published(row: &str, unit: &str, findings: &Findings) -> Option<(String, f64)
     Some((engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(), record.figure))
 }
 
-fn published_bars(findings: &Findings) -> Vec<Bar> {
+/// Beside other settings than the published ones their names say which they had.
+fn published_bars(experiment: &str, findings: &Findings) -> Vec<Bar> {
+    let flags = if experiment == SEED { String::new() } else { format!(" (flags of {SEED})") };
     let bar = |row: &str| {
         let (engine, rate) = published(row, "ops/sec", findings)?;
         let seconds = published(row, "seconds", findings).map(|(_, seconds)| duration(seconds));
         Some(Bar {
-            name: format!("Published: {engine} {row}"),
+            name: format!("Published{flags}: {engine} {row}"),
             published: true,
             length: Some(rate),
             text: format!("{} ops/sec", number::whole(rate)),
@@ -233,5 +238,47 @@ fn duration(seconds: f64) -> String {
         s if !s.is_finite() => number::ABSENT.to_string(),
         s if s < 100.0 => format!("{} s", number::figure(s)),
         s => format!("{} min {:.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::super::load::cell_of_records;
+    use super::super::super::measured::measure;
+    use super::*;
+    use crate::record::Record;
+    use crate::study::grid::StudyRun;
+
+    /// The names of the bars of an experiment's only chart.
+    fn bars(experiment: &str) -> Vec<String> {
+        let finished = [UPDATE, MERGE].map(|row| {
+            let record = Record { row: row.into(), ops: 10, ops_per_sec: 5.0, ..Record::default() };
+            let mut finished = cell_of_records(experiment, OURS, vec![record]);
+            finished.cell.variables = [("threads", "10"), (BENCHMARK, row)].map(|(n, v)| (n.into(), v.into())).into();
+            finished
+        });
+        let runs = [StudyRun { study: STUDY.into(), finished: finished.into(), ..StudyRun::default() }];
+        let all = measure(&runs);
+        let section = section(&all.iter().collect::<Vec<_>>(), &Findings::of(&runs));
+        let charts = section.blocks.into_iter().find_map(|block| match block {
+            Block::Charts(charts) => Some(charts),
+            _ => None,
+        });
+        charts.unwrap().into_iter().flat_map(|chart| chart.bars).map(|bar| bar.name).collect()
+    }
+
+    #[test]
+    fn what_was_published_stands_beside_todays_settings() {
+        let ours = ["Esker updaterandom", "Esker mergerandom"];
+        assert_eq!(bars(SEED)[..2], ["Published: RocksDB updaterandom", "Published: RocksDB mergerandom"]);
+        for experiment in ["recommended", "unscaled"] {
+            let names = bars(experiment);
+            let published =
+                ["updaterandom", "mergerandom"].map(|row| format!("Published (flags of seed): RocksDB {row}"));
+            assert_eq!((&names[..2], &names[2..]), (&published[..], &ours.map(String::from)[..]), "{experiment}");
+        }
+        // Other work, other figures.
+        assert_eq!(bars("threads"), ours);
     }
 }
