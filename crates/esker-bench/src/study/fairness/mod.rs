@@ -8,6 +8,7 @@
 //! * its data are compressed where those of others are not although they could be, or the other way round;
 //! * its database holds something else than the others', where all must hold the same;
 //! * an entry that a scan showed was not found by a lookup, or was found different;
+//! * its lookups by one thread found another number of keys than the others';
 //! * it did fewer operations than the others, its cell failed, or it was measured on another machine.
 
 mod content;
