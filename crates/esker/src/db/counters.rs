@@ -1,7 +1,6 @@
 //! Counters of work done.
 
 use super::pace::FlushSpeed;
-use crate::base::counter::Counter;
 use std::sync::atomic::AtomicU64;
 
 /// Work done since open.
@@ -15,8 +14,6 @@ pub struct Counters {
     pub tables_dropped: AtomicU64,
     pub stalls: AtomicU64,
     pub stall_micros: AtomicU64,
-    /// Tables that gets had to search, their filters asked.
-    pub tables_searched: Counter,
     /// Dead entries that scans passed.
     pub skipped_entries: AtomicU64,
     /// Entries whose bytes went because they had expired.

@@ -123,6 +123,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
+    keyspace.searches.note_flush(tables.iter().map(|table| table.summary().entries).sum());
     let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
     let run = tree.deepest_free_run(&tables, above).unwrap_or_else(|| inner.next_file_number());
 

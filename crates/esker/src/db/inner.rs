@@ -27,6 +27,7 @@ use super::events::Events;
 use super::health::Condition;
 use super::pace::Pace;
 use super::passed::Passed;
+use super::searches::Searches;
 use super::snapshot::{Readers, Registration, SnapshotList};
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
@@ -79,6 +80,8 @@ pub struct KeyspaceInner {
     pub longest_chain: LongestChain,
     /// Where scans found nothing left to see.
     pub passed: Passed,
+    /// What gets have searched.
+    pub searches: Searches,
 }
 
 impl KeyspaceInner {
@@ -105,6 +108,7 @@ impl KeyspaceInner {
             view_change: Mutex::new(()),
             longest_chain: LongestChain::default(),
             passed: Passed::default(),
+            searches: Searches::default(),
         }
     }
 

@@ -162,7 +162,14 @@ impl<'b> Resolver<'_, 'b> {
         let mut chain = match self.known.remove(&place) {
             Some(chain) => chain,
             None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => Chain::default(),
-            None => Chain::of(&look_up(self.inner, &keyspace.view.load(), operation.key, MAX_SEQUENCE, self.now_ms)?),
+            None => Chain::of(&look_up(
+                self.inner,
+                keyspace,
+                &keyspace.view.load(),
+                operation.key,
+                MAX_SEQUENCE,
+                self.now_ms,
+            )?),
         };
         let live = chain.base.is_some()
             && visible(chain.expiry_ms, self.now_ms)

@@ -19,6 +19,7 @@
 //! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
 //! | `stall` | when writers wait, and why |
 //! | `files`, `copying` | the remover of files; copies of files |
+//! | `searches` | whether gets search too many tables in vain |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `ingest` | sorted pairs straight into tables |
@@ -65,6 +66,7 @@ pub mod repair;
 pub mod replayed;
 mod resting;
 pub mod scan;
+pub mod searches;
 pub mod shorten;
 pub mod sizes;
 pub mod snapshot;

@@ -10,6 +10,7 @@
 
 use super::inner::{Inner, KeyspaceInner, View};
 use super::large;
+use super::searches::Searches;
 use crate::base::expiry::{Expiry, visible};
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
@@ -124,7 +125,7 @@ impl Lookup {
     fn search(
         &mut self,
         inner: &Inner,
-        view: &View,
+        (searches, view): (&Searches, &View),
         key: &[u8],
         sequence: Sequence,
         keep: &mut impl Keep,
@@ -138,7 +139,7 @@ impl Lookup {
             }
             found = self.search_frozen(memtable, key, hash, sequence, keep);
         }
-        if found.is_break() { Ok(()) } else { search_runs(inner, &view.tree.runs, key, hash, sequence, self, keep) }
+        if found.is_break() { Ok(()) } else { search_runs(searches, &view.tree.runs, key, hash, sequence, self, keep) }
     }
 
     /// After a whole source: whether a range tombstone hides all older ones.
@@ -238,7 +239,7 @@ pub fn get(
     // Held until the value is loaded: it keeps the file of a large one.
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, &view, key, sequence, &mut Pinned)?;
+    lookup.search(inner, (&keyspace.searches, &view), key, sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
@@ -261,7 +262,7 @@ pub fn get_into(
 ) -> Result<bool> {
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    let searched = lookup.search(inner, &view, key, sequence, out);
+    let searched = lookup.search(inner, (&keyspace.searches, &view), key, sequence, out);
     if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
         return Ok(true);
     }
@@ -285,7 +286,7 @@ pub fn expires_at(
     now_ms: u64,
 ) -> Result<Option<Expiry>> {
     let view = keyspace.view.load();
-    let lookup = look_up(inner, &view, key, sequence, now_ms)?;
+    let lookup = look_up(inner, keyspace, &view, key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
     if lookup.operands.is_empty() && matches!(lookup.base, Base::Large(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));
@@ -295,9 +296,16 @@ pub fn expires_at(
 }
 
 /// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
-pub fn look_up(inner: &Inner, view: &View, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
+pub fn look_up(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    view: &View,
+    key: &[u8],
+    sequence: Sequence,
+    now_ms: u64,
+) -> Result<Lookup> {
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, view, key, sequence, &mut Pinned)?;
+    lookup.search(inner, (&keyspace.searches, view), key, sequence, &mut Pinned)?;
     Ok(lookup)
 }
 
@@ -334,7 +342,7 @@ fn prefetch(view: &View, hash: u64) {
 
 #[inline]
 fn search_runs(
-    inner: &Inner,
+    searches: &Searches,
     runs: &[std::sync::Arc<crate::version::tree::Run>],
     key: &[u8],
     hash: u64,
@@ -347,7 +355,7 @@ fn search_runs(
         of_several.filter_map(|run| run.table_for(key)).for_each(|table| table.prefetch_filter(hash));
     }
     for table in runs.iter().filter_map(|run| run.table_for(key)) {
-        if search_table(inner, table, key, hash, sequence, lookup, keep)?.is_break() {
+        if search_table(searches, table, key, hash, sequence, lookup, keep)?.is_break() {
             break;
         }
     }
@@ -356,7 +364,7 @@ fn search_runs(
 
 #[inline]
 fn search_table(
-    inner: &Inner,
+    searches: &Searches,
     table: &Table,
     key: &[u8],
     hash: u64,
@@ -365,13 +373,19 @@ fn search_table(
     keep: &mut impl Keep,
 ) -> Result<ControlFlow<()>> {
     lookup.cover = table.range_tombstones().cover(key, sequence);
+    let mut found = false;
     let mut visit = |Version { sequence, kind, expiry_ms, value }: Version<'_>| {
+        found = true;
         let entry = Entry { key, sequence, kind, expiry_ms, value: &value };
         lookup.take(keep, entry, || value.to_slice()).is_continue()
     };
     let go_on = if table.may_contain(hash) {
-        inner.counters.tables_searched.increment();
-        table.search(key, sequence, &mut visit)?
+        searches.begin();
+        let go_on = table.search(key, sequence, &mut visit)?;
+        if !found {
+            searches.in_vain();
+        }
+        go_on
     } else {
         true
     };

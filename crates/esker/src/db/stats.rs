@@ -141,7 +141,6 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_bytes: inner.cache.usage_bytes() as u64,
         cache_hits: inner.cache.hits(),
         cache_misses: inner.cache.misses(),
-        tables_searched: counters.tables_searched.sum(),
         blob_written_bytes: inner.blobs.written_bytes(),
         memory: memory::collect(inner),
         stall_micros: counters.stall_micros.load(Relaxed),
@@ -169,6 +168,7 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.table_bytes += table_bytes;
         let longest_merge_chain = keyspace.longest_chain.get();
         stats.longest_merge_chain = stats.longest_merge_chain.max(longest_merge_chain);
+        stats.tables_searched += keyspace.searches.tables();
         stats.keyspaces.push(KeyspaceStats {
             name: keyspace.name.clone(),
             merge_operator: keyspace.operator_name.clone(),

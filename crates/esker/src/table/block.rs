@@ -166,9 +166,11 @@ impl Layout {
         if self.has(VALUE_OFFSETS) {
             self.validate_offsets(bytes, self.value_offsets, self.value_bytes, MAX_VALUE_BYTES)?;
         }
-        if self.has(SEQUENCES) {
+        let room = MAX_SEQUENCE - self.sequence;
+        // What fits into four bytes cannot lead too far, but behind an absurd first sequence number.
+        if self.has(SEQUENCES) && (self.has(WIDE_SEQUENCES) || room < u64::from(u32::MAX)) {
             let largest = (0..self.count).map(|i| self.sequence_delta(bytes, i)).max().unwrap_or(0);
-            if largest > MAX_SEQUENCE - self.sequence {
+            if largest > room {
                 return Err(DecodeError { offset: self.sequences, expected: "sequence numbers" });
             }
         }

@@ -86,6 +86,50 @@ fn a_random_load_is_written_few_times() {
     assert_eq!(db.stats().keyspaces[0].runs.len(), 1);
 }
 
+/// The average number of runs while 40,000 keys are read and written in turn, or only written; and how many tables each get searched.
+fn updates(filter_bits: u32, reads: bool, model: &mut Model) -> (f64, f64) {
+    let seed = 5;
+    println!("seed {seed}, {filter_bits} bits, reads: {reads}");
+    let env = MemEnv::new();
+    let options = tiny().write_buffer_bytes(64 << 10).target_file_bytes(32 << 10).compression(Compression::None);
+    let db = Db::open("/db", options.filter_bits_per_key(filter_bits).env(Arc::new(env))).unwrap();
+    let k = db.keyspace("k", Default::default()).unwrap();
+    let mut random = Random(seed);
+    let (mut runs, mut looks, mut gets) = (0, 0, 0);
+    for n in 0..40_000u64 {
+        let key = format!("{:08}", random.below(40_000)).into_bytes();
+        if reads {
+            assert_eq!(k.get(&key).unwrap().as_deref(), model.get(&key).map(Vec::as_slice));
+            gets += 1;
+        }
+        let value = [&n.to_le_bytes()[..], &[7; 60]].concat();
+        k.put(&key, &value).unwrap();
+        model.insert(key, value);
+        if n >= 10_000 && n % 100 == 0 {
+            runs += db.stats().keyspaces[0].runs.len();
+            looks += 1;
+        }
+    }
+    check(&k, model, "updated");
+    verify(&db);
+    (runs as f64 / f64::from(looks), db.stats().tables_searched as f64 / f64::from(gets.max(1)))
+}
+
+/// Without filters each run costs every get a block.
+#[test]
+fn fewer_runs_are_left_while_gets_search_them_in_vain() {
+    let (written, _) = updates(0, false, &mut Model::new());
+    let (read, searched) = updates(0, true, &mut Model::new());
+    let (filtered, searched_filtered) = updates(10, true, &mut Model::new());
+    println!(
+        "runs: {written:.1} written, {read:.1} read without filters, {filtered:.1} with; searched {searched:.2}, {searched_filtered:.2}"
+    );
+    assert!(read < 0.7 * written, "gets suffer, and there are as many runs");
+    assert!(searched < 4.5);
+    assert!((filtered - written).abs() < 0.5, "filters save the searches, and yet there are fewer runs");
+    assert!(searched_filtered < 1.1);
+}
+
 /// Writers that are faster than flushes, with a thread for these.
 #[test]
 fn writers_are_slowed_down_and_nothing_is_lost() {

@@ -6,23 +6,15 @@
 //! installed and its inputs removed before the next. So it takes the space of a few tables, not of the last run once more, and what is left
 //! to do follows from the shape alone.
 //!
+//! While gets search many runs in vain, as they do without filters, fewer are left.
+//!
 //! When writes pause, a database of modest size is merged into one run.
 
 use super::shape::{Plan, RunShape, Shape};
 use std::ops::Bound;
 
-/// Runs above the last one at which merging begins.
-pub const UPPER_RUNS: usize = 8;
-/// Runs of similar size that are merged with each other.
-const WIDTH: usize = 6;
 /// Runs are similar if the older ones are less than this many times the newest of them.
 const SIMILAR: u64 = 2;
-/// Runs above the last one at which those that are cheapest to merge are merged, similar or not, before anything else.
-pub const MOST_UPPER_RUNS: usize = 12;
-/// Under load, runs go into the last one when they are this part of what they overlap there.
-const DUE: Share = Share { numerator: 1, denominator: 2 };
-/// A run whose left end has gone there already goes on down to this part: the rest of it would only be merged once more.
-const DUE_TO_GO_ON: Share = Share { numerator: 1, denominator: 4 };
 /// When idle, this part is enough.
 const DUE_WHEN_IDLE: Share = Share { numerator: 1, denominator: 8 };
 /// A run smaller than this part of what it overlaps does not go down by itself.
@@ -46,6 +38,42 @@ impl Share {
     }
 }
 
+/// How much is put off.
+pub struct Limits {
+    /// Runs above the last one at which merging begins.
+    upper_runs: usize,
+    /// Runs of similar size that are merged with each other.
+    width: usize,
+    /// Runs above the last one at which those that are cheapest to merge are merged, similar or not, before anything else.
+    pub most_upper_runs: usize,
+    /// Under load, runs go into the last one when they are this part of what they overlap there.
+    due: Share,
+    /// A run whose left end has gone there already goes on down to this part: the rest of it would only be merged once more.
+    due_to_go_on: Share,
+}
+
+/// Usually: the fewest rewrites.
+pub const FOR_WRITES: Limits = Limits {
+    upper_runs: 8,
+    width: 6,
+    most_upper_runs: 12,
+    due: Share { numerator: 1, denominator: 2 },
+    due_to_go_on: Share { numerator: 1, denominator: 4 },
+};
+
+/// While gets suffer: less than half of the runs, for about twice the rewrites.
+pub const FOR_GETS: Limits = Limits {
+    upper_runs: 3,
+    width: 2,
+    most_upper_runs: 4,
+    due: Share { numerator: 1, denominator: 4 },
+    due_to_go_on: Share { numerator: 1, denominator: 8 },
+};
+
+fn limits(shape: &Shape<'_>) -> &'static Limits {
+    if shape.gets_suffer { &FOR_GETS } else { &FOR_WRITES }
+}
+
 pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
     let (last, upper) = shape.runs.split_last()?;
     if upper.is_empty() {
@@ -54,23 +82,24 @@ pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
     if shape.idle {
         return when_idle(shape);
     }
+    let limits = limits(shape);
     let first = first_narrow(shape);
     let goes_down = Descent::of(shape, first).filter(|goes_down| goes_down.is_due());
-    if upper.len() < UPPER_RUNS && !goes_down.as_ref().is_some_and(|goes_down| goes_down.begun) {
+    if upper.len() < limits.upper_runs && !goes_down.as_ref().is_some_and(|goes_down| goes_down.begun) {
         return None;
     }
     let upper_bytes: u64 = upper.iter().map(|run| run.bytes).sum();
     if last.tables.len() < FEW_TABLES {
-        let due = DUE.reached(upper_bytes, last.bytes);
+        let due = limits.due.reached(upper_bytes, last.bytes);
         return if due { Some(whole(shape)) } else { among_themselves(shape, upper.len()) };
     }
     if let Some(goes_down) = goes_down {
         return match among_themselves(shape, first) {
-            Some(plan) if upper.len() >= MOST_UPPER_RUNS => Some(plan),
+            Some(plan) if upper.len() >= limits.most_upper_runs => Some(plan),
             _ => goes_down.piece(),
         };
     }
-    if DUE.reached(upper_bytes, last.bytes) && first > 1 {
+    if limits.due.reached(upper_bytes, last.bytes) && first > 1 {
         // All together are worth it. The wide ones merged with each other are tables that can go down one by one.
         return Some(Plan::Merge { first: 0, last: first - 1 });
     }
@@ -142,7 +171,8 @@ impl<'s, 'a> Descent<'s, 'a> {
     }
 
     fn is_due(&self) -> bool {
-        let due = if self.begun { DUE_TO_GO_ON } else { DUE };
+        let limits = limits(self.shape);
+        let due = if self.begun { &limits.due_to_go_on } else { &limits.due };
         due.reached(self.bytes, self.overlapped)
     }
 
@@ -162,17 +192,18 @@ impl<'s, 'a> Descent<'s, 'a> {
 
 /// Merges upper runs, of the newest `count`, with each other if there are too many of them.
 fn among_themselves(shape: &Shape<'_>, count: usize) -> Option<Plan> {
+    let limits = limits(shape);
     let sizes: Vec<u64> = shape.runs.iter().take(count).map(|run| run.bytes).collect();
     let mut first = 0;
     while first < sizes.len() {
         let similar = |bytes: &&u64| **bytes < sizes[first].saturating_mul(SIMILAR);
         let width = 1 + sizes[first + 1..].iter().take_while(similar).count();
-        if width >= WIDTH {
+        if width >= limits.width {
             return Some(Plan::Merge { first, last: first + width - 1 });
         }
         first += width;
     }
-    if shape.runs.len() <= MOST_UPPER_RUNS {
+    if shape.runs.len() <= limits.most_upper_runs {
         return None;
     }
     let mut cheapest: Option<(u64, Plan)> = None;

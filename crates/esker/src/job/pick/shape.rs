@@ -108,6 +108,8 @@ pub struct Shape<'a> {
     pub level_base_bytes: u64,
     /// Entries that scans have passed over for nothing since the last merge of everything.
     pub scan_debt: u64,
+    /// Gets search many tables in vain.
+    pub gets_suffer: bool,
 }
 
 impl<'a> Shape<'a> {

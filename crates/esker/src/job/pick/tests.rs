@@ -1,4 +1,4 @@
-use super::lazy::MOST_UPPER_RUNS;
+use super::lazy::FOR_WRITES;
 use super::shape::{Part, RunShape, TableShape};
 use super::*;
 
@@ -39,6 +39,24 @@ fn lazy(bytes: &[u64], idle: bool) -> Option<(usize, usize)> {
         None => None,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn lazy_leaves_fewer_runs_while_gets_suffer() {
+    let suffering = |bytes: &[u64]| match pick(
+        &Shape { gets_suffer: true, ..sizes(bytes, false) },
+        CompactionStyle::LazyLeveling,
+    ) {
+        Some(Plan::Merge { first, last }) => Some((first, last)),
+        None => None,
+        other => panic!("{other:?}"),
+    };
+    let huge = 100 << 30;
+    assert_eq!(suffering(&[1, 1, huge]), None, "few enough");
+    assert_eq!(suffering(&[1, 1, 5, huge]), Some((0, 1)), "those of one size");
+    assert_eq!(suffering(&[1, 2, 4, 8, huge]), Some((0, 1)), "too many");
+    assert_eq!(suffering(&[1, 1, 2, 16]), Some((0, 3)), "a quarter of the last run is worth it");
+    assert_eq!(lazy(&[1, 2, 4, 8, huge], false), None);
 }
 
 #[test]
@@ -121,7 +139,7 @@ fn every_style_comes_to_an_end() {
             }
             assert_eq!(pick(&sizes(&bytes, idle), style), None, "{style:?}: {bytes:?}");
             assert!(bytes.len() <= 12, "{style:?}: {bytes:?}");
-            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= MOST_UPPER_RUNS);
+            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= FOR_WRITES.most_upper_runs);
         }
     }
 }
