@@ -125,7 +125,8 @@ impl Lookup {
     fn search(
         &mut self,
         inner: &Inner,
-        (searches, view): (&Searches, &View),
+        keyspace: &KeyspaceInner,
+        view: &View,
         key: &[u8],
         sequence: Sequence,
         keep: &mut impl Keep,
@@ -139,7 +140,11 @@ impl Lookup {
             }
             found = self.search_frozen(memtable, key, hash, sequence, keep);
         }
-        if found.is_break() { Ok(()) } else { search_runs(searches, &view.tree.runs, key, hash, sequence, self, keep) }
+        if found.is_break() {
+            Ok(())
+        } else {
+            search_runs(&keyspace.searches, &view.tree.runs, key, hash, sequence, self, keep)
+        }
     }
 
     /// After a whole source: whether a range tombstone hides all older ones.
@@ -239,7 +244,7 @@ pub fn get(
     // Held until the value is loaded: it keeps the file of a large one.
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, (&keyspace.searches, &view), key, sequence, &mut Pinned)?;
+    lookup.search(inner, keyspace, &view, key, sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
@@ -262,7 +267,7 @@ pub fn get_into(
 ) -> Result<bool> {
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    let searched = lookup.search(inner, (&keyspace.searches, &view), key, sequence, out);
+    let searched = lookup.search(inner, keyspace, &view, key, sequence, out);
     if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
         return Ok(true);
     }
@@ -305,7 +310,7 @@ pub fn look_up(
     now_ms: u64,
 ) -> Result<Lookup> {
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, (&keyspace.searches, view), key, sequence, &mut Pinned)?;
+    lookup.search(inner, keyspace, view, key, sequence, &mut Pinned)?;
     Ok(lookup)
 }
 

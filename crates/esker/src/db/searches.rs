@@ -7,8 +7,8 @@
 use crate::base::counter::Counter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Gets suffer if, for each entry that is flushed, they search so many tables in vain. To have half as many runs costs some six writes more of an entry, a microsecond
-/// in the background; a search in vain costs a third of one and more.
+/// Gets suffer if, for each entry that is flushed, they search so many tables in vain. To have half as many runs costs five writes more of an entry or so, a
+/// microsecond in the background. A search in vain costs a third of one in memory, and several where blocks are read from files, which is where gets suffer most.
 const VAIN_SEARCHES: u64 = 2;
 
 /// Of one keyspace. See the module's comment.

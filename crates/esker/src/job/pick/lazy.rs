@@ -61,7 +61,7 @@ pub const FOR_WRITES: Limits = Limits {
     due_to_go_on: Share { numerator: 1, denominator: 4 },
 };
 
-/// While gets suffer: less than half of the runs, for about twice the rewrites.
+/// While gets suffer: half of the runs, for two to three times the rewrites.
 pub const FOR_GETS: Limits = Limits {
     upper_runs: 3,
     width: 2,

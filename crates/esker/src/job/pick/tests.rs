@@ -1,4 +1,4 @@
-use super::lazy::FOR_WRITES;
+use super::lazy::{FOR_GETS, FOR_WRITES};
 use super::shape::{Part, RunShape, TableShape};
 use super::*;
 
@@ -119,10 +119,11 @@ fn large_runs_go_down_in_pieces() {
 #[test]
 fn every_style_comes_to_an_end() {
     for style in STYLES {
-        for idle in [false, true] {
+        for (idle, gets_suffer) in [(false, false), (true, false), (false, true)] {
+            let sizes = |bytes: &[u64]| Shape { gets_suffer, ..sizes(bytes, idle) };
             let mut bytes: Vec<u64> = (0..40).map(|n| 1 << (n * 7 % 36)).collect();
             for _ in 0..100 {
-                match pick(&sizes(&bytes, idle), style) {
+                match pick(&sizes(&bytes), style) {
                     None => break,
                     Some(Plan::Merge { first, last }) => {
                         assert!(first < last && last < bytes.len());
@@ -137,9 +138,10 @@ fn every_style_comes_to_an_end() {
                     Some(other) => panic!("{other:?}"),
                 }
             }
-            assert_eq!(pick(&sizes(&bytes, idle), style), None, "{style:?}: {bytes:?}");
+            assert_eq!(pick(&sizes(&bytes), style), None, "{style:?}: {bytes:?}");
             assert!(bytes.len() <= 12, "{style:?}: {bytes:?}");
-            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= FOR_WRITES.most_upper_runs);
+            let limits = if gets_suffer { FOR_GETS } else { FOR_WRITES };
+            assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= limits.most_upper_runs);
         }
     }
 }
