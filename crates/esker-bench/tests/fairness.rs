@@ -340,6 +340,68 @@ fn rows_that_are_done_twice_have_other_keys_each_time() {
     assert!(broken.len() == 1 && broken[0].reason == "it found 632 keys, unlike esker, rocksdb", "{broken:?}");
 }
 
+/// A cell of one process for each list of steps, each with its own number of keys, whose lookups found so many.
+fn playing(processes: &[(&str, &[&str])], found: &[u64]) -> Finished {
+    let mut cell = finished("esker");
+    let task = cell.cell.tasks.remove(0);
+    cell.records.clear();
+    let mut found = found.iter();
+    for (number, (num, steps)) in processes.iter().enumerate() {
+        let flags = [("num", *num), ("use_existing_db", if number == 0 { "0" } else { "1" })];
+        let flags = flags.map(|(name, value)| (name.to_string(), value.to_string())).into();
+        let steps: Vec<Step> = steps.iter().map(|name| Step::new(name, Some(name))).collect();
+        for step in &steps {
+            let num = num.parse().unwrap();
+            let mut row = Record { benchmark: step.benchmark.clone(), row: step.benchmark.clone(), ..record("esker") };
+            (row.threads, row.num, row.ops) = (1, num, num);
+            row.found = if step.benchmark == "readrandom" { found.next().copied() } else { None };
+            cell.records.push(row);
+        }
+        cell.cell.tasks.push(Task { flags, steps, keep: true, ..task.clone() });
+    }
+    cell
+}
+
+#[test]
+fn lookups_that_find_another_number_than_the_key_sequence_says() {
+    let told = |processes: &[(&str, &[&str])], found: &[u64]| -> Vec<String> {
+        violations(&[playing(processes, found)]).into_iter().map(|violation| violation.reason).collect()
+    };
+    let one_process: [(&str, &[&str]); 1] = [("10000", &["fillrandom", "readrandom"])];
+    assert_eq!(told(&one_process, &[6250]), [""; 0]);
+    let wrong = violations(&[playing(&one_process, &[6249])]);
+    assert_eq!(wrong.len(), 1);
+    assert_eq!(wrong[0].reason, "it found 6249 keys where the key sequence has it find 6250");
+    // Another process has the same numbers again, and one that looks at a fifth of the keys finds more than chance would.
+    assert_eq!(told(&[("100000", &["fillrandom"]), ("100000", &["readrandom"])], &[100_000]), [""; 0]);
+    assert_eq!(told(&[("100000", &["fillrandom"]), ("20000", &["readrandom"])], &[14_047]), [""; 0]);
+    assert_eq!(told(&[("100000", &["fillrandom"]), ("20000", &["readrandom"])], &[14_048]).len(), 1);
+    // The default list of db_bench, and what neither adds nor looks up a random key.
+    let list: [(&str, &[&str]); 1] = [(
+        "10000",
+        &[
+            "fillseq",
+            "fillsync",
+            "fillrandom",
+            "overwrite",
+            "readrandom",
+            "readrandom",
+            "readseq",
+            "readreverse",
+            "compact",
+            "readrandom",
+        ],
+    )];
+    let mut default = playing(&list, &[8609, 8665, 8634]);
+    default.records[1].ops = 10;
+    assert_eq!(violations(&[default]), []);
+    // What was deleted is not played, and nor is what several threads wrote.
+    assert_eq!(told(&[("10000", &["fillrandom", "deleterandom", "readrandom"])], &[1]), [""; 0]);
+    let mut threads = playing(&one_process, &[1]);
+    threads.cell.tasks[0].steps[0].threads = 2;
+    assert_eq!(violations(&[threads]), []);
+}
+
 #[test]
 fn another_machine() {
     breaks("it was measured on another machine than esker", |cell| cell.records[0].host.cores = 64);

@@ -255,7 +255,8 @@ fn verify(runner: &Runner<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
 }
 
 impl Step {
-    fn config(&self, task: &Config, max_seconds: Option<f64>) -> Config {
+    /// The flags of the task as they are for this step.
+    pub fn config(&self, task: &Config, max_seconds: Option<f64>) -> Config {
         let mut config = task.clone();
         config.threads = self.threads.max(1);
         config.writes = self.writes.or(config.writes);

@@ -8,15 +8,18 @@
 //! * its data are compressed where those of others are not although they could be, or the other way round;
 //! * its database holds something else than the others', where all must hold the same;
 //! * an entry that a scan showed was not found by a lookup, or was found different;
-//! * its lookups by one thread found another number of keys than the others';
+//! * its lookups by one thread found another number of keys than the key sequence has them find, or, where that is not known, than the others';
 //! * it did fewer operations than the others, its cell failed, or it was measured on another machine.
 
 mod content;
+mod lookups;
 mod memory;
+mod played;
 mod rules;
 mod violation;
 
 use crate::study::grid::Finished;
+use played::Played;
 use std::collections::BTreeMap;
 use violation::Member;
 
@@ -25,8 +28,10 @@ pub use violation::Violation;
 /// Every broken rule, in the order of the rows.
 pub fn violations(finished: &[Finished]) -> Vec<Violation> {
     let mut found = Vec::new();
+    let mut played = Played::default();
     for group in groups(finished) {
         rules::check(&group, &mut found);
+        lookups::check(&group, &mut played, &mut found);
         memory::check(&group, &mut found);
         content::check_rows(&group, &mut found);
     }
