@@ -1,6 +1,6 @@
 //! `esker bench`: the command line, the engines in turn, the outputs, the exit code.
 
-use crate::engine::EngineKind;
+use crate::engine::{EngineKind, registry};
 use crate::flags::config::Config;
 use crate::flags::table::push_wrapped;
 use crate::flags::{Given, table};
@@ -168,9 +168,7 @@ impl<'a> Bench<'a> {
             if self.config.engines_named {
                 return self.complain(name, &error.to_string());
             }
-            let problem = error.to_string();
-            let problem = problem.strip_prefix(&format!("{name}: ")).unwrap_or(&problem);
-            eprintln!("{name}: left out: {problem}");
+            eprintln!("{}", registry::left_out(name, &error.to_string()));
             self.given_up.insert(name.to_string());
             return;
         }
@@ -227,7 +225,7 @@ impl<'a> Bench<'a> {
                 return false;
             }
             Outcome::Row(record) => {
-                say(self.out, &text::row(&record));
+                say(self.out, &text::row(&record, self.config.row_form));
                 let details = text::details(&record, &self.config);
                 if !details.is_empty() {
                     say(self.out, &details);

@@ -73,8 +73,8 @@ fn every_benchmark_runs_with_its_number_of_operations() {
     let db = tempfile::tempdir().unwrap();
     let json = db.path().join("rows.jsonl");
     let csv = db.path().join("rows.csv");
-    let list = "fillseq,fillseqsync,fillrandsync,fillsync,fillbatch,fillseqbatch,fillrandbatch,overwritebatch,fill100K,fillseq100K,\
-                fillrand100K,filluniquerandom,readseq,readreverse,readrandom,readrandomsmall,readmissing,readhot,seekrandom,seekordered,\
+    let list = "fillseq,fillseqsync,fillrandsync,fillsync,fillbatch,fillseqbatch,fillrandbatch,overwritebatch,fill100K,fillseq100K,readseq100K,\
+                fillrand100K,readrand100K,filluniquerandom,readseq,readreverse,readrandom,readrandomsmall,readmissing,readhot,seekrandom,seekordered,\
                 readwhilewriting,overwrite,updaterandom,mergerandom,readrandommergerandom,compact,waitidle,open,crc32c,snappycomp,\
                 deleteseq,deleterandom";
     let list: String = list.split_whitespace().collect();
@@ -95,6 +95,8 @@ fn every_benchmark_runs_with_its_number_of_operations() {
         ("readseq", 40_000),
         ("readreverse", 40_000),
         ("readrandomsmall", 40),
+        ("readseq100K", 40),
+        ("readrand100K", 40),
         ("readmissing", 40_000),
         ("readwhilewriting", 40_000),
         ("compact", 1),

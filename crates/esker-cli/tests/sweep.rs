@@ -92,7 +92,10 @@ fn engines_that_nobody_named_and_are_not_here_are_left_out() {
         let told: Vec<&str> = error.lines().filter(|line| line.contains("left out")).collect();
         assert_eq!(told.len(), missing.len(), "{error}");
         for (line, engine) in told.iter().zip(missing) {
-            assert!(line.starts_with(&format!("{engine}: left out: ")) && line.contains("install"), "{line}");
+            assert!(
+                line.starts_with(&format!("{engine}: left out: library not found")) && line.contains("install"),
+                "{line}"
+            );
         }
         assert!(stdout(&output).starts_with(&format!("{} cells done, 0 kept from before\n", measured.len())));
         let expected = measured.iter().map(|engine| ((engine.to_string(), "10".to_string()), None)).collect();

@@ -24,6 +24,11 @@ pub fn find(name: &str) -> Result<EngineKind> {
         .ok_or_else(|| EngineError(format!("no engine `{name}`: there are {}", ENGINES.join(", "))))
 }
 
+/// The line that tells why an engine is not measured; most problems begin with its name already.
+pub fn left_out(name: &str, problem: &str) -> String {
+    format!("{name}: left out: {}", problem.strip_prefix(&format!("{name}: ")).unwrap_or(problem))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -35,6 +40,9 @@ mod tests {
             kinds().iter().map(|kind| ENGINES.iter().position(|name| *name == kind.name).unwrap()).collect();
         assert!(places.is_sorted(), "{places:?}");
         assert!(find("leveldb").is_ok());
+        for problem in ["leveldb: library not found", "library not found"] {
+            assert_eq!(left_out("leveldb", problem), "leveldb: left out: library not found");
+        }
         assert!(find("oracle").err().unwrap().0.contains("leveldb"));
     }
 }

@@ -31,6 +31,15 @@ pub enum MergeOperand {
     One,
 }
 
+/// How a row is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowForm {
+    /// As LevelDB's db_bench does.
+    LevelDb,
+    /// As RocksDB's did in 2013.
+    RocksDb,
+}
+
 /// Entries that live longer do not expire in a benchmark.
 const LONGEST_TTL: Duration = Duration::from_secs(86_400);
 
@@ -75,6 +84,8 @@ pub struct Config {
     pub repeat: u32,
     /// Which latencies are taken.
     pub latency: Latency,
+    /// The form of printed rows.
+    pub row_form: RowForm,
     /// Print latency distributions.
     pub print_histogram: bool,
     /// Print comparisons.
@@ -163,6 +174,11 @@ impl Config {
                 Some("rocksdb") => KeyGeneration::RocksDb,
                 Some("leveldb") => KeyGeneration::LevelDb,
                 other => return Err(format!("--keygen: '{}' is neither leveldb nor rocksdb", other.unwrap_or(""))),
+            },
+            row_form: match given.get("row_form") {
+                Some("rocksdb") => RowForm::RocksDb,
+                Some("leveldb") => RowForm::LevelDb,
+                other => return Err(format!("--row_form: '{}' is neither leveldb nor rocksdb", other.unwrap_or(""))),
             },
             merge_operand: match given.get("merge_operand") {
                 Some("one") => MergeOperand::One,
@@ -414,6 +430,7 @@ mod tests {
             "--engine=foo",
             "--engine=,",
             "--keygen=x",
+            "--row_form=x",
             "--merge_operator=foo",
             "--lib=foo",
             "--lib=foo=/x",

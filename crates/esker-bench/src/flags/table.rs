@@ -177,6 +177,12 @@ const MEASURE: &[Flag] = &[
         "key sequence: `leveldb` (thread seeds count on through the process) or `rocksdb` (64-bit Mersenne Twister, thread seeds start anew in each benchmark)",
     ),
     obeyed(
+        "row_form",
+        Text,
+        "leveldb",
+        "form of the printed rows: `leveldb`, or `rocksdb` as in 2013 (micros/op of wall time, and ops/sec)",
+    ),
+    obeyed(
         "merge_operand",
         Text,
         "random",
@@ -365,7 +371,7 @@ fn form(flag: &Flag) -> String {
         ("lib", _) => "NAME=PATH",
         ("db", _) => "DIR",
         ("json" | "csv" | "html", _) => "FILE",
-        ("merge_operator" | "keygen" | "merge_operand", _) => "NAME",
+        ("merge_operator" | "keygen" | "merge_operand" | "row_form", _) => "NAME",
         _ => "TEXT",
     };
     format!("--{}={value}", flag.name)

@@ -286,9 +286,12 @@ fn mechanism(case: &Case<'_>) -> Judgement {
         return case.not_testable(String::new(), format!("{} has no merge, so no read is saved", case.engine));
     }
     let mut why = format!("merging over updating is {}", listed(&all_said));
-    if gain.value <= 1.0 {
-        why.push_str("; there is no gain that could shrink");
-        return case.judged(left.short(), Verdict::NotHeld, Verdict::NotHeld, why);
+    if gain.value <= 1.0 || gain.shows_nothing() {
+        let verdict = gain.above(1.0);
+        // With an interval around 1 nobody knows that there is none.
+        let shown = if gain.shows_nothing() { "no gain is shown" } else { "there is no gain" };
+        why.push_str(&format!("; {shown} that could shrink"));
+        return case.judged(left.short(), verdict, verdict, why);
     }
     let share = left.value.ln().abs() / gain.value.ln();
     why.push_str(&format!(

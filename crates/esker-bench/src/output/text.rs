@@ -1,11 +1,12 @@
 //! Rows as db_bench prints them, so that whatever parses its output parses this.
 //!
 //! ```text
-//! row = name padded to 12, " : ", micros/op in %11.3f, " micros/op;", [" ", MB/s in %6.1f, " MB/s"], [" ", message]
+//! row = name padded to 12, " : ", micros/op in %11.3f, " micros/op", rate, ";", [" ", MB/s in %6.1f, " MB/s"], [" ", message]
+//! rate = "", or in the form of RocksDB's of 2013, whose micros/op are of wall time: " ", ops/sec, " ops/sec"
 //! ```
 
 use crate::engine::Counters;
-use crate::flags::config::Config;
+use crate::flags::config::{Config, RowForm};
 use crate::record::Record;
 
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -33,18 +34,28 @@ pub fn header(config: &Config) -> String {
 }
 
 /// The line of one row.
-pub fn row(record: &Record) -> String {
+pub fn row(record: &Record, form: RowForm) -> String {
     if let Some(reason) = &record.skipped {
         return format!("{:<12} : skipped ({reason})", record.benchmark);
     }
-    let mut line = format!("{:<12} : {:11.3} micros/op;", record.benchmark, record.micros_per_op);
+    let name = &record.benchmark;
+    let mut line = match form {
+        RowForm::LevelDb => format!("{name:<12} : {:11.3} micros/op;", record.micros_per_op),
+        RowForm::RocksDb => {
+            format!(
+                "{name:<12} : {:11.3} micros/op {:.0} ops/sec;",
+                record.micros_per_op_wall,
+                record.ops_per_sec.floor()
+            )
+        }
+    };
     if record.bytes > 0 {
         line.push_str(&format!(" {:6.1} MB/s", record.mb_per_sec));
     }
     if !record.message.is_empty() {
         line.push_str(&format!(" {}", record.message));
     }
-    if record.threads > 1 {
+    if record.threads > 1 && form == RowForm::LevelDb {
         let (threads, ops) = (record.threads, record.ops);
         line.push_str(&format!(" ({threads} threads, {ops} ops, {:.0} ops/sec)", record.ops_per_sec));
     }
@@ -120,16 +131,19 @@ mod tests {
     #[test]
     fn lines_have_the_form_of_db_bench() {
         let mut record = Record { benchmark: "fillseq".into(), micros_per_op: 1.2345, threads: 1, ..Record::default() };
-        assert_eq!(row(&record), "fillseq      :       1.234 micros/op;");
+        assert_eq!(row(&record, RowForm::LevelDb), "fillseq      :       1.234 micros/op;");
         record.bytes = 1;
         record.mb_per_sec = 89.6;
-        assert_eq!(row(&record), "fillseq      :       1.234 micros/op;   89.6 MB/s");
+        assert_eq!(row(&record, RowForm::LevelDb), "fillseq      :       1.234 micros/op;   89.6 MB/s");
+        (record.micros_per_op_wall, record.ops_per_sec, record.threads) = (0.3127, 3_197_953.9, 10);
+        assert_eq!(row(&record, RowForm::RocksDb), "fillseq      :       0.313 micros/op 3197953 ops/sec;   89.6 MB/s");
+        record.threads = 1;
         record.bytes = 0;
         record.benchmark = "readwhilewriting".into();
         record.message = "(5 of 10 found)".into();
-        assert_eq!(row(&record), "readwhilewriting :       1.234 micros/op; (5 of 10 found)");
+        assert_eq!(row(&record, RowForm::LevelDb), "readwhilewriting :       1.234 micros/op; (5 of 10 found)");
         record.skipped = Some("engine has no X".into());
-        assert_eq!(row(&record), "readwhilewriting : skipped (engine has no X)");
+        assert_eq!(row(&record, RowForm::LevelDb), "readwhilewriting : skipped (engine has no X)");
     }
 
     #[test]

@@ -128,6 +128,38 @@ pub struct GoldenFound {
     pub found: u64,
 }
 
+/// Figures by the authors of a document that it does not have itself: other pages of theirs, or other editions of it. They show what a setting did elsewhere; no claim
+/// is judged by them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherFigures {
+    /// The study beside whose report they stand.
+    pub study: String,
+    /// Where they are from.
+    pub document: String,
+    /// With which engine and settings, as far as that is known.
+    pub with: String,
+    /// The row; empty where the values name it.
+    pub row: String,
+    /// The unit.
+    pub unit: String,
+    /// What varies.
+    pub by: String,
+    /// The experiment of the study whose only variable, of the same name, has the same values; empty if there is none.
+    #[serde(default)]
+    pub experiment: String,
+    /// The figures, in the order of the document.
+    pub values: Vec<OtherFigure>,
+}
+
+/// One of [`OtherFigures`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherFigure {
+    /// What varies, at this.
+    pub value: String,
+    /// The figure.
+    pub figure: f64,
+}
+
 #[derive(Debug, Default, Deserialize)]
 struct Data {
     records: Vec<PublishedRecord>,
@@ -135,6 +167,7 @@ struct Data {
     consistency_checks: Vec<ConsistencyCheck>,
     hypotheses: Vec<Hypothesis>,
     golden_found: Vec<GoldenFound>,
+    other_figures: Vec<OtherFigures>,
 }
 
 fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
@@ -177,6 +210,11 @@ pub fn golden_found() -> &'static [GoldenFound] {
     &data().golden_found
 }
 
+/// Figures of the same authors outside the documents.
+pub fn other_figures() -> &'static [OtherFigures] {
+    &data().other_figures
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +224,7 @@ mod tests {
         let data: Data = serde_json::from_str(DATA).unwrap();
         assert_eq!((data.records.len(), data.hypotheses.len()), (205, 34));
         assert_eq!((data.grids.len(), data.consistency_checks.len()), (4, 16));
+        assert_eq!(data.other_figures.iter().map(|series| series.values.len()).sum::<usize>(), 73);
         assert!(data.records.iter().all(|record| !record.configuration.is_empty() && !record.source.is_empty()));
     }
 

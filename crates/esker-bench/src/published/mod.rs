@@ -5,7 +5,7 @@ mod data;
 mod lookup;
 
 pub use data::{
-    ConsistencyCheck, GoldenFound, Hypothesis, PublishedGrid, PublishedRecord, consistency_checks, golden_found, grid,
-    grids, hypotheses, records,
+    ConsistencyCheck, GoldenFound, Hypothesis, OtherFigure, OtherFigures, PublishedGrid, PublishedRecord,
+    consistency_checks, golden_found, grid, grids, hypotheses, other_figures, records,
 };
 pub use lookup::{Compared, Measured, compare};

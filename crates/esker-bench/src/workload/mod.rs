@@ -160,6 +160,10 @@ fn merges(config: &Config) -> Job {
     Job::new(config, config.writes.unwrap_or(config.reads.max(config.num))).keys(config.merge_keys)
 }
 
+fn thousandth_of_reads(config: &Config) -> Job {
+    Job::new(config, (config.reads / 1000).max(1))
+}
+
 /// Operations that are neither reads nor writes alone: `--writes` if given, else `--reads`.
 fn requests(config: &Config) -> Job {
     Job::new(config, config.writes.unwrap_or(config.reads))
@@ -233,6 +237,16 @@ pub const BENCHMARKS: &[Benchmark] = &[
     scan("readreverse", scan::backward, "one step back of an iterator from the last key"),
     read("readrandom", read::random, reads, "get a random key"),
     read("readrandomsmall", read::random, |c| Job::new(c, c.reads / 1000), "the same, a thousandth as often"),
+    Benchmark {
+        job: thousandth_of_reads,
+        ..scan("readseq100K", scan::forward, "one step of an iterator from the first key; num/1000 of them")
+    },
+    read(
+        "readrand100K",
+        read::random,
+        |c| thousandth_of_reads(c).keys((c.num / 1000).max(1)),
+        "get a random key of num/1000, num/1000 times",
+    ),
     read("readmissing", read::missing, reads, "get a key that is never there but lies between those that are"),
     read(
         "readhot",

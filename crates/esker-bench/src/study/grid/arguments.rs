@@ -4,7 +4,7 @@ use super::cell::Plan;
 use super::directory::RunDirectory;
 use super::execute::{Ending, Execution, execute};
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::engine::EngineKind;
+use crate::engine::{EngineKind, registry};
 use crate::flags::config::{default_directory, engine_names, library};
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
 use crate::output::say;
@@ -55,8 +55,8 @@ impl GridArguments {
             let kind = kinds.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no engine {name} here"))?;
             match (kind.probe)(libraries.get(&name).map(|path| path.as_path())) {
                 Ok(_) => names.push(name),
-                Err(problem) if !named => eprintln!("{name}: left out: {problem}"),
-                Err(problem) => return Err(format!("{name}: {problem}")),
+                Err(problem) if !named => eprintln!("{}", registry::left_out(&name, &problem.to_string())),
+                Err(problem) => return Err(problem.to_string()),
             }
         }
         if names.is_empty() {

@@ -6,7 +6,7 @@ mod figures;
 mod parts;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::engine::EngineKind;
+use crate::engine::{EngineKind, registry};
 use crate::flags::config::{default_directory, engine_names, library};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
@@ -112,8 +112,10 @@ impl<'a> Study<'a> {
             let kind = kinds.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no engine {name} here"))?;
             match (kind.probe)(libraries.get(name).map(|path| path.as_path())) {
                 Ok(_) => engines.push(kind),
-                Err(problem) if arguments.engines == "all" => eprintln!("{name}: left out: {problem}"),
-                Err(problem) => return Err(format!("{name}: {problem}")),
+                Err(problem) if arguments.engines == "all" => {
+                    eprintln!("{}", registry::left_out(name, &problem.to_string()))
+                }
+                Err(problem) => return Err(problem.to_string()),
             }
         }
         let db = arguments.db.clone().unwrap_or_else(default_directory);

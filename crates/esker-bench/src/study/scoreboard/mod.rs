@@ -6,7 +6,7 @@ pub mod summary;
 pub mod table;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
-use crate::engine::EngineKind;
+use crate::engine::{EngineKind, registry};
 use crate::flags::config::{default_directory, engine_names, library};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
@@ -288,7 +288,7 @@ impl<'a> Board<'a> {
     }
 
     fn leave_out(&mut self, name: &str, problem: &str) {
-        eprintln!("{name}: left out: {problem}");
+        eprintln!("{}", registry::left_out(name, problem));
         self.problem |= self.base.named;
     }
 

@@ -4,6 +4,7 @@ use super::super::blocks::{Block, HeatMap, Section};
 use super::super::findings::Findings;
 use super::super::measured::{Key, Measured, compare_values, distinct, engine_name};
 use super::generic;
+use super::other_figures;
 use crate::report::engine_style::rank;
 use crate::report::number;
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     if !grid.is_empty() {
         blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all, findings)));
     }
+    blocks.extend(other_figures::block(STUDY, all));
     Section { id: "study-memtable".into(), title: "Write buffer and file size".into(), blocks }
 }
 

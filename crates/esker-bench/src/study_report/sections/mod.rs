@@ -6,6 +6,7 @@ mod fairness;
 mod generic;
 mod judgement;
 mod memtable;
+mod other_figures;
 mod page_2011;
 mod published;
 mod rmw;

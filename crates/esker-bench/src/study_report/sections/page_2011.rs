@@ -5,6 +5,7 @@ use super::super::blocks::{Bar, Block, Chart, Section};
 use super::super::findings::{Compared, Findings, engine_of};
 use super::super::measured::{Measured, distinct, order};
 use super::generic;
+use super::other_figures;
 use crate::report::engine_style::{OURS, display_name};
 use crate::report::number;
 use crate::stats::bootstrap_ratio_interval;
@@ -165,6 +166,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     let experiments = distinct(all.iter().copied(), |key| key.experiment.clone());
     let tables = experiments.iter().flat_map(|experiment| generic::experiment(experiment, experiment, all, findings));
     blocks.push(Block::Folded("Every row of the study with its figures".into(), tables.collect()));
+    blocks.extend(other_figures::block(STUDY, all));
     Section { id: "study-leveldb2011".into(), title: "LevelDB benchmarks of 2011, then and now".into(), blocks }
 }
 

@@ -1,0 +1,92 @@
+//! Figures by the authors of a document that it does not have itself, beside what was measured of the same.
+
+use super::super::blocks::{Block, Column, Field, Line, Table};
+use super::super::measured::{Measured, engine_name};
+use super::generic::absent;
+use crate::published::{OtherFigures, other_figures};
+use crate::report::engine_style::rank;
+use crate::report::number;
+
+/// Those of a study, folded; none if there are none.
+pub fn block(study: &str, all: &[&Measured<'_>]) -> Option<Block> {
+    let of_study = other_figures().iter().filter(|series| series.study == study);
+    let mut blocks = vec![Block::Text(
+        "No claim is judged by these. They were measured on other machines: what a setting changes compares with what it changes here, the figures themselves do not.".into(),
+    )];
+    blocks.extend(of_study.map(|series| Block::Table(table(series, all))));
+    let title = "Figures by the same authors that are not in the document".to_string();
+    if blocks.len() > 1 { Some(Block::Folded(title, blocks)) } else { None }
+}
+
+fn table(series: &OtherFigures, all: &[&Measured<'_>]) -> Table {
+    let mut engines: Vec<(&str, &str)> = Vec::new();
+    for measured in all.iter().filter(|measured| is_of(series, measured)) {
+        let engine = (measured.key.engine.as_str(), measured.key.variant.as_str());
+        if !engines.contains(&engine) {
+            engines.push(engine);
+        }
+    }
+    engines.sort_by_key(|(engine, _)| rank(engine));
+    let with = [series.row.as_str(), series.with.as_str()].into_iter().filter(|part| !part.is_empty());
+    let mut columns = vec![Column::number("published")];
+    columns.extend(engines.iter().map(|(engine, variant)| Column::number(engine_name(engine, variant))));
+    let line = |value: &crate::published::OtherFigure| {
+        let mut cells: Vec<Field> = vec![number::figure(value.figure).into()];
+        for engine in &engines {
+            let is_it = |measured: &&&Measured<'_>| {
+                (measured.key.engine.as_str(), measured.key.variant.as_str()) == *engine
+                    && is_of(series, measured)
+                    && measured.key.variable(&series.experiment) == value.value
+            };
+            let found = all.iter().find(is_it).and_then(|measured| measured.micros());
+            cells.push(found.map_or_else(absent, |micros| number::figure(micros).into()));
+        }
+        Line { head: value.value.clone(), ours: false, cells }
+    };
+    Table {
+        caption: format!("{} ({}), from {}.", with.collect::<Vec<_>>().join("; "), series.unit, series.document),
+        head: series.by.clone(),
+        columns,
+        lines: series.values.iter().map(line).collect(),
+    }
+}
+
+/// Whether it is one of the figures that the series has; times only.
+fn is_of(series: &OtherFigures, measured: &Measured<'_>) -> bool {
+    let key = &measured.key;
+    !series.experiment.is_empty()
+        && series.unit == "micros/op"
+        && (key.experiment == series.experiment && key.row == series.row)
+        && series.values.iter().any(|value| value.value == key.variable(&series.experiment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::load::cell_of_records;
+    use super::super::super::measured::measure;
+    use super::*;
+    use crate::record::Record;
+    use crate::study::grid::StudyRun;
+
+    #[test]
+    fn figures_stand_beside_those_of_the_same_setting() {
+        let record = Record { row: "fillrandom".into(), ops: 1, micros_per_op: 1.5, ..Record::default() };
+        let mut cell = cell_of_records("filter", "leveldb", vec![record]);
+        cell.cell.variables = [("filter".to_string(), "10".to_string())].into();
+        let runs = [StudyRun { study: "memtable".into(), finished: vec![cell], ..StudyRun::default() }];
+        let all = measure(&runs);
+        let all: Vec<&Measured<'_>> = all.iter().collect();
+        let Some(Block::Folded(_, blocks)) = block("memtable", &all) else { panic!("no block") };
+        let tables =
+            || blocks.iter().filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
+        assert_eq!(tables().count(), 10);
+        let first = tables().next().unwrap();
+        assert_eq!(
+            first.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(),
+            ["published", "LevelDB"]
+        );
+        let line = first.lines.iter().find(|line| line.head == "10").unwrap();
+        assert_eq!(line.cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>(), ["4.486", "1.500"]);
+        assert!(block("rmw", &all).is_none() && block("leveldb-2011", &[]).is_some());
+    }
+}
