@@ -5,10 +5,14 @@ pub mod blob_reference;
 pub mod checksum;
 pub mod clock;
 pub mod coding;
+pub mod compression;
 pub mod counter;
 pub mod expiry;
 pub mod key;
+pub mod lz4;
 pub mod memory;
 pub mod prefetch;
 pub mod range_tombstone;
 pub mod slice;
+#[cfg(test)]
+pub mod test_random;

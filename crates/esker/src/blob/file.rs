@@ -1,7 +1,10 @@
 //! One blob file: its handle, and reads and writes of single values.
 
-use super::format::{HEADER_BYTES, check_header, encode_header, encode_record_header, file_name, reference_to, verify};
+use super::format::{
+    HEADER_BYTES, Values, check_header, encode_header, encode_record_header, file_name, reference_to, verify,
+};
 use crate::base::blob_reference::{BlobReference, stored_bytes};
+use crate::base::compression::decompress;
 use crate::env::{Env, GrowingFile, ReadFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -20,6 +23,8 @@ enum Content {
 pub struct BlobFile {
     number: u64,
     path: PathBuf,
+    /// How its values are stored.
+    pub(super) values: Values,
     content: Content,
     /// Where the next record goes: everything before it was given out.
     end: AtomicU64,
@@ -31,10 +36,10 @@ pub struct BlobFile {
 
 impl BlobFile {
     /// A new file with nothing but its header; nothing of it is durable yet. Leaves no file behind if it fails.
-    pub(super) fn create(env: &dyn Env, directory: &Path, number: u64) -> Result<BlobFile> {
+    pub(super) fn create(env: &dyn Env, directory: &Path, number: u64, values: Values) -> Result<BlobFile> {
         let path = directory.join(file_name(number));
         let file = env.create_growing(&path)?;
-        if let Err(error) = file.write(0, &encode_header(number)) {
+        if let Err(error) = file.write(0, &encode_header(number, values)) {
             // Nobody would know the file, and every attempt would leave one.
             let _ = env.remove(&path);
             return Err(error);
@@ -42,6 +47,7 @@ impl BlobFile {
         Ok(BlobFile {
             number,
             path,
+            values,
             content: Content::Growing(file),
             end: AtomicU64::new(HEADER_BYTES),
             unsynced: AtomicBool::new(false),
@@ -58,10 +64,10 @@ impl BlobFile {
         let file = env.open(&path)?;
         let mut header = [0; HEADER_BYTES as usize];
         file.read_at(0, &mut header)?;
-        check_header(&path, number, &header)?;
+        let values = check_header(&path, number, &header)?;
         let end = AtomicU64::new(file.len());
         let (unsynced, named) = (AtomicBool::new(false), AtomicBool::new(true));
-        Ok(BlobFile { number, path, content: Content::Fixed(file), end, unsynced, named })
+        Ok(BlobFile { number, path, values, content: Content::Fixed(file), end, unsynced, named })
     }
 
     /// Its number.
@@ -91,14 +97,14 @@ impl BlobFile {
         Some(start)
     }
 
-    /// Writes `value` at the reserved place. The bytes are the system's when this returns.
-    pub(super) fn write(&self, place: u64, value: &[u8]) -> Result<BlobReference> {
+    /// Writes a value, as it is `stored`, at the reserved place. The bytes are the system's when this returns.
+    pub(super) fn write(&self, place: u64, stored: &[u8], compressed: bool) -> Result<BlobReference> {
         let Content::Growing(file) = &self.content else {
             return Err(Error::invalid(format!("{} is not written any more", self.path.display())));
         };
-        let reference = reference_to(self.number, place, value);
+        let reference = reference_to(self.number, place, stored, compressed);
         file.write(place, &encode_record_header(&reference))?;
-        file.write(reference.offset, value)?;
+        file.write(reference.offset, stored)?;
         Ok(reference)
     }
 
@@ -116,19 +122,25 @@ impl BlobFile {
     /// `Corruption` names the file and the offset if the bytes there are not those that were written.
     pub fn read(&self, reference: &BlobReference) -> Result<Vec<u8>> {
         let damaged = |what: &str| Err(Error::corruption(&self.path, reference.offset, what));
-        let end = reference.offset.checked_add(u64::from(reference.length));
         // Before anything is allocated: a reference may be damaged too.
-        if end.is_none_or(|end| end > self.bytes()) {
+        if reference.end().is_none_or(|end| end > self.bytes()) {
             return damaged("a large value lies behind the end of its file");
         }
-        let mut value = vec![0; reference.length as usize];
-        match &self.content {
-            Content::Growing(file) => file.read_at(reference.offset, &mut value)?,
-            Content::Fixed(file) => file.read_at(reference.offset, &mut value)?,
-        }
-        if !verify(reference, &value) {
+        let mut stored = vec![0; reference.length as usize];
+        self.read_at(reference.offset, &mut stored)?;
+        if !verify(reference, &stored) {
             return damaged("a large value's checksum does not match");
         }
-        Ok(value)
+        if !reference.compressed {
+            return Ok(stored);
+        }
+        decompress(&stored, Vec::new()).map_err(|error| error.at(&self.path, reference.offset))
+    }
+
+    pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        match &self.content {
+            Content::Growing(file) => file.read_at(offset, buffer),
+            Content::Fixed(file) => file.read_at(offset, buffer),
+        }
     }
 }

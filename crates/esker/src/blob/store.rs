@@ -1,16 +1,17 @@
 //! All blob files of a database, and the appends of its writers.
 //!
-//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken with none of them held. All are leaves for callers, who may
+//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken with none of them held, `damaged` and `would_shrink` with no other taken. All are leaves for callers, who may
 //! hold any lock of the database; a file operation is done under `current` only where a new file begins.
 //!
 //! A file goes when nobody refers to it: no table, no memtable, and no holder of its handle (a write on its way from the blob file to the memtable, or
 //! a background job). Who asks does so in this order: first [`BlobStore::unheld`], then what tables and memtables refer to.
 
 use super::file::BlobFile;
-use super::format::file_name;
+use super::format::{Values, file_name};
 use crate::base::blob_reference::BlobReference;
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::options::Compression;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub struct BlobStore {
     directory: PathBuf,
     /// A file that would get longer by the next value is followed by another.
     file_bytes: u64,
+    compression: Compression,
     files: RwLock<BTreeMap<u64, Arc<BlobFile>>>,
     /// The file that writers append to.
     current: Mutex<Option<Arc<BlobFile>>>,
@@ -36,22 +38,27 @@ pub struct BlobStore {
     syncing: Mutex<bool>,
     /// Files with a value that could not be copied.
     damaged: Mutex<BTreeSet<u64>>,
+    /// Files looked at, and whether compressing their values would pay.
+    would_shrink: Mutex<BTreeMap<u64, bool>>,
 }
 
 /// A value just appended. As long as this lives, its file stays.
 #[derive(Clone, Debug)]
 pub struct Appended {
     pub reference: BlobReference,
+    /// Bytes of values that had been written before, by all.
+    pub written_before: u64,
     _file: Arc<BlobFile>,
 }
 
 impl BlobStore {
-    /// A store that knows no file yet.
-    pub fn new(env: Arc<dyn Env>, directory: PathBuf, file_bytes: u64) -> BlobStore {
+    /// A store that knows no file yet. `compression`: of the values that jobs write.
+    pub fn new(env: Arc<dyn Env>, directory: PathBuf, file_bytes: u64, compression: Compression) -> BlobStore {
         BlobStore {
             env,
             directory,
             file_bytes,
+            compression,
             files: RwLock::default(),
             current: Mutex::default(),
             appended: AtomicU64::new(0),
@@ -59,6 +66,7 @@ impl BlobStore {
             written_bytes: AtomicU64::new(0),
             syncing: Mutex::new(false),
             damaged: Mutex::default(),
+            would_shrink: Mutex::default(),
         }
     }
 
@@ -80,8 +88,8 @@ impl BlobStore {
     }
 
     /// A new file, known from here on. Its name is not durable yet.
-    pub(super) fn create_file(&self, number: u64) -> Result<Arc<BlobFile>> {
-        let file = Arc::new(BlobFile::create(&*self.env, &self.directory, number)?);
+    pub(super) fn create_file(&self, number: u64, values: Values) -> Result<Arc<BlobFile>> {
+        let file = Arc::new(BlobFile::create(&*self.env, &self.directory, number, values)?);
         self.files.write().insert(number, Arc::clone(&file));
         Ok(file)
     }
@@ -90,8 +98,9 @@ impl BlobStore {
         self.file_bytes
     }
 
-    pub(super) fn note_written(&self, bytes: usize) {
-        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// Counts these bytes; how many there were before.
+    pub(super) fn note_written(&self, bytes: usize) -> u64 {
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed)
     }
 
     /// Bytes of values written since the store was made, copies included.
@@ -110,12 +119,12 @@ impl BlobStore {
     /// `Io`: nothing refers to what may have been written, and the store goes on.
     pub fn append(&self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<Appended> {
         let (file, place) = self.reserve(value.len(), next_number)?;
-        let reference = file.write(place, value)?;
-        self.note_written(value.len());
+        let reference = file.write(place, value, false)?;
+        let written_before = self.note_written(value.len());
         // The mark before the count: who sees the count sees the mark.
         file.unsynced.store(true, Ordering::Release);
         self.appended.fetch_add(1, Ordering::Release);
-        Ok(Appended { reference, _file: file })
+        Ok(Appended { reference, written_before, _file: file })
     }
 
     fn reserve(&self, length: usize, next_number: &dyn Fn() -> u64) -> Result<(Arc<BlobFile>, u64)> {
@@ -125,7 +134,7 @@ impl BlobStore {
         {
             return Ok((Arc::clone(file), place));
         }
-        let file = self.create_file(next_number())?;
+        let file = self.create_file(next_number(), Values::AsWritten)?;
         *current = Some(Arc::clone(&file));
         let place =
             file.reserve(length, u64::MAX).ok_or_else(|| Error::invalid("an empty blob file takes any value"))?;
@@ -215,6 +224,7 @@ impl BlobStore {
 
     /// Forgets a file; the caller removes it. Reads under way go on.
     pub fn forget(&self, number: u64) -> Option<PathBuf> {
+        self.would_shrink.lock().remove(&number);
         self.files.write().remove(&number).map(|file| file.path().to_path_buf())
     }
 
@@ -226,5 +236,43 @@ impl BlobStore {
     /// Files noted as damaged.
     pub fn damaged(&self) -> BTreeSet<u64> {
         self.damaged.lock().clone()
+    }
+
+    /// Whether jobs compress values.
+    pub fn compresses(&self) -> bool {
+        self.compression != Compression::None
+    }
+
+    /// The file, if its values could be compressed and nobody knows that it does not pay.
+    fn shrinkable(&self, number: u64) -> Option<Arc<BlobFile>> {
+        let file = self.find(number).filter(|file| self.compresses() && file.values == Values::AsWritten)?;
+        (self.would_shrink.lock().get(&number) != Some(&false)).then_some(file)
+    }
+
+    /// Whether compressing the file's values may pay.
+    pub fn may_shrink(&self, number: u64) -> bool {
+        self.shrinkable(number).is_some()
+    }
+
+    /// Whether compressing the file's values pays, as far as a look at some of them tells.
+    ///
+    /// # Errors
+    /// `Io` of the look.
+    pub fn would_shrink(&self, number: u64) -> Result<bool> {
+        let Some(file) = self.shrinkable(number) else { return Ok(false) };
+        if self.would_shrink.lock().contains_key(&number) {
+            return Ok(true);
+        }
+        let shrinks = file.would_shrink()?;
+        // More may come into the one that is appended to.
+        if self.current() != Some(number) {
+            self.would_shrink.lock().insert(number, shrinks);
+        }
+        Ok(shrinks)
+    }
+
+    /// Notes that nobody is to compress the file's values.
+    pub fn leave_as_it_is(&self, number: u64) {
+        self.would_shrink.lock().insert(number, false);
     }
 }

@@ -1,22 +1,30 @@
-//! The appends of one background job: into files of its own, which are made durable together at its end.
+//! The appends of one background job: into files of its own, which are made durable together at its end. A job has the time to compress values, which a
+//! write has not.
 
 use super::file::BlobFile;
+use super::format::Values;
 use super::store::BlobStore;
 use crate::base::blob_reference::BlobReference;
+use crate::base::compression::Compressor;
 use crate::error::{Error, Result};
 use std::sync::Arc;
+
+/// Larger values are stored as they are: compressing one takes its size of memory once more, and decompressing it at each read.
+const MOST_COMPRESSED_BYTES: usize = 16 << 20;
 
 /// Writes large values for a job. Its files stay as long as this lives; whoever relies on them must refer to them before.
 #[derive(Debug)]
 pub struct BlobWriter<'a> {
     store: &'a BlobStore,
     files: Vec<Arc<BlobFile>>,
+    /// From the first value on, if values are compressed.
+    compressor: Option<Compressor>,
 }
 
 impl<'a> BlobWriter<'a> {
     /// A writer without a file yet.
     pub fn new(store: &'a BlobStore) -> BlobWriter<'a> {
-        BlobWriter { store, files: Vec::new() }
+        BlobWriter { store, files: Vec::new(), compressor: None }
     }
 
     /// Appends a value. `next_number` gives out file numbers.
@@ -24,17 +32,22 @@ impl<'a> BlobWriter<'a> {
     /// # Errors
     /// `Io`; the job is to be given up then.
     pub fn append(&mut self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<BlobReference> {
-        self.store.note_written(value.len());
-        if let Some(file) = self.files.last()
-            && let Some(place) = file.reserve(value.len(), self.store.file_bytes())
+        let BlobWriter { store, files, compressor } = self;
+        let values = if store.compresses() { Values::Compressed } else { Values::AsWritten };
+        let compress = values == Values::Compressed && value.len() <= MOST_COMPRESSED_BYTES;
+        let compressed = if compress { compressor.get_or_insert_with(Compressor::new).compress(value) } else { None };
+        let (stored, compressed) = (compressed.unwrap_or(value), compressed.is_some());
+        store.note_written(stored.len());
+        if let Some(file) = files.last()
+            && let Some(place) = file.reserve(stored.len(), store.file_bytes())
         {
-            return file.write(place, value);
+            return file.write(place, stored, compressed);
         }
-        let file = self.store.create_file(next_number())?;
-        let place = file.reserve(value.len(), u64::MAX);
+        let file = store.create_file(next_number(), values)?;
+        let place = file.reserve(stored.len(), u64::MAX);
         let place = place.ok_or_else(|| Error::invalid("an empty blob file takes any value"))?;
-        let reference = file.write(place, value);
-        self.files.push(file);
+        let reference = file.write(place, stored, compressed);
+        files.push(file);
         reference
     }
 

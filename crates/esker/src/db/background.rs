@@ -4,7 +4,7 @@
 //! merging. A flush that becomes due during a merge is done inside the merge. With no background thread the same steps run inside the calls that add
 //! work, in the same order every time.
 
-use super::compacting::{carry_out, collect_blobs, due_ms, next_job};
+use super::compacting::{carry_out, collect_blobs, compress_blobs, due_ms, next_job};
 use super::flushing::{flush_all, freeze_log_holders};
 use super::inner::{Inner, Signals};
 use super::installing::lock_jobs;
@@ -118,13 +118,20 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     Ok(())
 }
 
-/// Does everything that is due when no more writes are expected. First the log gives back its space, which merges can use.
+/// Does everything that is due when no more writes are expected. First the log gives back its space, which merges can use; last, large values are compressed.
 fn work_at_rest(inner: &Inner, asked_for: bool) -> Result<()> {
     if inner.stopping.load(Relaxed) {
         return Ok(());
     }
     resting::empty_log(inner, asked_for)?;
     run_all(inner, true)?;
+    // As long as nobody writes: all of it may take a while.
+    while !inner.stopping.load(Relaxed) && (asked_for || pause(inner) >= AT_REST_AFTER) {
+        let _jobs = lock_jobs(inner)?;
+        if !compress_blobs(inner, false)? {
+            break;
+        }
+    }
     resting::reclaim(inner)
 }
 

@@ -1,7 +1,10 @@
-//! Emptying blob files that are mostly garbage: which table to rewrite next. (`compacting.rs` does it.)
+//! Emptying blob files that are mostly garbage, or whose values a database at rest can make smaller: which files, and which table to rewrite next.
+//! (`compacting.rs` does it.)
 
 use super::inner::{Inner, KeyspaceInner};
 use crate::blob::format::HEADER_BYTES;
+use crate::error::Result;
+use crate::job::blob_compression::{Shrinkable, due};
 use crate::job::blob_garbage::{BlobShape, condemned as choose};
 use crate::job::pick::shape::Plan;
 use crate::options::CompactionStyle;
@@ -38,12 +41,7 @@ pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
         return BTreeSet::new();
     }
     let live = live_bytes(inner);
-    // How much of a file is alive is not known before the memtables that refer to it are flushed.
-    let mut spared = inner.blobs.damaged();
-    for keyspace in inner.all_keyspaces() {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).for_each(|memtable| spared.extend(memtable.blob_files()));
-    }
+    let spared = spared(inner);
     let lengths = inner.blobs.lengths().into_iter().filter(|(number, _)| !spared.contains(number));
     let shape = |(number, bytes): (u64, u64)| BlobShape {
         number,
@@ -52,23 +50,91 @@ pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
         live_bytes: live.get(&number).copied().unwrap_or(0),
     };
     let files = choose(&lengths.map(shape).collect::<Vec<_>>(), eager);
-    if inner.blobs.current().is_some_and(|current| files.contains(&current)) {
-        inner.blobs.roll();
-    }
+    roll(inner, &files);
     files
 }
 
-/// The next table to rewrite, if any. Not of a keyspace whose tables leave in the order of their age, which a new one would not have: their blob files stay until
-/// they leave. The caller holds the job lock.
-pub fn next(inner: &Inner, eager: bool) -> Option<Collection> {
-    let files = condemned(inner, eager);
+/// Nothing more is appended to the files.
+fn roll(inner: &Inner, files: &BTreeSet<u64>) {
+    if inner.blobs.current().is_some_and(|current| files.contains(&current)) {
+        inner.blobs.roll();
+    }
+}
+
+/// Files that are not emptied: with a value that cannot be read, or that memtables refer to. How much of those is alive is not known before the memtables are
+/// flushed.
+fn spared(inner: &Inner) -> BTreeSet<u64> {
+    let mut spared = inner.blobs.damaged();
+    for keyspace in inner.all_keyspaces() {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).for_each(|memtable| spared.extend(memtable.blob_files()));
+    }
+    spared
+}
+
+/// The blob files whose values are to be copied elsewhere to be compressed. `asked_for`: by a caller, even if it saves little. The caller holds the job lock.
+pub fn compressible(inner: &Inner, asked_for: bool) -> Result<BTreeSet<u64>> {
+    if inner.blobs.is_empty() || !inner.blobs.compresses() {
+        return Ok(BTreeSet::new());
+    }
+    let mut live = live_bytes(inner);
+    let mut spared = spared(inner);
+    for keyspace in inner.all_keyspaces().iter().filter(|keyspace| has_age(keyspace)) {
+        for (_, table) in keyspace.view.load().tree.tables() {
+            spared.extend(table.summary().blobs.keys());
+        }
+    }
+    live.retain(|number, _| !spared.contains(number));
+    // First what was begun: as long as some of its tables are not rewritten, it takes more space than before.
+    let begun: BTreeSet<u64> =
+        inner.shrinking.lock().iter().copied().filter(|number| live.contains_key(number)).collect();
+    if !begun.is_empty() {
+        return Ok(begun);
+    }
+    let mut files = Vec::new();
+    for (number, live_bytes) in live {
+        if inner.blobs.would_shrink(number)? {
+            files.push(Shrinkable { number, live_bytes });
+        }
+    }
+    let files = due(&files, |files| bytes_of_tables_with(inner, files), asked_for);
+    roll(inner, &files);
+    inner.shrinking.lock().clone_from(&files);
+    Ok(files)
+}
+
+/// Whether a look may find values to compress.
+pub fn may_compress(inner: &Inner) -> bool {
+    inner.blobs.compresses() && inner.blobs.lengths().keys().any(|&number| inner.blobs.may_shrink(number))
+}
+
+fn bytes_of_tables_with(inner: &Inner, files: &BTreeSet<u64>) -> u64 {
+    let of_one = |keyspace: &Arc<KeyspaceInner>| {
+        let tree = Arc::clone(&keyspace.view.load().tree);
+        let refers = tree.tables().map(|(_, table)| table).filter(|table| refers(table, files));
+        refers.map(|table| table.summary().file_bytes).sum::<u64>()
+    };
+    inner.all_keyspaces().iter().map(of_one).sum()
+}
+
+fn refers(table: &Table, files: &BTreeSet<u64>) -> bool {
+    table.summary().blobs.keys().any(|file| files.contains(file))
+}
+
+/// Whether the keyspace's tables leave in the order of their age, which a rewritten one would not have.
+fn has_age(keyspace: &KeyspaceInner) -> bool {
+    matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. })
+}
+
+/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose tables have an age: their blob files stay until they leave. The caller
+/// holds the job lock.
+pub fn next(inner: &Inner, files: BTreeSet<u64>) -> Option<Collection> {
     if files.is_empty() {
         return None;
     }
-    let has_age = |keyspace: &KeyspaceInner| matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. });
     inner.all_keyspaces().into_iter().filter(|keyspace| !has_age(keyspace)).find_map(|keyspace| {
         let tree = Arc::clone(&keyspace.view.load().tree);
-        let refers = |table: &Arc<Table>| table.summary().blobs.keys().any(|file| files.contains(file));
+        let refers = |table: &Arc<Table>| refers(table, &files);
         let places = tree.runs.iter().enumerate();
         let place = places.filter_map(|(run, tables)| Some((run, tables.tables.iter().position(refers)?))).next();
         let (run, table) = place?;

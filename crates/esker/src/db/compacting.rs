@@ -103,10 +103,30 @@ pub fn due_ms(inner: &Inner) -> Option<u64> {
     inner.all_keyspaces().iter().filter_map(due).min()
 }
 
-/// Rewrites one table to empty blob files that are mostly garbage, and removes those that nothing refers to; whether there was a table. `eager`: also if it saves
-/// little.
+/// Rewrites one table to empty blob files that are mostly garbage; whether there was one. `eager`: also if it saves little.
 pub fn collect_blobs(inner: &Inner, eager: bool) -> Result<bool> {
-    let Some(Collection { keyspace, tree, plan, files }) = blob_collection::next(inner, eager) else {
+    empty_blobs(inner, blob_collection::condemned(inner, eager))
+}
+
+/// Rewrites one table so that large values it refers to are compressed; whether there was one. `asked_for`: even if it saves little. If the disk is full, the values
+/// stay as they are.
+pub fn compress_blobs(inner: &Inner, asked_for: bool) -> Result<bool> {
+    let files = blob_collection::compressible(inner, asked_for)?;
+    let result = empty_blobs(inner, files.clone());
+    match result {
+        Err(error) if error.is_disk_full() && inner.condition.check().is_ok() => {
+            files.iter().for_each(|&number| inner.blobs.leave_as_it_is(number));
+            inner.shrinking.lock().clear();
+            files::sweep_blobs(inner);
+            Ok(false)
+        }
+        result => result,
+    }
+}
+
+/// Rewrites one table that refers to these blob files, with copies of the values in them, and removes those that nothing refers to; whether there was a table.
+fn empty_blobs(inner: &Inner, files: BTreeSet<u64>) -> Result<bool> {
+    let Some(Collection { keyspace, tree, plan, files }) = blob_collection::next(inner, files) else {
         files::sweep_blobs(inner);
         return Ok(false);
     };
@@ -362,7 +382,7 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     }
     loop {
         let _jobs = lock_jobs(inner)?;
-        if !collect_blobs(inner, true)? {
+        if !collect_blobs(inner, true)? && (only.is_some() || !compress_blobs(inner, true)?) {
             break;
         }
     }

@@ -232,6 +232,8 @@ pub struct Inner {
     pub obsolete: Mutex<Vec<Arc<Table>>>,
     /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
+    /// Blob files whose values are being compressed, table by table. Changed with the job lock held.
+    pub shrinking: Mutex<BTreeSet<u64>>,
     /// Tables being written outside the job lock: no manifest names them yet.
     pub in_progress: Mutex<BTreeSet<u64>>,
     /// Log segments read when the database was opened read-only.

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// seen before they are flushed.
 pub const MAX_MEMTABLE_BLOB_BYTES: u64 = 256 << 20;
 
+/// After so many bytes of large values the background thread looks around.
+const WAKE_BYTES: u64 = 16 << 20;
+
 /// Whether the value of an operation goes to a blob file.
 #[inline]
 pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
@@ -20,7 +23,13 @@ pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
 #[cold]
 pub fn put_aside(inner: &Inner, value: &[u8]) -> Result<Appended> {
     inner.condition.check()?;
-    inner.blobs.append(value, &|| inner.next_file_number())
+    let appended = inner.blobs.append(value, &|| inner.next_file_number())?;
+    let written = appended.written_before + value.len() as u64;
+    if written / WAKE_BYTES != appended.written_before / WAKE_BYTES && !inner.inline_jobs() {
+        // Neither log nor memtable grow by much: nothing else would tell it that there is something to compress, once no more writes come.
+        inner.wake();
+    }
+    Ok(appended)
 }
 
 /// The value behind the bytes of a `PutLarge`. The caller holds the view it found them in, so that the file stays.

@@ -210,7 +210,8 @@ pub fn read_state(
 
 /// The blob files in the directory.
 pub fn blob_store(directory: &Path, options: &Options) -> Arc<BlobStore> {
-    Arc::new(BlobStore::new(Arc::clone(&options.env), directory.to_path_buf(), options.blob_file_bytes()))
+    let (env, directory) = (Arc::clone(&options.env), directory.to_path_buf());
+    Arc::new(BlobStore::new(env, directory, options.blob_file_bytes(), options.compression))
 }
 
 /// The blob files that tables and what was replayed refer to.
@@ -459,7 +460,7 @@ pub fn missing_value(
             let what = "a reference to a large value is malformed";
             return Err(Error::corruption(record.path, record.offset, what));
         };
-        let end = reference.offset.saturating_add(u64::from(reference.length));
+        let end = reference.end().unwrap_or(u64::MAX);
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
             Ok(_) => {}
             Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
@@ -586,6 +587,7 @@ fn assemble(
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
         obsolete: Mutex::new(Vec::new()),
         merging: Mutex::new(None),
+        shrinking: Mutex::default(),
         in_progress: Mutex::default(),
         replayed_segments: 0,
         closing: AtomicBool::new(false),

@@ -3,12 +3,13 @@
 //! A memtable that is not full keeps its log, which takes more space than its table would. It is flushed, once that amounts to something. What that costs is not the
 //! flush but the merge that follows in an idle database: the small table may go into a run as large as the keyspace. So, unless somebody asked for it, as much
 //! must have been logged since the last time as is a good part of all tables. However writes and pauses take turns, each byte is then merged a limited number of times
-//! for it, and a log that stays is a small part of what the database takes.
+//! for it, and a log that stays is a small part of what the database takes. Large values that a memtable refers to count as logged: they are compressed once a table
+//! refers to them.
 
-use super::files;
 use super::flushing::flush_exactly;
 use super::inner::{Inner, KeyspaceInner};
 use super::installing::lock_jobs;
+use super::{blob_collection, files};
 use crate::error::Result;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -44,19 +45,31 @@ pub fn reclaim(inner: &Inner) -> Result<()> {
 
 /// Whether anything would be given back after a pause.
 pub fn gives_something_back(inner: &Inner) -> bool {
-    inner.memory.unused_bytes() > 0 || files::log_is_reclaimable(inner) || log_is_worth_a_flush(inner, false)
+    inner.memory.unused_bytes() > 0
+        || files::log_is_reclaimable(inner)
+        || log_is_worth_a_flush(inner, false)
+        || blob_collection::may_compress(inner)
 }
 
 fn log_is_worth_a_flush(inner: &Inner, asked_for: bool) -> bool {
     let Some(log) = &inner.log else { return false };
-    if log.held_bytes() <= SMALL_LOG_BYTES || files::no_memtable_has_writes(inner) {
+    let large = large_bytes_in_memory(inner);
+    if log.held_bytes().max(large) <= SMALL_LOG_BYTES || files::no_memtable_has_writes(inner) {
         return false;
     }
-    let logged = log.unrested_bytes();
+    let logged = log.unrested_bytes().saturating_add(large);
     asked_for
         || (logged > SMALL_LOG_BYTES
             && logged >= inner.options.write_buffer_bytes as u64 / BUFFER_PART
             && logged >= table_bytes(inner) / TABLES_PART)
+}
+
+/// Bytes of large values that only memtables refer to and that may be compressed once tables do.
+fn large_bytes_in_memory(inner: &Inner) -> u64 {
+    if !blob_collection::may_compress(inner) {
+        return 0;
+    }
+    inner.all_keyspaces().iter().map(|keyspace| keyspace.view.load().active.blob_bytes()).sum()
 }
 
 fn table_bytes(inner: &Inner) -> u64 {

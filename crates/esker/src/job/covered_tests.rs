@@ -3,6 +3,7 @@ use crate::base::key::{Entry, Kind, NEVER};
 use crate::env::mem::MemEnv;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions};
+use crate::options::Compression;
 use crate::table::{BlockCache, Table, TableKeyspace, TableOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ impl Maker {
     fn tables(&self, keys: &[(&str, Sequence)], ranges: &[(&str, &str, Sequence)]) -> Vec<Arc<Table>> {
         let next_file = || self.next.fetch_add(1, Ordering::Relaxed);
         let env: Arc<dyn crate::env::Env> = Arc::new(self.env.clone());
-        let blobs = crate::blob::BlobStore::new(env, PathBuf::from("/t"), 1 << 20);
+        let blobs = crate::blob::BlobStore::new(env, PathBuf::from("/t"), 1 << 20, Compression::None);
         let options = OutputOptions {
             env: &self.env,
             directory: PathBuf::from("/t"),

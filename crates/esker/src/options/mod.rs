@@ -235,7 +235,8 @@ impl Options {
         self
     }
 
-    /// Compression of table blocks.
+    /// Compression of table blocks, and of large values ([`Options::large_value_bytes`]) of up to 16 MiB: those are stored as they are by a write, and made smaller when
+    /// no writes come, where that pays.
     ///
     /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a decompression at each miss of the block cache; without it, blocks
     /// are read in place where the file is mapped.

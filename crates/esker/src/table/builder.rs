@@ -1,12 +1,12 @@
 //! Writes a table from entries in order.
 
 use super::block_builder::BlockBuilder;
-use super::compress::{Compressor, LZ4, STORED};
 use super::filter;
-use super::format::{FOOTER_BYTES, Footer, Handle, seal};
+use super::format::{FOOTER_BYTES, Footer, Handle, LZ4, STORED, seal};
 use super::index::IndexBuilder;
 use super::keyspace::TableKeyspace;
 use super::summary::TableSummary;
+use crate::base::compression::Compressor;
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::env::WriteFile;

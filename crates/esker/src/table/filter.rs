@@ -7,8 +7,7 @@
 //! A key's line is chosen by the upper half of its hash ([`crate::base::key::hash`]), its bits by [`bits`],
 //! nine of the product's bits a probe.
 
-use super::compress::STORED;
-use super::format::{Handle, unseal};
+use super::format::{Handle, STORED, unseal};
 use crate::base::prefetch::{LINE_BYTES, prefetch};
 use crate::env::ReadFile;
 use crate::error::{Error, Result};

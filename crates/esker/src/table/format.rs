@@ -10,7 +10,6 @@
 //! that of the footer covers the bytes before it. Every later version keeps the last 16 bytes and the meaning
 //! of the footer's checksum.
 
-use super::compress::{LZ4, STORED};
 use crate::base::checksum::checksum;
 use crate::base::coding::{Cursor, DecodeError};
 use crate::env::ReadFile;
@@ -23,6 +22,11 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"eskerSST");
 pub(super) const TRAILER_BYTES: usize = 5;
 pub(super) const FOOTER_BYTES: usize = 64;
 const FOOTER_SUMMED_BYTES: usize = 52;
+
+/// The compression kind of a block stored as it is.
+pub(super) const STORED: u8 = 0;
+/// The compression kind of one that `base/compression.rs` made.
+pub(super) const LZ4: u8 = 1;
 
 /// Where a block is, trailer included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,14 +4,14 @@
 //! what lies before the end of the value. It goes into memory that the thread uses again for the next one, so that nothing is allocated, counted or freed.
 
 use super::block::{Block, HEADER_BYTES, Layout};
-use super::compress::{Partly, STORED, decompress, room_in, split_size};
-use super::format::TRAILER_BYTES;
-use super::lz4::SLACK_BYTES;
+use super::format::{STORED, TRAILER_BYTES};
 use super::reader::Table;
 use super::version::{Place, Version};
 use super::visit::{Visited, visit_block};
 use crate::base::coding::DecodeError;
+use crate::base::compression::{Partly, decompress, room_in, split_size};
 use crate::base::key::Sequence;
+use crate::base::lz4::SLACK_BYTES;
 use crate::base::slice::Pin;
 use crate::error::Result;
 use std::cell::Cell;

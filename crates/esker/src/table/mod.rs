@@ -8,14 +8,12 @@
 mod block;
 mod block_builder;
 mod builder;
-mod compress;
 mod cursor;
 mod filter;
 mod format;
 mod heads;
 mod index;
 mod keyspace;
-mod lz4;
 mod mapped;
 mod missed;
 mod reader;

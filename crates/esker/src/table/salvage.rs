@@ -5,12 +5,12 @@
 
 use super::BlockCache;
 use super::block::Block;
-use super::compress::{STORED, decompress};
-use super::format::{FOOTER_BYTES, Footer, TRAILER_BYTES, read_plain, split, unseal};
+use super::format::{FOOTER_BYTES, Footer, STORED, TRAILER_BYTES, read_plain, split, unseal};
 use super::index::Index;
 use super::mapped::{MappedFile, Verified};
 use super::reader::Table;
 use super::summary::TableSummary;
+use crate::base::compression::decompress;
 use crate::base::key::{Entry, Sequence, compare};
 use crate::base::slice::Pin;
 use crate::env::ReadFile;

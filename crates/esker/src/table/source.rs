@@ -1,10 +1,10 @@
 //! Where a table's blocks come from: the mapping, the cache, or the file.
 
 use super::block::{Block, KEY_LINES, Layout};
-use super::compress::{LZ4, STORED, decompress};
-use super::format::{Handle, TRAILER_BYTES, split, unseal};
+use super::format::{Handle, LZ4, STORED, TRAILER_BYTES, split, unseal};
 use super::reader::Table;
 use crate::base::coding::DecodeError;
+use crate::base::compression::decompress;
 use crate::base::prefetch::prefetch_lines;
 use crate::cache::Hit;
 use crate::error::{Error, Result};

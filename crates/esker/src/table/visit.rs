@@ -1,9 +1,9 @@
 //! The search for a key's versions in one block.
 
 use super::block::Layout;
-use super::compress::Partly;
 use super::version::{Place, Value, Version};
 use crate::base::coding::DecodeError;
+use crate::base::compression::Partly;
 use crate::base::key::{Sequence, rest_after, same};
 
 /// How the search ended.

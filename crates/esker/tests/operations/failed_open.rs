@@ -8,13 +8,23 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+/// Bytes that take as much room when they are compressed.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
 /// A database that was not closed: what is in the log is written to several tables at the next open.
 fn unclosed() -> MemEnv {
     let env = MemEnv::new();
     let db = open(&env);
     for name in ["a", "b", "c"] {
         let keyspace = keyspace(&db, name);
-        keyspace.put("large", vec![1; 100_000]).unwrap();
+        keyspace.put("large", noise(100_000)).unwrap();
         for number in 0..300u32 {
             keyspace.put(number.to_be_bytes(), [7; 20]).unwrap();
         }

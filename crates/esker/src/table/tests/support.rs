@@ -1,6 +1,7 @@
 //! Files in memory, random entries, and tables made of them.
 
 use crate::base::key::{Entry, Kind, NEVER, Sequence, compare};
+pub(crate) use crate::base::test_random::Random;
 use crate::env::{ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use crate::options::Compression;
@@ -102,31 +103,6 @@ impl From<Entry<'_>> for Owned {
             expiry_ms: entry.expiry_ms,
             value: entry.value.to_vec(),
         }
-    }
-}
-
-/// A small deterministic generator (xorshift64*).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 7
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(crate) fn bytes(&mut self, length: u64) -> Vec<u8> {
-        // Few different bytes: keys then share prefixes, and values compress.
-        (0..length).map(|_| b"abcd\0\xff"[self.below(6) as usize]).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Power loss and kills at every call of a script of large values.
 
-use super::{simulated, synced, value};
+use super::{repetitive, simulated, synced, value};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Db, Keyspace, KeyspaceOptions, Options, WriteOptions, merge::StringAppend};
 use std::collections::BTreeMap;
@@ -38,7 +38,9 @@ fn commit(db: &Db, a: &Keyspace, b: &Keyspace, n: u64, model: &mut Contents) -> 
     let mut batch = db.batch();
     batch.put(a, "n", n.to_be_bytes())?;
     let key = format!("{}", n % 5);
-    let large = value(n, 150 + (n as usize * 37) % 400);
+    let bytes = 150 + (n as usize * 37) % 400;
+    // What is compressed by a compaction, and what is not.
+    let large = if n.is_multiple_of(2) { repetitive(n, bytes) } else { value(n, bytes) };
     batch.put(b, &key, &large)?;
     if n.is_multiple_of(4) {
         batch.merge(b, "1", "tail")?;

@@ -1,6 +1,7 @@
 //! Values that lie in blob files.
 
 mod answers;
+mod compressed;
 mod crash;
 mod damage;
 mod dead;
@@ -59,6 +60,13 @@ pub fn synced() -> WriteOptions {
 pub fn value(seed: u64, bytes: usize) -> Vec<u8> {
     let word = |i: usize| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (i as u64)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (0..bytes).map(|i| (word(i / 8) >> (i % 8 * 8)) as u8).collect()
+}
+
+/// The same, but compressible to a quarter or so.
+pub fn repetitive(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut all: Vec<u8> = value(seed, bytes).chunks(16).flat_map(|chunk| chunk.repeat(5)).collect();
+    all.truncate(bytes);
+    all
 }
 
 /// Names of the blob files in a simulated directory.

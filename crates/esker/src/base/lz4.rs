@@ -12,7 +12,7 @@
 //! over bytes, and scribble over what comes behind them: hence the slack.
 
 /// Bytes behind the end of the output that are written over.
-pub(super) const SLACK_BYTES: usize = LITERALS;
+pub const SLACK_BYTES: usize = LITERALS;
 
 /// Up to so many literals are copied in pieces.
 const LITERALS: usize = 64;
@@ -22,16 +22,16 @@ const PIECE: usize = 16;
 
 /// How much of a block is decoded.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub struct Progress {
     /// Bytes of the block.
     from: usize,
     /// Bytes of the output.
-    pub(super) to: usize,
+    pub to: usize,
 }
 
 /// Decodes `packed` into the start of `output`, all but whose last [`SLACK_BYTES`] are for the result; its length. `None` if `packed` is no
 /// LZ4 block, or one of more bytes.
-pub(super) fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
+pub fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
     let mut progress = Progress::default();
     decode_until(packed, output, &mut progress, usize::MAX)?;
     Some(progress.to)
@@ -40,7 +40,7 @@ pub(super) fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
 /// As [`decode`], from where `progress` has come to until there are at least `until` bytes, or all. What lies behind is not looked at, and may be
 /// damaged. `None` also if all was there before.
 #[inline(always)]
-pub(super) fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, until: usize) -> Option<()> {
+pub fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, until: usize) -> Option<()> {
     let end = output.len().checked_sub(SLACK_BYTES)?;
     let Progress { mut from, mut to } = *progress;
     while to < until {
@@ -135,7 +135,7 @@ fn copy_match(output: &mut [u8], to: usize, offset: usize, length: usize) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::tests::support::Random;
+    use crate::base::test_random::Random;
     use lz4_flex::block::compress;
 
     fn decoded(packed: &[u8], bytes: usize) -> Option<Vec<u8>> {

@@ -1,34 +1,33 @@
-//! Block compression: LZ4 where it pays, and the sizes it may claim.
+//! Compression of blocks and large values: LZ4 where it pays, and the sizes it may claim.
+//!
+//! ```text
+//! compressed := raw_bytes:u32 lz4_block       little-endian; the block as `lz4.rs` draws it
+//! ```
 
+use super::coding::DecodeError;
+use super::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use super::lz4::{Progress, SLACK_BYTES, decode, decode_until};
-use crate::base::coding::DecodeError;
-use crate::base::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
-/// The compression kind of a block stored as it is.
-pub(super) const STORED: u8 = 0;
-/// The compression kind of `raw_bytes:u32` followed by an LZ4 block.
-pub(super) const LZ4: u8 = 1;
-
 /// No block is larger than this: one entry of the largest key and value, with room for its header.
-pub(super) const MAX_BLOCK_BYTES: usize = MAX_VALUE_BYTES + 2 * MAX_KEY_BYTES + 4096;
+pub const MAX_BLOCK_BYTES: usize = MAX_VALUE_BYTES + 2 * MAX_KEY_BYTES + 4096;
 
 /// Larger outputs are not kept between blocks.
 const KEPT_BYTES: usize = 4 << 20;
 
 /// The state that compressing one block after another reuses.
-pub(super) struct Compressor {
+pub struct Compressor {
     table: CompressTable,
     output: Vec<u8>,
 }
 
 impl Compressor {
-    pub(super) fn new() -> Compressor {
+    pub fn new() -> Compressor {
         Compressor { table: CompressTable::small(), output: Vec::new() }
     }
 
     /// `raw` compressed, if that saves at least an eighth.
-    pub(super) fn compress(&mut self, raw: &[u8]) -> Option<&[u8]> {
+    pub fn compress(&mut self, raw: &[u8]) -> Option<&[u8]> {
         let raw_bytes = u32::try_from(raw.len()).ok()?;
         if self.output.len() > KEPT_BYTES {
             // The last block was unusually large; so is the table that was made for it.
@@ -51,7 +50,7 @@ impl std::fmt::Debug for Compressor {
 }
 
 /// The size of the block that `stored` was compressed from, and its LZ4 block. A size that LZ4 cannot reach is refused before memory is taken for it.
-pub(super) fn split_size(stored: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
+pub fn split_size(stored: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
     let wrong = |expected| DecodeError { offset: 0, expected };
     let (size, packed) = stored.split_first_chunk::<4>().ok_or(wrong("a decompressed size"))?;
     let raw_bytes = u32::from_le_bytes(*size) as usize;
@@ -62,7 +61,7 @@ pub(super) fn split_size(stored: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
 }
 
 /// The block that `stored` was compressed from, in the memory of `spare` if there is enough.
-pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError> {
+pub fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError> {
     let (raw_bytes, packed) = split_size(stored)?;
     let room = raw_bytes + SLACK_BYTES;
     let mut raw = if spare.capacity() < room { vec![0u8; room] } else { spare };
@@ -80,7 +79,7 @@ pub(super) fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, Decod
 const NO_BLOCK: DecodeError = DecodeError { offset: 4, expected: "an LZ4 block of the size given" };
 
 /// The first bytes of memory that is used again and again, made longer if there are not so many.
-pub(super) fn room_in(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+pub fn room_in(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     if memory.len() < bytes {
         memory.reserve_exact(bytes - memory.len());
         memory.resize(bytes, 0);
@@ -89,7 +88,7 @@ pub(super) fn room_in(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
 }
 
 /// A block that is decompressed as far as somebody looks at it.
-pub(super) struct Partly<'a> {
+pub struct Partly<'a> {
     packed: &'a [u8],
     /// For the block, with room behind its end.
     raw: &'a mut [u8],
@@ -98,14 +97,14 @@ pub(super) struct Partly<'a> {
 
 impl<'a> Partly<'a> {
     /// The block that `stored` was compressed from, in `memory`.
-    pub(super) fn new(stored: &'a [u8], memory: &'a mut Vec<u8>) -> Result<Partly<'a>, DecodeError> {
+    pub fn new(stored: &'a [u8], memory: &'a mut Vec<u8>) -> Result<Partly<'a>, DecodeError> {
         let (raw_bytes, packed) = split_size(stored)?;
         let raw = room_in(memory, raw_bytes + SLACK_BYTES);
         Ok(Partly { packed, raw, progress: Progress::default() })
     }
 
     /// The block's first bytes, at least `bytes` of them.
-    pub(super) fn up_to(&mut self, bytes: usize) -> Result<&[u8], DecodeError> {
+    pub fn up_to(&mut self, bytes: usize) -> Result<&[u8], DecodeError> {
         if self.progress.to < bytes {
             decode_until(self.packed, self.raw, &mut self.progress, bytes).ok_or(NO_BLOCK)?;
             if self.progress.to < bytes {

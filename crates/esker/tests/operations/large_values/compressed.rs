@@ -1,0 +1,183 @@
+//! Large values are made smaller when there is time, once, and nobody sees it but the disk.
+
+use super::{Scratch, blob_files, keyspace, repetitive, simulated, value};
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{CompactionStyle, Compression, Db, KeyspaceOptions, Options};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A value of a seed and a length.
+type Make = fn(u64, usize) -> Vec<u8>;
+
+const VALUE_BYTES: usize = 3000;
+
+fn sizes(mem: &MemEnv) -> Vec<(PathBuf, usize)> {
+    blob_files(mem, "/db").into_iter().map(|path| (path.clone(), mem.file_bytes(&path).unwrap().len())).collect()
+}
+
+fn bytes_on_disk(mem: &MemEnv) -> usize {
+    sizes(mem).iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// A database with 20 of these values, flushed.
+fn filled(mem: &MemEnv, options: Options, make: Make) -> Db {
+    let db = Db::open("/db", options).unwrap();
+    let k = keyspace(&db);
+    (0..20u64).for_each(|i| k.put(format!("{i:02}"), make(i, VALUE_BYTES)).unwrap());
+    db.flush().unwrap();
+    assert!(bytes_on_disk(mem) > 20 * VALUE_BYTES, "as they were written");
+    db
+}
+
+fn check(db: &Db, make: Make) {
+    let k = keyspace(db);
+    for i in 0..20u64 {
+        assert_eq!(k.get(format!("{i:02}")).unwrap().as_deref(), Some(&make(i, VALUE_BYTES)[..]));
+    }
+    for (i, pair) in k.iter().enumerate() {
+        assert_eq!(pair.unwrap().1.to_vec(), make(i as u64, VALUE_BYTES));
+    }
+    assert_eq!(db.verify(&mut |_, _| {}).unwrap().large_values, 20);
+}
+
+#[test]
+fn a_compaction_compresses_them_once() {
+    let mem = MemEnv::default();
+    let db = filled(&mem, simulated(mem.clone()), repetitive);
+    let k = keyspace(&db);
+    let (snapshot, mut iterator) = (db.snapshot(), k.iter());
+    iterator.next().unwrap().unwrap();
+    db.compact().unwrap();
+    for i in 1..20u64 {
+        assert_eq!(iterator.next().unwrap().unwrap().1.to_vec(), repetitive(i, VALUE_BYTES));
+        assert_eq!(snapshot.get(&k, format!("{i:02}")).unwrap().as_deref(), Some(&repetitive(i, VALUE_BYTES)[..]));
+    }
+    drop((iterator, snapshot));
+    db.compact().unwrap();
+    let files = sizes(&mem);
+    assert!(bytes_on_disk(&mem) < 20 * VALUE_BYTES / 2, "{files:?}");
+    let stats = db.stats();
+    assert!(stats.live_blob_bytes as usize <= bytes_on_disk(&mem), "{stats}");
+    check(&db, repetitive);
+    db.compact().unwrap();
+    assert_eq!(sizes(&mem), files, "nothing is written again");
+    drop((k, db));
+    let safe = mem.crash(&CrashMode::LoseAll, 0);
+    let db = Db::open("/db", simulated(safe.clone())).unwrap();
+    check(&db, repetitive);
+    db.compact().unwrap();
+    assert_eq!(sizes(&safe), files, "nor by another life of the database");
+    // They are copied and overwritten like others.
+    let k = keyspace(&db);
+    (0..15u64).for_each(|i| k.put(format!("{i:02}"), value(i, VALUE_BYTES)).unwrap());
+    db.compact().unwrap();
+    db.checkpoint("/copy").unwrap();
+    let copy = Db::open("/copy", simulated(safe.clone())).unwrap();
+    for db in [&db, &copy] {
+        for i in 0..20u64 {
+            let expected = if i < 15 { value(i, VALUE_BYTES) } else { repetitive(i, VALUE_BYTES) };
+            assert_eq!(keyspace(db).get(format!("{i:02}")).unwrap().as_deref(), Some(&expected[..]));
+        }
+    }
+}
+
+#[test]
+fn what_would_not_shrink_or_is_not_to_stays_where_it_is() {
+    let cases: [(Compression, Make); 2] = [(Compression::Lz4, value), (Compression::None, repetitive)];
+    for (compression, make) in cases {
+        let mem = MemEnv::default();
+        let db = filled(&mem, simulated(mem.clone()).compression(compression), make);
+        let files = sizes(&mem);
+        db.compact().unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(sizes(&mem), files, "{compression:?}");
+        check(&db, make);
+    }
+}
+
+/// A rewritten table would not have the age by which it leaves.
+#[test]
+fn what_leaves_by_age_stays_as_it_is() {
+    let mem = MemEnv::default();
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    let fifo = KeyspaceOptions::default().compaction_style(CompactionStyle::Fifo { max_bytes: 1 << 20 });
+    let k = db.keyspace("k", fifo).unwrap();
+    (0..20u64).for_each(|i| k.put(format!("{i:02}"), repetitive(i, VALUE_BYTES)).unwrap());
+    db.flush().unwrap();
+    let files = sizes(&mem);
+    db.compact().unwrap();
+    assert_eq!(sizes(&mem), files);
+    assert_eq!(k.get("07").unwrap().as_deref(), Some(&repetitive(7, VALUE_BYTES)[..]));
+}
+
+/// Without being asked to compact; not if it is little, and not what only memory refers to.
+#[test]
+fn a_database_at_rest_compresses_what_is_worth_it() {
+    let scratch = Scratch::new("rest");
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    let k = keyspace(&db);
+    let put = |from: u64, to: u64| {
+        (from..to).for_each(|i| k.put(format!("{i:03}"), repetitive(i, 100_000)).unwrap());
+    };
+    put(0, 100);
+    db.wait_idle().unwrap();
+    assert!(db.stats().blob_bytes > 10_000_000, "{}", db.stats());
+    put(100, 300);
+    // Nobody waits: the background comes to it a second after the last write.
+    let begin = Instant::now();
+    while db.stats().blob_bytes > 15_000_000 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{}", db.stats());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (0..300u64).for_each(|i| {
+        assert!(k.get(format!("{i:03}")).unwrap().as_deref() == Some(&repetitive(i, 100_000)[..]), "value {i}");
+    });
+}
+
+/// To make values smaller takes room first. Where there is none they stay, and the database is well.
+#[test]
+fn a_full_disk_leaves_them_as_they_are() {
+    let mem = MemEnv::default();
+    let db = filled(&mem, simulated(mem.clone()), repetitive);
+    let files = sizes(&mem);
+    let used: usize = mem.files().iter().map(|path| mem.file_bytes(path).unwrap().len()).sum();
+    mem.set_capacity(Some(used as u64 + 2000));
+    db.compact().unwrap();
+    assert_eq!(sizes(&mem), files);
+    assert_eq!(db.health().problem, None);
+    mem.set_capacity(None);
+    keyspace(&db).put("later", "x").unwrap();
+    keyspace(&db).delete("later").unwrap();
+    check(&db, repetitive);
+    drop(db);
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    db.compact().unwrap();
+    assert!(bytes_on_disk(&mem) < 20 * VALUE_BYTES / 2, "there is room now: {:?}", sizes(&mem));
+    check(&db, repetitive);
+}
+
+#[test]
+fn damage_in_a_compressed_value_is_told_and_never_a_panic() {
+    let mem = MemEnv::default();
+    let db = filled(&mem, simulated(mem.clone()), repetitive);
+    db.compact().unwrap();
+    let file = blob_files(&mem, "/db").pop().unwrap();
+    let intact = mem.file_bytes(&file).unwrap();
+    let k = keyspace(&db);
+    for at in (40..intact.len()).step_by(97) {
+        let mut bytes = intact.clone();
+        bytes[at] ^= 0x55;
+        mem.set_file_bytes(&file, bytes);
+        let wrong = (0..20u64).filter(|i| match k.get(format!("{i:02}")) {
+            Ok(found) => {
+                assert_eq!(found.as_deref(), Some(&repetitive(*i, VALUE_BYTES)[..]));
+                false
+            }
+            Err(error) => {
+                assert!(matches!(&error, esker::Error::Corruption { path, .. } if *path == file), "{error}");
+                true
+            }
+        });
+        assert!(wrong.count() <= 1, "byte {at}");
+    }
+}
