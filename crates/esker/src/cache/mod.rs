@@ -8,18 +8,21 @@
 //! Scans do not flush the cache: a new block enters with its flag clear, so that one which is never asked for
 //! again goes at the next turn of the hand, and callers that read in bulk do not insert at all.
 //!
+//! The memory of a value that leaves the cache is kept for the next one (`stock.rs`): both together stay within the budget.
+//!
 //! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: to put each in another's place costs more than to unpack it once
 //! more. One that is asked for often is soon offered often enough; of those that are not, it does not matter which ones are kept.
 
 mod ring;
 mod slots;
+mod stock;
 
 use parking_lot::Mutex;
 use ring::Ring;
 use slots::Shared;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use slots::{Charge, Hit, Slots, Weigh};
 
@@ -28,10 +31,6 @@ const ADMITTED_ONE_IN: u64 = 8;
 
 /// A cache of `T` with a byte budget.
 pub struct Cache<T: Weigh> {
-    /// Looked at when something is inserted only; changed under the ring's mutex.
-    budget: AtomicUsize,
-    /// Whether values that readers hold outside the cache use up the budget as well.
-    counts_pinned: bool,
     shared: Arc<Shared>,
     ring: Mutex<Ring<T>>,
     /// Values offered while there was no room.
@@ -41,31 +40,29 @@ pub struct Cache<T: Weigh> {
 impl<T: Weigh> Cache<T> {
     /// An empty cache that keeps at most `budget_bytes`; with 0 it keeps nothing.
     pub fn new(budget_bytes: usize) -> Cache<T> {
-        let budget = AtomicUsize::new(budget_bytes);
-        Cache {
-            budget,
-            counts_pinned: false,
-            shared: Arc::default(),
-            ring: Mutex::new(Ring::new()),
-            offered: AtomicU64::new(0),
-        }
+        Cache::with(Shared::new(budget_bytes, false))
+    }
+
+    fn with(shared: Shared) -> Cache<T> {
+        Cache { shared: Arc::new(shared), ring: Mutex::new(Ring::new()), offered: AtomicU64::new(0) }
     }
 
     /// As `new`, but charged values that readers hold outside the cache ([`Cache::charge`]) use up the budget as well.
     pub fn counting_pinned(budget_bytes: usize) -> Cache<T> {
-        Cache { counts_pinned: true, ..Cache::new(budget_bytes) }
+        Cache::with(Shared::new(budget_bytes, true))
     }
 
     /// Changes the budget, evicting what no longer fits.
     pub fn set_budget(&self, budget_bytes: usize) {
         let mut ring = self.ring.lock();
-        self.budget.store(budget_bytes, Ordering::Relaxed);
+        self.shared.budget.store(budget_bytes, Ordering::Relaxed);
         self.make_room(&mut ring, 0);
+        self.shared.trim_stock();
     }
 
     /// The most bytes kept.
     pub fn budget_bytes(&self) -> usize {
-        self.budget.load(Ordering::Relaxed)
+        self.shared.budget.load(Ordering::Relaxed)
     }
 
     /// Counts `bytes` as alive until the charge is dropped, in the cache or outside. Every value inserted should hold its charge.
@@ -81,8 +78,9 @@ impl<T: Weigh> Cache<T> {
     /// Evicts until `weight` more fits; false if it does not, with nothing left to evict.
     fn make_room(&self, ring: &mut Ring<T>, weight: usize) -> bool {
         while !self.has_room(weight) {
-            let Some(freed) = ring.evict() else { return false };
-            self.shared.usage.fetch_sub(freed, Ordering::Relaxed);
+            if !ring.evict() {
+                return false;
+            }
         }
         true
     }
@@ -90,16 +88,13 @@ impl<T: Weigh> Cache<T> {
     /// Whether `weight` more fits.
     fn has_room(&self, weight: usize) -> bool {
         // What is to be inserted is charged already.
-        let needed = match self.counts_pinned {
-            true => self.charged_bytes(),
-            false => self.usage_bytes() + weight,
-        };
+        let needed = if self.shared.counts_pinned { self.charged_bytes() } else { self.usage_bytes() + weight };
         needed <= self.budget_bytes()
     }
 
     /// Whether a value of this weight that is yet to be made would be kept: otherwise there may be no need to make it. Asked once for each.
     pub fn admits(&self, weight: usize) -> bool {
-        let used = if self.counts_pinned { self.charged_bytes() } else { self.usage_bytes() };
+        let used = self.shared.used_bytes();
         weight <= self.budget_bytes() && (used + weight <= self.budget_bytes() || self.is_admitted())
     }
 
@@ -150,7 +145,23 @@ impl<T: Weigh> Cache<T> {
         slot.fill(Arc::clone(&value));
         self.shared.usage.fetch_add(weight, Ordering::Relaxed);
         ring.push(slots, index);
+        self.shared.trim_stock();
         value
+    }
+
+    /// Memory of at least so many bytes, with whatever was in it, for a value that was admitted: of one that has left the cache, if there is any. If the value
+    /// has to take the place of others, those leave now.
+    pub fn memory(&self, bytes: usize) -> Vec<u8> {
+        if self.shared.used_bytes() + bytes > self.budget_bytes() && bytes <= self.budget_bytes() {
+            let mut ring = self.ring.lock();
+            while self.shared.used_bytes() + bytes > self.budget_bytes() && ring.evict() {}
+        }
+        self.shared.stock.take(bytes)
+    }
+
+    /// Memory of values that have left the cache, kept for the next ones, in bytes.
+    pub fn stock_bytes(&self) -> usize {
+        self.shared.stock.bytes()
     }
 
     /// The memory held by cached values, in bytes.

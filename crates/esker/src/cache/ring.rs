@@ -36,13 +36,13 @@ impl<T: Weigh> Ring<T> {
         }
     }
 
-    /// Empties one slot and returns the bytes freed; `None` if the ring is empty. Slots asked for since the
+    /// Empties one slot; false if there is none. Slots asked for since the
     /// hand last passed get another turn, but only one: readers can set flags as fast as the hand clears them.
-    pub(super) fn evict(&mut self) -> Option<usize> {
+    pub(super) fn evict(&mut self) -> bool {
         let turn = self.places.len();
         for step in 0..=2 * turn {
             if self.len() == 0 {
-                return None;
+                return false;
             }
             let at = self.hand;
             self.hand = if at + 1 >= turn { 0 } else { at + 1 };
@@ -57,10 +57,10 @@ impl<T: Weigh> Ring<T> {
             self.places[at] = None;
             self.holes.push(at);
             if freed > 0 {
-                return Some(freed);
+                return true;
             }
         }
-        None
+        false
     }
 
     /// Forgets dead places and holes.

@@ -1,5 +1,6 @@
 //! The slots: where the blocks of one table are cached, and what is counted there.
 
+use super::stock::Stock;
 use crate::base::counter::Counter;
 use crate::base::prefetch::{prefetch_address, prefetch_first};
 use arc_swap::{ArcSwapOption, Guard};
@@ -127,19 +128,23 @@ impl<T: Weigh> Slots<T> {
         if spare && slot.take_reference() {
             return None;
         }
-        Some(slot.value.swap(None).map_or(0, |value| value.weight()))
+        Some(self.empty(slot))
+    }
+
+    /// Empties a slot; the weight that is free then.
+    fn empty(&self, slot: &Slot<T>) -> usize {
+        let Some(value) = slot.value.swap(None) else { return 0 };
+        let weight = value.weight();
+        // Before the value goes: its memory is kept if there is room for it.
+        self.shared.usage.fetch_sub(weight, Ordering::Relaxed);
+        weight
     }
 }
 
 impl<T: Weigh> Drop for Slots<T> {
     fn drop(&mut self) {
         let Some(slots) = self.slots.get() else { return };
-        let (mut held, mut freed) = (0, 0);
-        for value in slots.iter().filter_map(|slot| slot.value.swap(None)) {
-            held += 1;
-            freed += value.weight();
-        }
-        self.shared.usage.fetch_sub(freed, Ordering::Relaxed);
+        let held = slots.iter().filter(|slot| self.empty(slot) > 0).count();
         self.shared.dead.fetch_add(held, Ordering::Relaxed);
     }
 }
@@ -163,6 +168,15 @@ impl Charge {
     }
 }
 
+impl Charge {
+    /// Ends it. The value's memory is kept for another if there is room for it.
+    pub fn end(self, memory: Vec<u8>) {
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        shared.stock.keep(memory, shared.room_for_stock());
+    }
+}
+
 impl Drop for Charge {
     fn drop(&mut self) {
         self.shared.charged.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -178,6 +192,12 @@ impl fmt::Debug for Charge {
 /// What the slot arrays share with the cache they belong to.
 #[derive(Default)]
 pub(super) struct Shared {
+    /// Looked at when something is inserted or freed only; changed under the ring's mutex.
+    pub(super) budget: AtomicUsize,
+    /// Whether values that readers hold outside the cache use up the budget as well.
+    pub(super) counts_pinned: bool,
+    /// Memory of values that have left the cache.
+    pub(super) stock: Stock,
     /// The memory held by cached values, in bytes.
     pub(super) usage: AtomicUsize,
     /// The memory of all values with a charge that are alive, in bytes.
@@ -188,4 +208,25 @@ pub(super) struct Shared {
     pub(super) hits: Counter,
     /// Lookups that did not find their block.
     pub(super) misses: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(budget_bytes: usize, counts_pinned: bool) -> Shared {
+        Shared { budget: AtomicUsize::new(budget_bytes), counts_pinned, ..Shared::default() }
+    }
+
+    /// What uses up the budget, besides the stock.
+    pub(super) fn used_bytes(&self) -> usize {
+        let used = if self.counts_pinned { &self.charged } else { &self.usage };
+        used.load(Ordering::Relaxed)
+    }
+
+    fn room_for_stock(&self) -> usize {
+        self.budget.load(Ordering::Relaxed).saturating_sub(self.used_bytes())
+    }
+
+    /// Frees what there is no room for any more.
+    pub(super) fn trim_stock(&self) {
+        self.stock.trim(self.room_for_stock());
+    }
 }

@@ -158,3 +158,58 @@ fn what_is_admitted_is_kept() {
         assert_eq!(cache.usage_bytes(), 1000, "what never fits puts nothing out");
     }
 }
+
+/// A value with memory, as a block has it.
+struct Piece(Vec<u8>, Option<Charge>);
+
+impl Weigh for Piece {
+    fn weight(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if let Some(charge) = self.1.take() {
+            charge.end(std::mem::take(&mut self.0));
+        }
+    }
+}
+
+fn piece(cache: &Cache<Piece>, bytes: usize) -> Arc<Piece> {
+    let memory = cache.memory(bytes);
+    let charge = cache.charge(memory.capacity());
+    Arc::new(Piece(memory, Some(charge)))
+}
+
+#[test]
+fn memory_of_what_leaves_is_used_again_within_the_budget() {
+    const BUDGET: usize = 100 << 10;
+    for pinned in [false, true] {
+        let cache = if pinned { Cache::counting_pinned(BUDGET) } else { Cache::new(BUDGET) };
+        let fill = |slots: &Arc<Slots<Piece>>| {
+            for index in 0..1000 {
+                cache.offer(slots, index, piece(&cache, 4000 + index % 90));
+                assert!(cache.usage_bytes() + cache.stock_bytes() <= BUDGET);
+            }
+        };
+        let slots = cache.slots(1000);
+        fill(&slots);
+        let full = cache.usage_bytes();
+        assert!(full > BUDGET - (10 << 10), "{full}");
+        drop(slots);
+        assert_eq!((cache.usage_bytes(), cache.charged_bytes()), (0, 0));
+        assert!(cache.stock_bytes() > BUDGET - (10 << 10), "a closed table leaves its memory: {}", cache.stock_bytes());
+        let slots = cache.slots(1000);
+        cache.offer(&slots, 0, piece(&cache, 4000));
+        assert!(cache.stock_bytes() <= full - 4000, "it was used again");
+        fill(&slots);
+        // Held by a reader when it leaves: its memory comes when the reader goes.
+        let held = piece(&cache, 4000);
+        cache.set_budget(0);
+        assert_eq!((cache.usage_bytes(), cache.stock_bytes()), (0, 0));
+        cache.set_budget(BUDGET);
+        drop(held);
+        assert_eq!(cache.stock_bytes(), 4096);
+    }
+}

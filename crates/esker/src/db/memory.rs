@@ -44,7 +44,7 @@ pub struct MemoryStats {
     pub memtable_bytes: u64,
     /// Full memtables that wait for their flush.
     pub frozen_memtable_bytes: u64,
-    /// Blocks in the cache.
+    /// Blocks in the cache, and memory kept for the next ones.
     pub cache_bytes: u64,
     /// The most that the cache may hold at the moment.
     pub cache_capacity_bytes: u64,
@@ -252,7 +252,7 @@ pub fn collect(inner: &Inner) -> MemoryStats {
         budget_bytes: inner.options.memory_budget_bytes as u64,
         memtable_bytes: active as u64,
         frozen_memtable_bytes: frozen as u64,
-        cache_bytes: cached as u64,
+        cache_bytes: (cached + inner.cache.stock_bytes()) as u64,
         cache_capacity_bytes: inner.cache.budget_bytes() as u64,
         index_bytes: index as u64,
         filter_bytes: filter as u64,

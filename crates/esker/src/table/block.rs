@@ -408,6 +408,8 @@ pub struct Block {
     pub(super) layout: Layout,
     /// Counts the block as alive, if it came out of a file.
     charge: Option<Charge>,
+    /// The cache takes its memory when it is not needed any more.
+    recycled: bool,
 }
 
 impl Block {
@@ -415,7 +417,7 @@ impl Block {
     pub(super) fn new(bytes: Vec<u8>) -> Result<Block, DecodeError> {
         let layout = Layout::parse(&bytes)?;
         layout.validate(&bytes)?;
-        Ok(Block { bytes, layout, charge: None })
+        Ok(Block { bytes, layout, charge: None, recycled: false })
     }
 
     /// Starts loading what is known of the block.
@@ -438,14 +440,29 @@ impl Block {
     }
 
     /// The memory of a block that is not needed any more, for the next one.
-    pub(super) fn into_spare(self) -> Vec<u8> {
-        if self.bytes.capacity() > KEPT_BYTES { Vec::new() } else { self.bytes }
+    pub(super) fn into_spare(mut self) -> Vec<u8> {
+        if self.bytes.capacity() > KEPT_BYTES { Vec::new() } else { std::mem::take(&mut self.bytes) }
     }
 
     /// This block, counted in `cache` for as long as it is alive.
     pub(super) fn charged(mut self, cache: &Cache<Block>) -> Block {
         self.charge = Some(cache.charge(self.weight()));
         self
+    }
+
+    /// As [`Block::charged`], for one that the cache may keep: its memory goes to another one afterwards.
+    pub(super) fn for_cache(self, cache: &Cache<Block>) -> Block {
+        let mut block = self.charged(cache);
+        block.recycled = true;
+        block
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(charge) = self.charge.take().filter(|_| self.recycled) {
+            charge.end(std::mem::take(&mut self.bytes));
+        }
     }
 }
 

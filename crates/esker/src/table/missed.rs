@@ -82,11 +82,15 @@ impl Table {
         };
         let is_kept = self.cache.admits(Block::weight_of(room));
         if is_kept || raw_bytes > MOST_BYTES {
-            let bytes = match compression {
-                STORED => content.to_vec(),
-                _ => decompress(content, Vec::new()).map_err(damaged)?,
-            };
-            let block = Arc::new(Block::new(bytes).map_err(damaged)?.charged(&self.cache));
+            let mut bytes = self.cache.memory(room);
+            match compression {
+                STORED => {
+                    bytes.clear();
+                    bytes.extend_from_slice(content);
+                }
+                _ => bytes = decompress(content, bytes).map_err(damaged)?,
+            }
+            let block = Arc::new(Block::new(bytes).map_err(damaged)?.for_cache(&self.cache));
             self.note_unpacked(number, is_known);
             let block = if is_kept { self.cache.insert(&self.slots, number, block) } else { block };
             let place = Place::Block(&block);

@@ -4,7 +4,8 @@ use super::block::{Block, KEY_LINES, Layout};
 use super::format::{Handle, LZ4, STORED, TRAILER_BYTES, split, unseal};
 use super::reader::Table;
 use crate::base::coding::DecodeError;
-use crate::base::compression::decompress;
+use crate::base::compression::{decompress, split_size};
+use crate::base::lz4::SLACK_BYTES;
 use crate::base::prefetch::prefetch_lines;
 use crate::cache::Hit;
 use crate::error::{Error, Result};
@@ -40,6 +41,15 @@ const PACKED_LINES: usize = 16;
 
 const FIRST_WINDOW: usize = 16 << 10;
 const LAST_WINDOW: usize = 256 << 10;
+
+/// The memory that the block stored so needs, once unpacked.
+fn room_for(stored: &[u8]) -> std::result::Result<usize, DecodeError> {
+    match split(stored) {
+        Some((content, LZ4, _)) => Ok(split_size(content)?.0 + SLACK_BYTES),
+        // Whatever else it may be is for whoever unpacks it to say.
+        _ => Ok(stored.len()),
+    }
+}
 
 impl ReadAhead {
     /// The bytes of `handle`, which lies before `end`, from the buffer or a read that goes on behind them.
@@ -156,22 +166,26 @@ impl Table {
     #[cold]
     pub(super) fn load(&self, number: usize) -> Result<Arc<Block>> {
         let (handle, length) = self.located(number)?;
-        let block = if let Some(stored) = self.in_mapping(number, handle.offset, length) {
-            self.unpack_mapped(number, handle.offset, stored, Vec::new())?
-        } else {
-            let mut stored = vec![0u8; length];
-            self.file.0.read_at(handle.offset, &mut stored)?;
-            let (content, compression) = unseal(&stored, &self.path, self.file_number, handle.offset)?;
-            if compression == STORED {
-                let length = content.len();
-                stored.truncate(length);
-                Block::new(stored).map_err(|error| self.damaged(handle.offset, error))?
-            } else {
-                self.unpack(handle.offset, &stored, Vec::new())?
+        let mut read = Vec::new();
+        let (stored, is_mapped) = match self.in_mapping(number, handle.offset, length) {
+            Some(stored) => (stored, true),
+            None => {
+                read.resize(length, 0);
+                self.file.0.read_at(handle.offset, &mut read)?;
+                (&*read, false)
             }
         };
-        let block = Arc::new(block.charged(&self.cache));
-        Ok(self.cache.offer(&self.slots, number, block))
+        let room = room_for(stored).map_err(|error| self.damaged(handle.offset, error))?;
+        let is_kept = self.cache.admits(Block::weight_of(room));
+        let memory = if is_kept { self.cache.memory(room) } else { Vec::new() };
+        let block = match is_mapped {
+            true => self.unpack_mapped(number, handle.offset, stored, memory)?,
+            false => self.unpack(handle.offset, stored, memory)?,
+        };
+        if !is_kept {
+            return Ok(Arc::new(block.charged(&self.cache)));
+        }
+        Ok(self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))))
     }
 
     /// Block `number`, which is compressed, as it lies in the mapping, if there is one.

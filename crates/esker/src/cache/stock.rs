@@ -1,0 +1,116 @@
+//! Memory of blocks that have left the cache, for the next ones.
+//!
+//! Blocks are made by many threads and freed by others. The system's allocator has an arena for each of some threads: what is freed in one is not used by another,
+//! and is not given back to the system as long as anything behind it lives. A full cache was found to take twice its budget so. What leaves the cache stays here
+//! instead, within the cache's budget.
+
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Smaller memory is not worth keeping, and the allocator gives larger back to the system itself.
+const KEPT: std::ops::RangeInclusive<usize> = (1 << 10)..=(128 << 10);
+/// Blocks differ a little in length. With a multiple of this, memory of one fits the next.
+const STEP_BYTES: usize = 512;
+/// So many pieces are looked at for one that fits; those that do not are freed.
+const LOOKS: usize = 4;
+
+/// See the module's comment. Its lock is the last of the cache's: nothing else is taken with it.
+#[derive(Default)]
+pub(super) struct Stock {
+    pieces: Mutex<Vec<Vec<u8>>>,
+    /// Of all pieces. Changed under the lock.
+    bytes: AtomicUsize,
+}
+
+impl Stock {
+    /// Bytes kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Keeps `piece` if there is `room` for all that is kept then.
+    pub(super) fn keep(&self, piece: Vec<u8>, room: usize) {
+        if !KEPT.contains(&piece.capacity()) {
+            return;
+        }
+        let mut pieces = self.pieces.lock();
+        if self.bytes() + piece.capacity() <= room {
+            self.bytes.fetch_add(piece.capacity(), Ordering::Relaxed);
+            pieces.push(piece);
+        }
+    }
+
+    /// Memory for at least `bytes`, with whatever was in it.
+    pub(super) fn take(&self, bytes: usize) -> Vec<u8> {
+        let wanted = bytes.next_multiple_of(STEP_BYTES);
+        if self.bytes() > 0 {
+            let mut pieces = self.pieces.lock();
+            for _ in 0..LOOKS {
+                let Some(piece) = pieces.pop() else { break };
+                self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
+                if piece.capacity() >= bytes && piece.capacity() / 2 <= wanted {
+                    return piece;
+                }
+            }
+        }
+        Vec::with_capacity(wanted)
+    }
+
+    /// Frees what is more than `room`.
+    pub(super) fn trim(&self, room: usize) {
+        if self.bytes() <= room {
+            return;
+        }
+        let mut pieces = self.pieces.lock();
+        while self.bytes() > room {
+            let Some(piece) = pieces.pop() else { return };
+            self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Stock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stock").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_used_again_and_stays_within_its_room() {
+        let stock = Stock::default();
+        let piece = stock.take(8000);
+        assert_eq!((piece.capacity(), stock.bytes()), (8192, 0));
+        stock.keep(piece, 8191);
+        assert_eq!(stock.bytes(), 0, "there is no room");
+        let piece = stock.take(8000);
+        stock.keep(piece, 8192);
+        assert_eq!(stock.bytes(), 8192);
+        let again = stock.take(8100);
+        assert_eq!((again.capacity(), stock.bytes()), (8192, 0));
+        stock.keep(again, usize::MAX);
+        stock.keep(Vec::with_capacity(100), usize::MAX);
+        stock.keep(Vec::with_capacity(1 << 20), usize::MAX);
+        assert_eq!(stock.bytes(), 8192, "neither the small nor the large");
+        stock.keep(Vec::with_capacity(4096), usize::MAX);
+        stock.trim(10_000);
+        assert_eq!(stock.bytes(), 8192);
+        stock.trim(0);
+        assert_eq!(stock.bytes(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_freed() {
+        let stock = Stock::default();
+        (0..3).for_each(|_| stock.keep(Vec::with_capacity(2048), usize::MAX));
+        assert_eq!(stock.take(5000).capacity(), 5120);
+        assert_eq!(stock.bytes(), 0, "too small");
+        stock.keep(Vec::with_capacity(65_536), usize::MAX);
+        assert_eq!(stock.take(5000).capacity(), 5120);
+        assert_eq!(stock.bytes(), 0, "far too large");
+    }
+}
