@@ -2,6 +2,7 @@
 
 use super::file::BlobFile;
 use super::format::{HEADER_BYTES, decode_record_length};
+use super::writer::MOST_COMPRESSED_BYTES;
 use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, stored_bytes};
 use crate::base::compression::Compressor;
 use crate::error::{Error, Result};
@@ -11,23 +12,27 @@ const SAMPLES: usize = 16;
 /// And so much of each.
 const SAMPLE_BYTES: usize = 64 << 10;
 /// Of so many values the places are looked for.
-const MOST_PLACES: usize = 1 << 14;
+const MOST_PLACES: usize = 512;
 
 impl BlobFile {
-    /// Whether its values, compressed, would take at least a quarter less, as far as a few of them tell. Reads eight bytes for each value, and 1 MiB at most of
-    /// the values.
+    /// Whether its values, compressed, would take at least a quarter less, as far as a few of them tell. Reads the first few hundred places, and 1 MiB at most of
+    /// the values there.
     pub(super) fn would_shrink(&self) -> Result<bool> {
         let places = self.places()?;
-        let step = places.len().div_ceil(SAMPLES).max(1);
+        let (short, long): (Vec<_>, Vec<_>) =
+            places.into_iter().partition(|&(_, length)| length as usize <= MOST_COMPRESSED_BYTES);
         let mut compressor = Compressor::new();
-        let (mut before, mut after) = (0, 0);
-        for &(offset, length) in places.iter().step_by(step) {
+        let (mut looked_at, mut compressed) = (0u64, 0u64);
+        for &(offset, length) in short.iter().step_by(short.len().div_ceil(SAMPLES).max(1)) {
             let mut sample = vec![0; (length as usize).min(SAMPLE_BYTES)];
-            self.read_at(offset, &mut sample)?;
-            before += sample.len();
-            after += compressor.compress(&sample).map_or(sample.len(), <[u8]>::len);
+            if self.read_written(offset, &mut sample)? {
+                looked_at += sample.len() as u64;
+                compressed += compressor.compress(&sample).map_or(sample.len(), <[u8]>::len) as u64;
+            }
         }
-        Ok(before > 0 && after <= before - before / 4)
+        let sum = |places: &[(u64, u32)]| places.iter().map(|&(_, length)| u64::from(length)).sum::<u64>();
+        let saved = u128::from(sum(&short)) * u128::from(looked_at - compressed) / u128::from(looked_at.max(1));
+        Ok(looked_at > 0 && saved >= u128::from(sum(&short) + sum(&long)) / 4)
     }
 
     /// Where values lie, and their lengths, as far as one record follows another: one that was never written, or is being written, ends the walk. Good enough for
@@ -38,10 +43,8 @@ impl BlobFile {
         let mut at = HEADER_BYTES;
         while places.len() < MOST_PLACES && at + BLOB_RECORD_HEADER_BYTES < end {
             let mut header = [0; BLOB_RECORD_HEADER_BYTES as usize];
-            match self.read_at(at, &mut header) {
-                // The end of what is written.
-                Err(Error::Corruption { .. }) => break,
-                result => result?,
+            if !self.read_written(at, &mut header)? {
+                break;
             }
             let length = decode_record_length(header);
             let offset = at + BLOB_RECORD_HEADER_BYTES;
@@ -52,5 +55,14 @@ impl BlobFile {
             at += stored_bytes(u64::from(length));
         }
         Ok(places)
+    }
+
+    /// Reads what is at `offset`, if it was written: a place is given out before.
+    fn read_written(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
+        match self.read_at(offset, buffer) {
+            Ok(()) => Ok(true),
+            Err(Error::Corruption { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }

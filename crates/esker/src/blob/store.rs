@@ -29,6 +29,8 @@ pub struct BlobStore {
     files: RwLock<BTreeMap<u64, Arc<BlobFile>>>,
     /// The file that writers append to.
     current: Mutex<Option<Arc<BlobFile>>>,
+    /// The file that the next job appends to.
+    job_file: Mutex<Option<Arc<BlobFile>>>,
     /// Appends done, and how many of them are known to be durable.
     appended: AtomicU64,
     durable: AtomicU64,
@@ -38,8 +40,8 @@ pub struct BlobStore {
     syncing: Mutex<bool>,
     /// Files with a value that could not be copied.
     damaged: Mutex<BTreeSet<u64>>,
-    /// Files looked at, and whether compressing their values would pay.
-    would_shrink: Mutex<BTreeMap<u64, bool>>,
+    /// Files looked at: whether compressing their values would pay, and how long they were then.
+    would_shrink: Mutex<BTreeMap<u64, (bool, u64)>>,
 }
 
 /// A value just appended. As long as this lives, its file stays.
@@ -61,6 +63,7 @@ impl BlobStore {
             compression,
             files: RwLock::default(),
             current: Mutex::default(),
+            job_file: Mutex::default(),
             appended: AtomicU64::new(0),
             durable: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
@@ -141,9 +144,27 @@ impl BlobStore {
         Ok((file, place))
     }
 
-    /// The next append begins another file.
+    /// The next append begins another file, of a write and of a job.
     pub fn roll(&self) {
         *self.current.lock() = None;
+        *self.job_file.lock() = None;
+    }
+
+    /// Nothing more is appended to these files.
+    pub fn end_growth(&self, numbers: &BTreeSet<u64>) {
+        for slot in [&self.current, &self.job_file] {
+            slot.lock().take_if(|file| numbers.contains(&file.number()));
+        }
+    }
+
+    /// The file that the last job has left for the next, if its values are stored so.
+    pub(super) fn take_job_file(&self, values: Values) -> Option<Arc<BlobFile>> {
+        self.job_file.lock().take_if(|file| file.values == values)
+    }
+
+    /// Leaves a file for the next job. Everything in it is durable.
+    pub(super) fn leave_job_file(&self, file: &Arc<BlobFile>) {
+        *self.job_file.lock() = Some(Arc::clone(file));
     }
 
     /// Makes every value appended before the call durable, with the names of their files. Costs two loads if there is none. After a failure every later call fails:
@@ -210,9 +231,9 @@ impl BlobStore {
         self.files.read().iter().map(|(&number, file)| (number, file.bytes())).collect()
     }
 
-    /// The number of the file that writers append to.
-    pub fn current(&self) -> Option<u64> {
-        self.current.lock().as_ref().map(|file| file.number())
+    /// Values that writes have appended.
+    pub fn appends(&self) -> u64 {
+        self.appended.load(Ordering::Relaxed)
     }
 
     /// The files whose handle nobody has: no write to come refers to them, only what tables and memtables refer to already.
@@ -243,10 +264,15 @@ impl BlobStore {
         self.compression != Compression::None
     }
 
-    /// The file, if its values could be compressed and nobody knows that it does not pay.
-    fn shrinkable(&self, number: u64) -> Option<Arc<BlobFile>> {
+    /// The file, if its values could be compressed and nobody knows that it does not pay, with whether it is known that it does.
+    fn shrinkable(&self, number: u64) -> Option<(Arc<BlobFile>, bool)> {
         let file = self.find(number).filter(|file| self.compresses() && file.values == Values::AsWritten)?;
-        (self.would_shrink.lock().get(&number) != Some(&false)).then_some(file)
+        let known = self.would_shrink.lock().get(&number).copied();
+        // What was found out about half of a file says nothing about the whole.
+        match known.filter(|&(_, bytes)| file.bytes() / 2 <= bytes) {
+            Some((false, _)) => None,
+            known => Some((file, known.is_some())),
+        }
     }
 
     /// Whether compressing the file's values may pay.
@@ -254,25 +280,26 @@ impl BlobStore {
         self.shrinkable(number).is_some()
     }
 
-    /// Whether compressing the file's values pays, as far as a look at some of them tells.
-    ///
-    /// # Errors
-    /// `Io` of the look.
-    pub fn would_shrink(&self, number: u64) -> Result<bool> {
-        let Some(file) = self.shrinkable(number) else { return Ok(false) };
-        if self.would_shrink.lock().contains_key(&number) {
-            return Ok(true);
+    /// Whether somebody has looked at the file's values and found that compressing them pays.
+    pub fn is_known_to_shrink(&self, number: u64) -> bool {
+        self.shrinkable(number).is_some_and(|(_, known)| known)
+    }
+
+    /// Whether compressing the file's values pays, as far as a look at some of them tells. If they cannot be read, they stay as they are.
+    pub fn would_shrink(&self, number: u64) -> bool {
+        match self.shrinkable(number) {
+            None => false,
+            Some((_, true)) => true,
+            Some((file, false)) => {
+                let shrinks = file.would_shrink().unwrap_or(false);
+                self.would_shrink.lock().insert(number, (shrinks, file.bytes()));
+                shrinks
+            }
         }
-        let shrinks = file.would_shrink()?;
-        // More may come into the one that is appended to.
-        if self.current() != Some(number) {
-            self.would_shrink.lock().insert(number, shrinks);
-        }
-        Ok(shrinks)
     }
 
     /// Notes that nobody is to compress the file's values.
     pub fn leave_as_it_is(&self, number: u64) {
-        self.would_shrink.lock().insert(number, false);
+        self.would_shrink.lock().insert(number, (false, u64::MAX));
     }
 }

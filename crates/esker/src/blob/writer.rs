@@ -1,5 +1,6 @@
-//! The appends of one background job: into files of its own, which are made durable together at its end. A job has the time to compress values, which a
-//! write has not.
+//! The appends of one background job, which are made durable together at its end. A job has the time to compress values, which a write has not.
+//!
+//! It begins in the file where the last job ended, which nobody else appends to meanwhile: many small jobs do not make as many small files.
 
 use super::file::BlobFile;
 use super::format::Values;
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// Larger values are stored as they are: compressing one takes its size of memory once more, and decompressing it at each read.
-const MOST_COMPRESSED_BYTES: usize = 16 << 20;
+pub(super) const MOST_COMPRESSED_BYTES: usize = 16 << 20;
 
 /// Writes large values for a job. Its files stay as long as this lives; whoever relies on them must refer to them before.
 #[derive(Debug)]
@@ -19,12 +20,13 @@ pub struct BlobWriter<'a> {
     files: Vec<Arc<BlobFile>>,
     /// From the first value on, if values are compressed.
     compressor: Option<Compressor>,
+    written_bytes: u64,
 }
 
 impl<'a> BlobWriter<'a> {
     /// A writer without a file yet.
     pub fn new(store: &'a BlobStore) -> BlobWriter<'a> {
-        BlobWriter { store, files: Vec::new(), compressor: None }
+        BlobWriter { store, files: Vec::new(), compressor: None, written_bytes: 0 }
     }
 
     /// Appends a value. `next_number` gives out file numbers.
@@ -32,12 +34,16 @@ impl<'a> BlobWriter<'a> {
     /// # Errors
     /// `Io`; the job is to be given up then.
     pub fn append(&mut self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<BlobReference> {
-        let BlobWriter { store, files, compressor } = self;
+        let BlobWriter { store, files, compressor, written_bytes } = self;
         let values = if store.compresses() { Values::Compressed } else { Values::AsWritten };
         let compress = values == Values::Compressed && value.len() <= MOST_COMPRESSED_BYTES;
         let compressed = if compress { compressor.get_or_insert_with(Compressor::new).compress(value) } else { None };
         let (stored, compressed) = (compressed.unwrap_or(value), compressed.is_some());
         store.note_written(stored.len());
+        *written_bytes += stored.len() as u64;
+        if files.is_empty() {
+            files.extend(store.take_job_file(values));
+        }
         if let Some(file) = files.last()
             && let Some(place) = file.reserve(stored.len(), store.file_bytes())
         {
@@ -51,7 +57,12 @@ impl<'a> BlobWriter<'a> {
         reference
     }
 
-    /// Makes everything durable, the names too.
+    /// Bytes written.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Makes everything durable, the names too; nothing more is appended.
     ///
     /// # Errors
     /// `Io`; the job is to be given up then.
@@ -59,6 +70,10 @@ impl<'a> BlobWriter<'a> {
         for file in &self.files {
             file.sync()?;
         }
-        if self.files.is_empty() { Ok(()) } else { self.store.sync_names() }
+        let Some(last) = self.files.last() else { return Ok(()) };
+        self.store.sync_names()?;
+        // Not after a failure: what a later sync of the same file would tell is unknown then.
+        self.store.leave_job_file(last);
+        Ok(())
     }
 }

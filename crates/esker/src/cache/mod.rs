@@ -29,6 +29,9 @@ pub use slots::{Charge, Hit, Slots, Weigh};
 /// See the module's comment.
 const ADMITTED_ONE_IN: u64 = 8;
 
+/// So many values are evicted for a new one without an effect: readers hold them, and their bytes count as long as they do.
+const MOST_IN_VAIN: u32 = 16;
+
 /// A cache of `T` with a byte budget.
 pub struct Cache<T: Weigh> {
     shared: Arc<Shared>,
@@ -56,7 +59,7 @@ impl<T: Weigh> Cache<T> {
     pub fn set_budget(&self, budget_bytes: usize) {
         let mut ring = self.ring.lock();
         self.shared.budget.store(budget_bytes, Ordering::Relaxed);
-        self.make_room(&mut ring, 0);
+        self.make_room(&mut ring, u32::MAX, || self.has_room(0));
         self.shared.trim_stock();
     }
 
@@ -75,12 +78,15 @@ impl<T: Weigh> Cache<T> {
         self.shared.charged.load(Ordering::Relaxed)
     }
 
-    /// Evicts until `weight` more fits; false if it does not, with nothing left to evict.
-    fn make_room(&self, ring: &mut Ring<T>, weight: usize) -> bool {
-        while !self.has_room(weight) {
-            if !ring.evict() {
+    /// Evicts until `has_room`; false if that does not come to be: with nothing left to evict, or after so many values `in_vain` that readers hold.
+    fn make_room(&self, ring: &mut Ring<T>, most_in_vain: u32, has_room: impl Fn() -> bool) -> bool {
+        let mut in_vain = 0;
+        while !has_room() {
+            let used = self.shared.used_bytes();
+            if in_vain == most_in_vain || !ring.evict() {
                 return false;
             }
+            in_vain = if self.shared.used_bytes() < used { 0 } else { in_vain + 1 };
         }
         true
     }
@@ -138,7 +144,7 @@ impl<T: Weigh> Cache<T> {
             ring.sweep();
             self.shared.dead.store(0, Ordering::Relaxed);
         }
-        if !self.make_room(&mut ring, weight) {
+        if !self.make_room(&mut ring, MOST_IN_VAIN, || self.has_room(weight)) {
             // What is left is being freed by tables that are just closing, or is pinned: there is no room yet.
             return value;
         }
@@ -152,9 +158,9 @@ impl<T: Weigh> Cache<T> {
     /// Memory of at least so many bytes, with whatever was in it, for a value that was admitted: of one that has left the cache, if there is any. If the value
     /// has to take the place of others, those leave now.
     pub fn memory(&self, bytes: usize) -> Vec<u8> {
-        if self.shared.used_bytes() + bytes > self.budget_bytes() && bytes <= self.budget_bytes() {
-            let mut ring = self.ring.lock();
-            while self.shared.used_bytes() + bytes > self.budget_bytes() && ring.evict() {}
+        let has_room = || self.shared.used_bytes() + bytes <= self.budget_bytes();
+        if !has_room() && bytes <= self.budget_bytes() {
+            self.make_room(&mut self.ring.lock(), MOST_IN_VAIN, has_room);
         }
         self.shared.stock.take(bytes)
     }

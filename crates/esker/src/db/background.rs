@@ -67,7 +67,8 @@ fn work_until_stopped(inner: &Inner) {
             (Err(_), _) if inner.condition.check().is_err() => None,
             (Err(_), _) => Some(RETRY_AFTER),
             (Ok(()), false) => Some(IDLE_AFTER),
-            (Ok(()), true) if !at_rest && resting::gives_something_back(inner) => {
+            // Also if a write has put an end to the rest before all was done.
+            (Ok(()), true) if (!at_rest || pause(inner) < AT_REST_AFTER) && resting::gives_something_back(inner) => {
                 Some(until_due.map_or(AT_REST_AFTER, |until_due| until_due.min(AT_REST_AFTER)))
             }
             (Ok(()), true) => until_due,
@@ -97,7 +98,8 @@ fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<D
 
 /// For how long no write has come, as far as the looks since then tell.
 fn pause(inner: &Inner) -> Duration {
-    let now = (inner.last_sequence.load(Relaxed), inner.unlocked.writes());
+    // Large values come before the batch that they are part of is committed.
+    let now = (inner.last_sequence.load(Relaxed), inner.unlocked.writes() + inner.blobs.appends());
     let mut last = inner.last_write.lock();
     if last.0 != now {
         *last = (now, Instant::now());
@@ -125,14 +127,23 @@ fn work_at_rest(inner: &Inner, asked_for: bool) -> Result<()> {
     }
     resting::empty_log(inner, asked_for)?;
     run_all(inner, true)?;
-    // As long as nobody writes: all of it may take a while.
-    while !inner.stopping.load(Relaxed) && (asked_for || pause(inner) >= AT_REST_AFTER) {
-        let _jobs = lock_jobs(inner)?;
-        if !compress_blobs(inner, false)? {
-            break;
-        }
+    // What is written meanwhile is for the next time: whoever asked is not to wait for ever.
+    let before = inner.next_file.load(Relaxed);
+    while !inner.stopping.load(Relaxed) && (asked_for || is_at_rest(inner)) && compress_next(inner, before)? {
+        // Writes, if some come, must not wait for a merge until all is compressed.
+        run_all(inner, true)?;
     }
     resting::reclaim(inner)
+}
+
+fn compress_next(inner: &Inner, before: u64) -> Result<bool> {
+    let _jobs = lock_jobs(inner)?;
+    compress_blobs(inner, before, false)
+}
+
+/// Whether neither a write nor a load is likely to come soon.
+fn is_at_rest(inner: &Inner) -> bool {
+    pause(inner) >= AT_REST_AFTER && inner.in_progress.lock().is_empty()
 }
 
 /// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.

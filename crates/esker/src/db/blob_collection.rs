@@ -3,8 +3,7 @@
 
 use super::inner::{Inner, KeyspaceInner};
 use crate::blob::format::HEADER_BYTES;
-use crate::error::Result;
-use crate::job::blob_compression::{Shrinkable, due};
+use crate::job::blob_compression::{Shrinkable, due, least_bytes};
 use crate::job::blob_garbage::{BlobShape, condemned as choose};
 use crate::job::pick::shape::Plan;
 use crate::options::CompactionStyle;
@@ -50,15 +49,8 @@ pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
         live_bytes: live.get(&number).copied().unwrap_or(0),
     };
     let files = choose(&lengths.map(shape).collect::<Vec<_>>(), eager);
-    roll(inner, &files);
+    inner.blobs.end_growth(&files);
     files
-}
-
-/// Nothing more is appended to the files.
-fn roll(inner: &Inner, files: &BTreeSet<u64>) {
-    if inner.blobs.current().is_some_and(|current| files.contains(&current)) {
-        inner.blobs.roll();
-    }
 }
 
 /// Files that are not emptied: with a value that cannot be read, or that memtables refer to. How much of those is alive is not known before the memtables are
@@ -72,35 +64,66 @@ fn spared(inner: &Inner) -> BTreeSet<u64> {
     spared
 }
 
-/// The blob files whose values are to be copied elsewhere to be compressed. `asked_for`: by a caller, even if it saves little. The caller holds the job lock.
-pub fn compressible(inner: &Inner, asked_for: bool) -> Result<BTreeSet<u64>> {
+/// What there is to compress.
+pub enum Compressible {
+    /// Nothing, as far as anybody knows.
+    Nothing,
+    /// Not all files were looked at yet.
+    LookAgain,
+    /// The values in these files.
+    Files(BTreeSet<u64>),
+}
+
+/// Files looked at in one call: flushes wait meanwhile.
+const LOOKS: usize = 16;
+
+/// The blob files, of those with smaller numbers than `before`, whose values are to be copied elsewhere to be compressed. `asked_for`: by a caller, even if it is
+/// little. The caller holds the job lock.
+pub fn compressible(inner: &Inner, before: u64, asked_for: bool) -> Compressible {
     if inner.blobs.is_empty() || !inner.blobs.compresses() {
-        return Ok(BTreeSet::new());
+        return Compressible::Nothing;
     }
-    let mut live = live_bytes(inner);
+    let live = live_bytes(inner);
+    let least = if asked_for { 0 } else { least_bytes(live.values().fold(0, |sum, &bytes| sum.saturating_add(bytes))) };
     let mut spared = spared(inner);
     for keyspace in inner.all_keyspaces().iter().filter(|keyspace| has_age(keyspace)) {
         for (_, table) in keyspace.view.load().tree.tables() {
             spared.extend(table.summary().blobs.keys());
         }
     }
-    live.retain(|number, _| !spared.contains(number));
-    // First what was begun: as long as some of its tables are not rewritten, it takes more space than before.
-    let begun: BTreeSet<u64> =
-        inner.shrinking.lock().iter().copied().filter(|number| live.contains_key(number)).collect();
-    if !begun.is_empty() {
-        return Ok(begun);
-    }
-    let mut files = Vec::new();
-    for (number, live_bytes) in live {
-        if inner.blobs.would_shrink(number)? {
-            files.push(Shrinkable { number, live_bytes });
+    let is_free = |number: &u64| live.contains_key(number) && !spared.contains(number);
+    // First what was begun. As long as those files are there, because a table was not rewritten or a reader sees it, both they and the copies take space.
+    {
+        let lengths = inner.blobs.lengths();
+        let mut begun = inner.shrinking.lock();
+        begun.retain(|&number| lengths.contains_key(&number) && inner.blobs.may_shrink(number));
+        begun.retain(|number| !inner.blobs.damaged().contains(number));
+        if !begun.is_empty() {
+            let left: BTreeSet<u64> = begun.iter().copied().filter(is_free).collect();
+            return if left.is_empty() { Compressible::Nothing } else { Compressible::Files(left) };
         }
     }
-    let files = due(&files, |files| bytes_of_tables_with(inner, files), asked_for);
-    roll(inner, &files);
+    let numbers = live.iter().filter(|(number, _)| **number < before && is_free(number));
+    let shrinkable = numbers.filter(|(number, _)| inner.blobs.may_shrink(**number));
+    let files: Vec<Shrinkable> = shrinkable.map(|(&number, &live_bytes)| Shrinkable { number, live_bytes }).collect();
+    let (mut looks, mut look_again) = (0, false);
+    let would_shrink = |number| {
+        if !inner.blobs.is_known_to_shrink(number) {
+            if looks == LOOKS {
+                look_again = true;
+                return false;
+            }
+            looks += 1;
+        }
+        inner.blobs.would_shrink(number)
+    };
+    let files = due(&files, least, would_shrink, |files| bytes_of_tables_with(inner, files), asked_for);
+    if files.is_empty() {
+        return if look_again { Compressible::LookAgain } else { Compressible::Nothing };
+    }
+    inner.blobs.end_growth(&files);
     inner.shrinking.lock().clone_from(&files);
-    Ok(files)
+    Compressible::Files(files)
 }
 
 /// Whether a look may find values to compress.

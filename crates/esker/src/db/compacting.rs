@@ -1,6 +1,6 @@
 //! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
 
-use super::blob_collection::{self, Collection};
+use super::blob_collection::{self, Collection, Compressible};
 use super::events::Event;
 use super::flushing::{flush_all, flush_now, freeze_log_holders};
 use super::inner::{Inner, KeyspaceInner, View, Writer};
@@ -108,19 +108,22 @@ pub fn collect_blobs(inner: &Inner, eager: bool) -> Result<bool> {
     empty_blobs(inner, blob_collection::condemned(inner, eager))
 }
 
-/// Rewrites one table so that large values it refers to are compressed; whether there was one. `asked_for`: even if it saves little. If the disk is full, the values
-/// stay as they are.
-pub fn compress_blobs(inner: &Inner, asked_for: bool) -> Result<bool> {
-    let files = blob_collection::compressible(inner, asked_for)?;
-    let result = empty_blobs(inner, files.clone());
-    match result {
-        Err(error) if error.is_disk_full() && inner.condition.check().is_ok() => {
+/// Rewrites one table so that large values it refers to are compressed; whether there may be more to do. Only values in files with smaller numbers than `before`.
+/// `asked_for`: even if it saves little. If values cannot be read or there is no room for copies, the values of these files stay as they are.
+pub fn compress_blobs(inner: &Inner, before: u64, asked_for: bool) -> Result<bool> {
+    let files = match blob_collection::compressible(inner, before, asked_for) {
+        Compressible::Nothing => return Ok(false),
+        Compressible::LookAgain => return Ok(true),
+        Compressible::Files(files) => files,
+    };
+    match empty_blobs(inner, files.clone()) {
+        // Nobody needs this to be done. What failed may have been a flush in between, which is tried again before the next look.
+        Err(_) if inner.condition.check().is_ok() && !inner.stopping.load(Relaxed) => {
             files.iter().for_each(|&number| inner.blobs.leave_as_it_is(number));
-            inner.shrinking.lock().clear();
             files::sweep_blobs(inner);
-            Ok(false)
+            Ok(true)
         }
-        result => result,
+        result => result.inspect_err(|_| files::sweep_blobs(inner)),
     }
 }
 
@@ -380,9 +383,11 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
             compact_keyspace(inner, &keyspace, merge_all)?;
         }
     }
+    let before = inner.next_file.load(Relaxed);
     loop {
         let _jobs = lock_jobs(inner)?;
-        if !collect_blobs(inner, true)? && (only.is_some() || !compress_blobs(inner, true)?) {
+        flush_all(inner)?;
+        if !collect_blobs(inner, true)? && (only.is_some() || !compress_blobs(inner, before, true)?) {
             break;
         }
     }

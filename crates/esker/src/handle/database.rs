@@ -278,7 +278,7 @@ impl Db {
     }
 
     /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see, and gives back log files that nothing needs. Rewrites the whole
-    /// database at worst. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// database at worst. Large values are compressed where that pays. With [`crate::CompactionStyle::Fifo`] nothing is merged.
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -297,7 +297,8 @@ impl Db {
         compacting::compact_now(&self.shared.inner, None)
     }
 
-    /// Waits until no background work is left that an idle database would do.
+    /// Waits until no background work is left that a database would do once no writes come: flushes, merges, and compression of the large values written before
+    /// the call.
     ///
     /// # Errors
     /// What the background work failed with.

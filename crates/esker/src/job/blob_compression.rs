@@ -1,7 +1,8 @@
 //! Which blob files are to be written again so that their values are compressed. Pure: the files and what refers to them in, numbers out.
 //!
 //! A write stores a value as it is, which is as fast as the system takes it. A database at rest has the time to make it smaller, once: what is written again is never
-//! looked at for this a second time. For it, each table that refers to the values is written again too.
+//! looked at for this a second time. For it, each table that refers to the values is written again too, so files are taken together until the tables are the
+//! smaller part of the work.
 
 use std::collections::BTreeSet;
 
@@ -15,25 +16,39 @@ pub struct Shrinkable {
 
 /// Fewer bytes of values are not worth the trouble.
 const LEAST_BYTES: u64 = 16 << 20;
-/// So many bytes of values at a time: as much more space is needed until the old files go.
-const MOST_BYTES: u64 = 1 << 30;
-/// So many bytes of tables may be written again for each byte of values.
-const TABLES_PART: u64 = 4;
+/// Nor is less than this part of all large values.
+const LEAST_PART: u64 = 16;
+/// Once there are so many bytes of values, that is enough at a time: as much more space is needed until the old files go.
+const ENOUGH_BYTES: u64 = 256 << 20;
 
-/// The files to be written again next, oldest first. `table_bytes`: of the tables that refer to some of the files. `asked_for`: by a caller, even
-/// if it saves little.
-pub fn due(files: &[Shrinkable], table_bytes: impl Fn(&BTreeSet<u64>) -> u64, asked_for: bool) -> BTreeSet<u64> {
-    let mut chosen = BTreeSet::new();
-    let mut bytes = 0u64;
-    for file in files {
-        if !chosen.is_empty() && bytes.saturating_add(file.live_bytes) > MOST_BYTES {
-            break;
-        }
+/// The least that is due by itself, with so many bytes of large values in all.
+pub fn least_bytes(all_bytes: u64) -> u64 {
+    (all_bytes / LEAST_PART).clamp(LEAST_BYTES, ENOUGH_BYTES)
+}
+
+/// The files to be written again next, oldest first. `least_bytes`: how many bytes of values it must be. `would_shrink`: whether a look at a file says so; asked of as few as
+/// possible. `table_bytes`: of the tables that refer to some of the files. `asked_for`: by a caller, whatever the tables cost.
+pub fn due(
+    files: &[Shrinkable],
+    least_bytes: u64,
+    mut would_shrink: impl FnMut(u64) -> bool,
+    table_bytes: impl Fn(&BTreeSet<u64>) -> u64,
+    asked_for: bool,
+) -> BTreeSet<u64> {
+    let possible = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.live_bytes));
+    if possible < least_bytes {
+        return BTreeSet::new();
+    }
+    let (mut chosen, mut bytes) = (BTreeSet::new(), 0u64);
+    for file in files.iter().filter(|file| would_shrink(file.number)) {
         chosen.insert(file.number);
         bytes = bytes.saturating_add(file.live_bytes);
+        if bytes >= ENOUGH_BYTES && table_bytes(&chosen) <= bytes {
+            return chosen;
+        }
     }
-    let pays = bytes >= LEAST_BYTES && table_bytes(&chosen) / TABLES_PART <= bytes;
-    if asked_for || pays { chosen } else { BTreeSet::new() }
+    let pays = bytes >= least_bytes && (asked_for || table_bytes(&chosen) <= bytes);
+    if pays { chosen } else { BTreeSet::new() }
 }
 
 #[cfg(test)]
@@ -46,26 +61,47 @@ mod tests {
         live.iter().zip(1..).map(|(&mib, number)| Shrinkable { number, live_bytes: mib * MIB }).collect()
     }
 
+    /// As [`due`], of files that would all shrink.
+    fn due_of(live: &[u64], tables: impl Fn(&BTreeSet<u64>) -> u64, asked_for: bool) -> Vec<u64> {
+        let least = if asked_for { 0 } else { least_bytes(0) };
+        due(&files(live), least, |_| true, tables, asked_for).into_iter().collect()
+    }
+
     #[test]
     fn files_are_due_when_it_pays() {
-        let none = BTreeSet::new();
-        assert_eq!(due(&[], |_| 0, true), none);
-        assert_eq!(due(&files(&[15]), |_| 0, false), none, "little");
-        assert_eq!(due(&files(&[15]), |_| 0, true), BTreeSet::from([1]), "asked for");
-        assert_eq!(due(&files(&[16]), |_| 64 * MIB, false), BTreeSet::from([1]));
-        assert_eq!(due(&files(&[16]), |_| 68 * MIB, false), none, "the tables are larger than what is saved");
-        assert_eq!(due(&files(&[9, 9]), |_| 0, false), BTreeSet::from([1, 2]));
+        assert_eq!(due_of(&[], |_| 0, true), []);
+        assert_eq!(due_of(&[15], |_| 0, false), [], "little");
+        assert_eq!(due_of(&[15], |_| 0, true), [1], "asked for");
+        assert_eq!(due_of(&[16], |_| 16 * MIB, false), [1]);
+        assert_eq!(due_of(&[16], |_| 17 * MIB, false), [], "the tables are more than what they refer to");
+        assert_eq!(due_of(&[16], |_| 17 * MIB, true), [1]);
+        assert_eq!(due_of(&[9, 9], |_| 0, false), [1, 2]);
     }
 
     #[test]
-    fn a_gibibyte_at_a_time() {
-        assert_eq!(due(&files(&[256; 6]), |_| 0, false), BTreeSet::from([1, 2, 3, 4]));
-        assert_eq!(due(&files(&[2048, 1]), |_| 0, false), BTreeSet::from([1]), "one file, however long");
+    fn a_part_of_what_there_is_up_to_a_file() {
+        assert_eq!([0, 256, 1024, 1 << 20].map(|mib| least_bytes(mib * MIB) / MIB), [16, 16, 64, 256]);
     }
 
     #[test]
-    fn only_tables_of_the_chosen_files_count() {
-        let of = |chosen: &BTreeSet<u64>| if chosen.contains(&5) { u64::MAX } else { 0 };
-        assert_eq!(due(&files(&[256; 6]), of, false).len(), 4);
+    fn files_are_taken_together_until_the_tables_are_less() {
+        assert_eq!(due_of(&[256; 6], |_| 0, false), [1]);
+        assert_eq!(due_of(&[100; 6], |_| 0, false), [1, 2, 3]);
+        assert_eq!(due_of(&[256; 6], |_| 1024 * MIB, false), [1, 2, 3, 4]);
+        assert_eq!(due_of(&[256; 6], |_| 10_000 * MIB, false), []);
+        assert_eq!(due_of(&[256; 6], |_| 10_000 * MIB, true), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn as_few_files_as_possible_are_looked_at() {
+        let mut looked_at = Vec::new();
+        let mut look = |number| {
+            looked_at.push(number);
+            number > 1
+        };
+        assert_eq!(due(&files(&[256; 4]), MIB, &mut look, |_| 0, false), BTreeSet::from([2]));
+        assert_eq!(due(&files(&[1, 2]), 4 * MIB, &mut look, |_| 0, false), BTreeSet::new());
+        assert_eq!(looked_at, [1, 2]);
+        assert_eq!(due(&files(&[20, 20]), 16 * MIB, |_| false, |_| 0, true), BTreeSet::new(), "nothing would shrink");
     }
 }

@@ -11,6 +11,7 @@ use crate::iter::merging::MergingCursor;
 use crate::table::Table;
 use crate::version::cursor::AnyCursor;
 use crate::version::tree::Run;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What a merge made.
@@ -74,8 +75,13 @@ fn compact_part(
     let mut output = Output::new(options, rules.reduce(&tombstones), cuts);
     let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect());
     let load_large = &|reference: &[u8]| options.large.load(reference);
-    let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);
-    let pause = &mut || pause(PAUSE_EVERY);
+    // Entries are many to a pause; large values among them may be long.
+    let pause = RefCell::new(pause);
+    let emit = &mut |entry: crate::base::key::Entry<'_>| {
+        output.add(entry)?;
+        if output.copied_much() { (pause.borrow_mut())(0) } else { Ok(()) }
+    };
+    let pause = &mut || (pause.borrow_mut())(PAUSE_EVERY);
     let done = match part {
         Part { start: None, end: None } => retain(&mut input, &tombstones, rules, load_large, emit, pause)?,
         Part { start, end } => {

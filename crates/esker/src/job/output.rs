@@ -53,14 +53,37 @@ pub struct Output<'a> {
     tombstones: RangeTombstones,
     /// Blob files of this output alone: the parts of a merge that is divided share none.
     blobs: BlobWriter<'a>,
+    /// Bytes that were written to blob files when somebody last asked for a pause.
+    copied_before: u64,
 }
+
+/// Bytes of large values between two pauses.
+const COPIED_BETWEEN_PAUSES: u64 = 8 << 20;
 
 impl<'a> Output<'a> {
     /// For tables that also hold the range tombstones. Each gets what lies before the first key of the next, so that they do not overlap.
     pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a Cuts) -> Output<'a> {
         let blobs = BlobWriter::new(options.large.store);
         let cuts = Passage::new(cuts, options.target_file_bytes);
-        Output { options, current: None, buffers: Buffers::default(), finished: Vec::new(), cuts, tombstones, blobs }
+        Output {
+            options,
+            current: None,
+            buffers: Buffers::default(),
+            finished: Vec::new(),
+            cuts,
+            tombstones,
+            blobs,
+            copied_before: 0,
+        }
+    }
+
+    /// Whether so much of large values was written since this last said so that it is time for more urgent work.
+    pub fn copied_much(&mut self) -> bool {
+        let much = self.blobs.written_bytes() - self.copied_before >= COPIED_BETWEEN_PAUSES;
+        if much {
+            self.copied_before = self.blobs.written_bytes();
+        }
+        much
     }
 
     /// Adds an entry; entries come in THE order.

@@ -1,9 +1,12 @@
 //! Large values are made smaller when there is time, once, and nobody sees it but the disk.
 
 use super::{Scratch, blob_files, keyspace, repetitive, simulated, value};
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{CompactionStyle, Compression, Db, KeyspaceOptions, Options};
+use esker::{CompactionStyle, Compression, Db, KeyspaceOptions, Options, Ttl, WriteOptions, merge::StringAppend};
+use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A value of a seed and a length.
@@ -179,5 +182,129 @@ fn damage_in_a_compressed_value_is_told_and_never_a_panic() {
             }
         });
         assert!(wrong.count() <= 1, "byte {at}");
+    }
+}
+
+/// One value cannot be read: it stays where it is, and with it its file; the others are compressed, once.
+#[test]
+fn a_damaged_value_stays_and_the_others_shrink() {
+    let mem = MemEnv::default();
+    let db = filled(&mem, simulated(mem.clone()), repetitive);
+    let file = blob_files(&mem, "/db").pop().unwrap();
+    let mut bytes = mem.file_bytes(&file).unwrap();
+    // Header, then records of 8 and 3000 bytes, five to a file: the last value of the last file.
+    bytes[32 + 3008 * 4 + 100] ^= 1;
+    mem.set_file_bytes(&file, bytes);
+    db.compact().unwrap();
+    db.compact().unwrap();
+    let files = sizes(&mem);
+    assert!(files.len() == 2 && files.iter().any(|(path, _)| *path == file), "{files:?}");
+    assert!(files.iter().all(|(path, bytes)| *path == file || *bytes < 20 * VALUE_BYTES / 2), "{files:?}");
+    let k = keyspace(&db);
+    for i in 0..20u64 {
+        match k.get(format!("{i:02}")) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&repetitive(i, VALUE_BYTES)[..])),
+            Err(error) => assert!(i == 19 && matches!(error, esker::Error::Corruption { .. }), "{i}: {error}"),
+        }
+    }
+    assert_eq!(db.health().problem, None);
+}
+
+/// A device that gives a value no more is no reason to stop anything else.
+#[test]
+fn a_file_that_cannot_be_read_stays_and_nothing_fails() {
+    let mem = MemEnv::default();
+    drop(filled(&mem, simulated(mem.clone()), repetitive));
+    let fault = FaultEnv::new(Arc::new(mem.clone()));
+    let db = Db::open("/db", simulated(fault.clone())).unwrap();
+    let files = sizes(&mem);
+    fault.add(Rule::new(Class::Read, 0, Action::Fail(ErrorKind::Other)).on_names_with(".blob").from_then_on());
+    db.compact().unwrap();
+    db.wait_idle().unwrap();
+    assert!(fault.fired() > 0, "somebody looked");
+    assert_eq!((sizes(&mem), db.health().problem), (files, None));
+    let k = keyspace(&db);
+    k.put("small", "x").unwrap();
+    db.flush().unwrap();
+    fault.clear();
+    assert_eq!(k.get("small").unwrap().as_deref(), Some(&b"x"[..]));
+    k.delete("small").unwrap();
+    check(&db, repetitive);
+}
+
+/// Many tables that refer to the same files: each is rewritten, and their values come together in as few files as before.
+#[test]
+fn many_tables_do_not_make_many_files() {
+    let mem = MemEnv::default();
+    let db = Db::open("/db", simulated(mem.clone()).large_value_bytes(200)).unwrap();
+    let k = keyspace(&db);
+    for i in 0..300u64 {
+        k.put(format!("{i:03}"), repetitive(i, 400)).unwrap();
+        // Something of its own for each table.
+        (0..20).for_each(|j| k.put(format!("{i:03}-{j:02}"), value(i * 100 + j, 50)).unwrap());
+    }
+    db.flush().unwrap();
+    let before = sizes(&mem).len();
+    db.compact().unwrap();
+    let stats = db.stats();
+    assert!(stats.table_files > 20, "{stats}");
+    assert!(sizes(&mem).len() <= before, "{:?}", sizes(&mem));
+    assert!(bytes_on_disk(&mem) < 300 * 300, "{:?}", sizes(&mem));
+    for i in 0..300u64 {
+        assert_eq!(k.get(format!("{i:03}")).unwrap().as_deref(), Some(&repetitive(i, 400)[..]));
+    }
+}
+
+/// Bursts of writes with pauses between them: each is compressed, or waits for more, and the number of files stays small.
+#[test]
+fn bursts_do_not_make_many_files() {
+    let scratch = Scratch::new("bursts");
+    let db = Db::open(scratch.path(), Options::default()).unwrap();
+    let k = keyspace(&db);
+    for burst in 0..12u64 {
+        for i in 0..170u64 {
+            k.put(format!("{burst:02}-{i:03}"), repetitive(burst * 1000 + i, 100_000)).unwrap();
+        }
+        db.wait_idle().unwrap();
+    }
+    let stats = db.stats();
+    assert!(stats.blob_files <= 3, "{stats}");
+    assert!(stats.blob_bytes < 12 * 17_000_000 / 2, "{stats}");
+}
+
+/// What a merge writes anew of a compressed value is its reference: in the log, in memory, and after a power failure.
+#[test]
+fn references_to_compressed_values_pass_through_the_log() {
+    let mem = MemEnv::default();
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    let options =
+        || KeyspaceOptions::default().merge_operator(StringAppend::new(",")).ttl(Ttl::Enabled { default: None });
+    let k = db.keyspace("t", options()).unwrap();
+    let hour = Duration::from_secs(3600);
+    for i in 0..20u64 {
+        k.put_with(format!("{i:02}"), repetitive(i, VALUE_BYTES), &WriteOptions::new().ttl(hour)).unwrap();
+    }
+    db.compact().unwrap();
+    assert!(bytes_on_disk(&mem) < 20 * VALUE_BYTES / 2, "{:?}", sizes(&mem));
+    for i in 0..10u64 {
+        k.merge_with(format!("{i:02}"), "tail", &WriteOptions::new().ttl(hour * 2).sync(true)).unwrap();
+    }
+    let expected = |i: u64| {
+        let mut value = repetitive(i, VALUE_BYTES);
+        if i < 10 {
+            value.extend_from_slice(b",tail");
+        }
+        value
+    };
+    for image in [mem.kill(), mem.crash(&CrashMode::LoseAll, 0)] {
+        let db = Db::open("/db", simulated(image)).unwrap();
+        let k = db.keyspace("t", options()).unwrap();
+        for i in 0..20u64 {
+            assert!(k.get(format!("{i:02}")).unwrap().as_deref() == Some(&expected(i)[..]), "value {i}");
+        }
+        db.compact().unwrap();
+        for i in 0..20u64 {
+            assert!(k.get(format!("{i:02}")).unwrap().as_deref() == Some(&expected(i)[..]), "value {i}");
+        }
     }
 }
