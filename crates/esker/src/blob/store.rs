@@ -1,6 +1,7 @@
 //! All blob files of a database, and the appends of its writers.
 //!
-//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken with none of them held, `damaged` and `would_shrink` with no other taken. All are leaves for callers, who may
+//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken with none of them held; `job_file`, `damaged` and `would_shrink` with no
+//! other of them. All are leaves for callers, who may
 //! hold any lock of the database; a file operation is done under `current` only where a new file begins.
 //!
 //! A file goes when nobody refers to it: no table, no memtable, and no holder of its handle (a write on its way from the blob file to the memtable, or
@@ -155,6 +156,11 @@ impl BlobStore {
         for slot in [&self.current, &self.job_file] {
             slot.lock().take_if(|file| numbers.contains(&file.number()));
         }
+    }
+
+    /// Nothing more is appended by jobs to their file, unless it `is_used`.
+    pub fn end_job_file_unless(&self, is_used: impl Fn(u64) -> bool) {
+        self.job_file.lock().take_if(|file| !is_used(file.number()));
     }
 
     /// The file that the last job has left for the next, if its values are stored so.

@@ -165,7 +165,7 @@ fn a_file_is_held_by_what_was_appended_and_by_a_job() {
     assert_eq!(store.unheld(), []);
     drop(appended);
     assert_eq!(store.unheld(), [1]);
-    let mut job = BlobWriter::new(&store);
+    let mut job = BlobWriter::new(&store, true);
     let reference = job.append(b"other", &|| 2).expect("no fault is set");
     job.sync().expect("no fault is set");
     assert_eq!(store.unheld(), [1]);
@@ -187,7 +187,7 @@ fn a_job_compresses_what_shrinks_and_reads_give_it_back() {
     let mut random = Random::new(7);
     let noise: Vec<u8> = (0..3000).map(|_| random.next() as u8).collect();
     let values = [vec![7u8; 5000], noise, Vec::new(), vec![1], b"abcdefgh".repeat(500)];
-    let mut job = BlobWriter::new(&store);
+    let mut job = BlobWriter::new(&store, true);
     let references: Vec<BlobReference> =
         values.iter().map(|v| job.append(v, &next).expect("no fault is set")).collect();
     job.sync().expect("no fault is set");
@@ -258,29 +258,35 @@ fn jobs_share_files_one_after_the_other() {
     let number = Cell::new(1);
     let next = || number.replace(number.get() + 1);
     let file_of = |job: &mut BlobWriter<'_>, byte: u8| job.append(&[byte], &next).expect("no fault is set").file;
-    let mut first = BlobWriter::new(&store);
-    let mut beside = BlobWriter::new(&store);
+    let mut first = BlobWriter::new(&store, true);
+    let mut beside = BlobWriter::new(&store, true);
     assert_eq!((file_of(&mut first, 1), file_of(&mut beside, 2), file_of(&mut first, 3)), (1, 2, 1));
     first.sync().expect("no fault is set");
     drop(first);
+    let mut load = BlobWriter::new(&store, false);
+    assert_eq!(file_of(&mut load, 0), 3, "it does not take what was left");
+    load.sync().expect("no fault is set");
+    drop(load);
+    assert_eq!(store.unheld(), [3], "nor does it leave anything");
+    assert!(store.forget(3).is_some());
     assert_eq!(store.unheld(), [], "more may come");
-    let mut second = BlobWriter::new(&store);
+    let mut second = BlobWriter::new(&store, true);
     assert_eq!((file_of(&mut second, 4), file_of(&mut beside, 5)), (1, 2));
     env.fail_sync(0, SyncFailure::DropPending);
     assert!(second.sync().is_err());
     drop((second, beside));
     assert_eq!(store.unheld(), [1, 2], "neither has ended well");
-    assert_eq!(file_of(&mut BlobWriter::new(&store), 6), 3);
-    let mut last = BlobWriter::new(&store);
-    assert_eq!(file_of(&mut last, 7), 4);
+    assert_eq!(file_of(&mut BlobWriter::new(&store, true), 6), 4);
+    let mut last = BlobWriter::new(&store, true);
+    assert_eq!(file_of(&mut last, 7), 5);
     last.sync().expect("no fault is set");
-    store.end_growth(&BTreeSet::from([3]));
-    assert_eq!(file_of(&mut BlobWriter::new(&store), 8), 4);
-    let mut last = BlobWriter::new(&store);
-    assert_eq!(file_of(&mut last, 9), 5);
+    store.end_growth(&BTreeSet::from([4]));
+    assert_eq!(file_of(&mut BlobWriter::new(&store, true), 8), 5);
+    let mut last = BlobWriter::new(&store, true);
+    assert_eq!(file_of(&mut last, 9), 6);
     last.sync().expect("no fault is set");
-    store.end_growth(&BTreeSet::from([5]));
-    assert_eq!(file_of(&mut BlobWriter::new(&store), 10), 6);
+    store.end_growth(&BTreeSet::from([6]));
+    assert_eq!(file_of(&mut BlobWriter::new(&store, true), 10), 7);
 }
 
 /// The worked example of `doc/format/blob.md` is what a store writes.

@@ -1,6 +1,7 @@
 //! The appends of one background job, which are made durable together at its end. A job has the time to compress values, which a write has not.
 //!
-//! It begins in the file where the last job ended, which nobody else appends to meanwhile: many small jobs do not make as many small files.
+//! It begins in the file where the last job ended, which nobody else appends to meanwhile: many small jobs do not make as many small files. Only a job that runs beside
+//! others has files of its own: what it has written into one of theirs could go with it before any table refers to it.
 
 use super::file::BlobFile;
 use super::format::Values;
@@ -17,6 +18,8 @@ pub(super) const MOST_COMPRESSED_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub struct BlobWriter<'a> {
     store: &'a BlobStore,
+    /// Beside this job no other appends and removes files.
+    one_by_one: bool,
     files: Vec<Arc<BlobFile>>,
     /// From the first value on, if values are compressed.
     compressor: Option<Compressor>,
@@ -24,9 +27,9 @@ pub struct BlobWriter<'a> {
 }
 
 impl<'a> BlobWriter<'a> {
-    /// A writer without a file yet.
-    pub fn new(store: &'a BlobStore) -> BlobWriter<'a> {
-        BlobWriter { store, files: Vec::new(), compressor: None, written_bytes: 0 }
+    /// A writer without a file yet. `one_by_one`: of a job beside which no other appends and removes files.
+    pub fn new(store: &'a BlobStore, one_by_one: bool) -> BlobWriter<'a> {
+        BlobWriter { store, one_by_one, files: Vec::new(), compressor: None, written_bytes: 0 }
     }
 
     /// Appends a value. `next_number` gives out file numbers.
@@ -34,14 +37,14 @@ impl<'a> BlobWriter<'a> {
     /// # Errors
     /// `Io`; the job is to be given up then.
     pub fn append(&mut self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<BlobReference> {
-        let BlobWriter { store, files, compressor, written_bytes } = self;
+        let BlobWriter { store, one_by_one, files, compressor, written_bytes } = self;
         let values = if store.compresses() { Values::Compressed } else { Values::AsWritten };
         let compress = values == Values::Compressed && value.len() <= MOST_COMPRESSED_BYTES;
         let compressed = if compress { compressor.get_or_insert_with(Compressor::new).compress(value) } else { None };
         let (stored, compressed) = (compressed.unwrap_or(value), compressed.is_some());
         store.note_written(stored.len());
         *written_bytes += stored.len() as u64;
-        if files.is_empty() {
+        if files.is_empty() && *one_by_one {
             files.extend(store.take_job_file(values));
         }
         if let Some(file) = files.last()
@@ -73,7 +76,9 @@ impl<'a> BlobWriter<'a> {
         let Some(last) = self.files.last() else { return Ok(()) };
         self.store.sync_names()?;
         // Not after a failure: what a later sync of the same file would tell is unknown then.
-        self.store.leave_job_file(last);
+        if self.one_by_one {
+            self.store.leave_job_file(last);
+        }
         Ok(())
     }
 }

@@ -186,6 +186,14 @@ impl<T: Weigh> Cache<T> {
     }
 }
 
+impl<T: Weigh> Drop for Cache<T> {
+    fn drop(&mut self) {
+        // Values that readers still hold keep what the cache shares with them, but not what it has kept for others.
+        self.shared.budget.store(0, Ordering::Relaxed);
+        self.shared.trim_stock();
+    }
+}
+
 impl<T: Weigh> fmt::Debug for Cache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const KEPT: std::ops::RangeInclusive<usize> = (1 << 10)..=(128 << 10);
 /// Blocks differ a little in length. With a multiple of this, memory of one fits the next.
 const STEP_BYTES: usize = 512;
-/// So many pieces are looked at for one that fits; those that do not are freed.
+/// So many pieces are looked at for one that fits.
 const LOOKS: usize = 4;
 
 /// See the module's comment. Its lock is the last of the cache's: nothing else is taken with it.
@@ -44,14 +44,17 @@ impl Stock {
     /// Memory for at least `bytes`, with whatever was in it.
     pub(super) fn take(&self, bytes: usize) -> Vec<u8> {
         let wanted = bytes.next_multiple_of(STEP_BYTES);
-        if self.bytes() > 0 {
+        if self.bytes() > 0 && KEPT.contains(&wanted) {
             let mut pieces = self.pieces.lock();
-            for _ in 0..LOOKS {
-                let Some(piece) = pieces.pop() else { break };
-                self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
-                if piece.capacity() >= bytes && piece.capacity() / 2 <= wanted {
-                    return piece;
-                }
+            let last = pieces.len().saturating_sub(LOOKS)..pieces.len();
+            // What is longer by more than a quarter would make the cache hold so much less.
+            let fits = |piece: &Vec<u8>| (bytes..=wanted + wanted / 4).contains(&piece.capacity());
+            let found = last.clone().find(|&at| pieces.get(at).is_some_and(fits));
+            // If none fits, one goes: the others' turn comes, and the new one will need its room.
+            let piece = pieces.swap_remove(found.unwrap_or(last.start));
+            self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
+            if found.is_some() {
+                return piece;
             }
         }
         Vec::with_capacity(wanted)
@@ -104,13 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_freed() {
+    fn what_does_not_fit_stays_for_others_but_one() {
         let stock = Stock::default();
         (0..3).for_each(|_| stock.keep(Vec::with_capacity(2048), usize::MAX));
-        assert_eq!(stock.take(5000).capacity(), 5120);
-        assert_eq!(stock.bytes(), 0, "too small");
         stock.keep(Vec::with_capacity(65_536), usize::MAX);
         assert_eq!(stock.take(5000).capacity(), 5120);
-        assert_eq!(stock.bytes(), 0, "far too large");
+        assert_eq!(stock.bytes(), 2 * 2048 + 65_536, "one made room");
+        assert_eq!(stock.take(2000).capacity(), 2048);
+        assert_eq!(stock.take(1 << 20).capacity(), 1 << 20);
+        assert_eq!(stock.bytes(), 2048 + 65_536, "what is never kept frees nothing");
+        assert_eq!(stock.take(60_000).capacity(), 65_536);
+        assert_eq!(stock.take(1500).capacity(), 1536, "a third more is too much");
+        assert_eq!(stock.bytes(), 0);
     }
 }

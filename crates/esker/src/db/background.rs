@@ -79,14 +79,16 @@ fn work_until_stopped(inner: &Inner) {
     }
 }
 
-/// How long to wait until something expires that is worth a look. Not longer than that and not all that long: the clock may be set.
+/// How long to wait until something expires that is worth a look. Not longer than that and not all that long: the clock may be set. Readers that see files which are to
+/// go, and before which no more are compressed, do not tell when they leave either.
 fn wait_for_due(inner: &Inner) -> Option<Duration> {
     const LEAST_MS: u64 = 1000;
     const MOST_MS: u64 = 10_000;
     let in_memory = inner.all_keyspaces().iter().filter_map(|keyspace| expiring::due_ms(keyspace)).min();
-    let due = due_ms(inner).into_iter().chain(in_memory).min()?;
-    let wait = due.saturating_sub(inner.options.clock.now_ms());
-    Some(Duration::from_millis(wait.clamp(LEAST_MS, MOST_MS)))
+    let due = due_ms(inner).into_iter().chain(in_memory).min();
+    let wait = due.map(|due| due.saturating_sub(inner.options.clock.now_ms()).clamp(LEAST_MS, MOST_MS));
+    let for_readers = if inner.shrinking.lock().is_empty() { None } else { Some(MOST_MS) };
+    wait.into_iter().chain(for_readers).min().map(Duration::from_millis)
 }
 
 fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<Duration>) {

@@ -118,7 +118,8 @@ pub fn compressible(inner: &Inner, before: u64, asked_for: bool) -> Compressible
         inner.blobs.would_shrink(number)
     };
     let files = due(&files, least, would_shrink, |files| bytes_of_tables_with(inner, files), asked_for);
-    if files.is_empty() {
+    // Asked for, all are taken together, whose tables are then rewritten once.
+    if files.is_empty() || asked_for && look_again {
         return if look_again { Compressible::LookAgain } else { Compressible::Nothing };
     }
     inner.blobs.end_growth(&files);

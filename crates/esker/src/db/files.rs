@@ -70,6 +70,8 @@ pub fn sweep_blobs(inner: &Inner) {
         return;
     }
     let used = blobs_in_use(inner);
+    // Of the file that jobs go on in nobody knows whether there will be another job.
+    inner.blobs.end_job_file_unless(|number| used.contains(&number));
     if candidates.iter().all(|number| used.contains(number)) {
         return;
     }

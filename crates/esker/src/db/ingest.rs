@@ -183,6 +183,8 @@ fn with_output<T>(
             store: &inner.blobs,
             threshold: inner.options.large_threshold(),
             copy: Copy::From(&|_| false),
+            // Until the tables are installed nobody but `in_progress` knows what the values are in: files of the load's own.
+            one_by_one: false,
         },
     };
     work(Output::new(&options, RangeTombstones::default(), &Cuts::default()))

@@ -11,7 +11,8 @@
 //! 7. What is held over calls of the environment by whoever makes or removes files, and over nothing of the above: in the blob store `current`, while a file is made,
 //!    and `syncing`; `in_progress`, while what a failed job left is removed (under `manifest`).
 //! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`, with the blob files of one memtable after the other under it; the log's
-//!    state; the snapshot list; of a keyspace its style, what is settled and what scans have passed; of a memtable its index's tables, its order and its blob files; `shrinking`; the blob store's `files`,
+//!    state; the snapshot list; of a keyspace its style, what is settled and what scans have passed; of a memtable its index's tables, its order and its blob files; `shrinking`, with the blob store's next ones under it;
+//!    the blob store's `files`,
 //!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
 //!
 //! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their

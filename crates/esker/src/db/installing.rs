@@ -55,7 +55,13 @@ pub fn with_output<T>(
         cache: Arc::clone(&inner.cache),
         use_mapping: inner.options.use_mapping(),
         next_file: &next_file,
-        large: LargeValues { store: &inner.blobs, threshold: inner.large_threshold, copy: Copy::From(&is_emptied) },
+        large: LargeValues {
+            store: &inner.blobs,
+            threshold: inner.large_threshold,
+            copy: Copy::From(&is_emptied),
+            // Whoever is in here holds the job lock until the tables are installed.
+            one_by_one: true,
+        },
     })
 }
 

@@ -384,6 +384,7 @@ pub fn write_replayed(
             store: blobs,
             threshold: options.large_threshold(),
             copy: if is_closed { Copy::From(&|_| false) } else { Copy::All },
+            one_by_one: true,
         },
     };
     for (&id, recovered) in recovering.iter_mut() {

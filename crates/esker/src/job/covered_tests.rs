@@ -36,7 +36,7 @@ impl Maker {
             cache: Arc::new(BlockCache::new(1 << 20)),
             use_mapping: false,
             next_file: &next_file,
-            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false) },
+            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         };
         let cuts = crate::job::cuts::Cuts::default();
         let sets: Vec<_> =

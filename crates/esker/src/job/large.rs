@@ -14,6 +14,8 @@ pub struct LargeValues<'a> {
     /// Values of at least this many bytes do not stay in tables.
     pub threshold: usize,
     pub copy: Copy<'a>,
+    /// Whether the job is one of those that do not run beside each other, and so may go on in a file of the last one.
+    pub one_by_one: bool,
 }
 
 /// Which references are replaced by a copy of the value.

@@ -51,7 +51,7 @@ pub struct Output<'a> {
     cuts: Passage<'a>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
-    /// Blob files of this output alone: the parts of a merge that is divided share none.
+    /// Blob files that no other output appends to meanwhile: the parts of a merge that is divided share none.
     blobs: BlobWriter<'a>,
     /// Bytes that were written to blob files when somebody last asked for a pause.
     copied_before: u64,
@@ -63,7 +63,7 @@ const COPIED_BETWEEN_PAUSES: u64 = 8 << 20;
 impl<'a> Output<'a> {
     /// For tables that also hold the range tombstones. Each gets what lies before the first key of the next, so that they do not overlap.
     pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a Cuts) -> Output<'a> {
-        let blobs = BlobWriter::new(options.large.store);
+        let blobs = BlobWriter::new(options.large.store, options.large.one_by_one);
         let cuts = Passage::new(cuts, options.target_file_bytes);
         Output {
             options,

@@ -82,7 +82,7 @@ impl Table {
         };
         let is_kept = self.cache.admits(Block::weight_of(room));
         if is_kept || raw_bytes > MOST_BYTES {
-            let mut bytes = self.cache.memory(room);
+            let mut bytes = if is_kept { self.cache.memory(room) } else { Vec::new() };
             match compression {
                 STORED => {
                     bytes.clear();
@@ -90,9 +90,12 @@ impl Table {
                 }
                 _ => bytes = decompress(content, bytes).map_err(damaged)?,
             }
-            let block = Arc::new(Block::new(bytes).map_err(damaged)?.for_cache(&self.cache));
+            let block = Block::new(bytes).map_err(damaged)?;
             self.note_unpacked(number, is_known);
-            let block = if is_kept { self.cache.insert(&self.slots, number, block) } else { block };
+            let block = match is_kept {
+                true => self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))),
+                false => Arc::new(block.charged(&self.cache)),
+            };
             let place = Place::Block(&block);
             return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
         }

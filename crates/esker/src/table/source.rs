@@ -42,15 +42,6 @@ const PACKED_LINES: usize = 16;
 const FIRST_WINDOW: usize = 16 << 10;
 const LAST_WINDOW: usize = 256 << 10;
 
-/// The memory that the block stored so needs, once unpacked.
-fn room_for(stored: &[u8]) -> std::result::Result<usize, DecodeError> {
-    match split(stored) {
-        Some((content, LZ4, _)) => Ok(split_size(content)?.0 + SLACK_BYTES),
-        // Whatever else it may be is for whoever unpacks it to say.
-        _ => Ok(stored.len()),
-    }
-}
-
 impl ReadAhead {
     /// The bytes of `handle`, which lies before `end`, from the buffer or a read that goes on behind them.
     fn fetch(&mut self, table: &Table, handle: Handle, length: usize, end: u64) -> Result<&[u8]> {
@@ -175,13 +166,23 @@ impl Table {
                 (&*read, false)
             }
         };
-        let room = room_for(stored).map_err(|error| self.damaged(handle.offset, error))?;
-        let is_kept = self.cache.admits(Block::weight_of(room));
-        let memory = if is_kept { self.cache.memory(room) } else { Vec::new() };
-        let block = match is_mapped {
-            true => self.unpack_mapped(number, handle.offset, stored, memory)?,
-            false => self.unpack(handle.offset, stored, memory)?,
+        let is_known = is_mapped && self.verified.unpacked.contains(number);
+        let (content, compression) = self.content(stored, handle.offset, is_known)?;
+        let room = match compression {
+            STORED => content.len(),
+            _ => split_size(content).map_err(|error| self.damaged(handle.offset, error))?.0 + SLACK_BYTES,
         };
+        let is_kept = self.cache.admits(Block::weight_of(room));
+        let block = if !is_kept && !is_mapped && compression == STORED {
+            read.truncate(room);
+            Block::new(read).map_err(|error| self.damaged(handle.offset, error))?
+        } else {
+            let memory = if is_kept { self.cache.memory(room) } else { Vec::new() };
+            self.unpack_content(handle.offset, (content, compression), memory)?
+        };
+        if is_mapped && compression != STORED {
+            self.note_unpacked(number, is_known);
+        }
         if !is_kept {
             return Ok(Arc::new(block.charged(&self.cache)));
         }

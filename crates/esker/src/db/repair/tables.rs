@@ -189,7 +189,12 @@ impl Tables<'_> {
             use_mapping: false,
             next_file: &next_file,
             // What tables refer to stays where it is.
-            large: LargeValues { store: &self.blobs, threshold: usize::MAX, copy: Copy::From(&|_| false) },
+            large: LargeValues {
+                store: &self.blobs,
+                threshold: usize::MAX,
+                copy: Copy::From(&|_| false),
+                one_by_one: true,
+            },
         };
         let cuts = Cuts::default();
         let mut output = Output::new(&options, tombstones, &cuts);
