@@ -50,11 +50,13 @@ impl Stock {
             // What is longer by more than a quarter would make the cache hold so much less.
             let fits = |piece: &Vec<u8>| (bytes..=wanted + wanted / 4).contains(&piece.capacity());
             let found = last.clone().find(|&at| pieces.get(at).is_some_and(fits));
-            // If none fits, one goes: the others' turn comes, and the new one will need its room.
-            let piece = pieces.swap_remove(found.unwrap_or(last.start));
-            self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
-            if found.is_some() {
-                return piece;
+            // If none fits, one goes: the others' turn comes, and the new one will need its room. Another thread may have taken the last one.
+            if !last.is_empty() {
+                let piece = pieces.swap_remove(found.unwrap_or(last.start));
+                self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
+                if found.is_some() {
+                    return piece;
+                }
             }
         }
         Vec::with_capacity(wanted)
@@ -102,6 +104,31 @@ mod tests {
         stock.keep(Vec::with_capacity(4096), usize::MAX);
         stock.trim(10_000);
         assert_eq!(stock.bytes(), 8192);
+        stock.trim(0);
+        assert_eq!(stock.bytes(), 0);
+    }
+
+    /// Seen: a panic in a get. Trigger: two threads that came for the last piece.
+    #[test]
+    fn many_threads_share_few_pieces() {
+        let stock = Stock::default();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let stock = &stock;
+                scope.spawn(move || {
+                    for round in 0..50_000 {
+                        let piece = stock.take(2000 + thread * 500);
+                        assert!(piece.capacity() >= 2000);
+                        if round % 3 != 0 {
+                            stock.keep(piece, 6000);
+                        }
+                        if round % 100 == 0 {
+                            stock.trim(0);
+                        }
+                    }
+                });
+            }
+        });
         stock.trim(0);
         assert_eq!(stock.bytes(), 0);
     }
