@@ -152,9 +152,7 @@ impl<'a> Bench<'a> {
     }
 
     fn complain(&mut self, engine: &str, problem: &str) {
-        // What an adapter says begins with its engine's name already.
-        let problem = problem.strip_prefix(&format!("{engine}: ")).unwrap_or(problem);
-        eprintln!("esker bench: {engine}: {problem}");
+        eprintln!("esker bench: {engine}: {}", registry::without_name(engine, problem));
         self.problem = true;
         self.given_up.insert(engine.to_string());
     }

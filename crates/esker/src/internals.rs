@@ -240,7 +240,7 @@ impl CacheKernel {
         let cache = Cache::new(2 * blocks * bytes + 1);
         let slots = cache.slots(blocks);
         for block in 0..blocks {
-            cache.offer(&slots, block, Arc::new(Cached(vec![1; bytes])));
+            cache.insert(&slots, block, Arc::new(Cached(vec![1; bytes])));
         }
         CacheKernel { slots }
     }

@@ -26,7 +26,12 @@ pub fn find(name: &str) -> Result<EngineKind> {
 
 /// The line that tells why an engine is not measured; most problems begin with its name already.
 pub fn left_out(name: &str, problem: &str) -> String {
-    format!("{name}: left out: {}", problem.strip_prefix(&format!("{name}: ")).unwrap_or(problem))
+    format!("{name}: left out: {}", without_name(name, problem))
+}
+
+/// What an adapter says begins with its engine's name; this is the rest.
+pub fn without_name<'a>(name: &str, problem: &'a str) -> &'a str {
+    problem.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(problem)
 }
 
 #[cfg(test)]

@@ -119,17 +119,8 @@ impl<T: Weigh> Cache<T> {
         Arc::new(Slots::new(count, &self.shared))
     }
 
-    /// Keeps `value` in slot `index`, unless the cache is full and this is not one of those that others are evicted for, and returns what the slot holds
-    /// from now on, or would: `value`, or what another thread put there first.
-    pub fn offer(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
-        let weight = value.weight();
-        if weight > self.budget_bytes() || !(self.has_room(weight) || self.is_admitted()) {
-            return value;
-        }
-        self.insert(slots, index, value)
-    }
-
-    /// As [`Cache::offer`], for what was admitted before.
+    /// Keeps `value`, which was admitted, in slot `index`, and returns what the slot holds from now on, or would: `value`, or what another thread put there
+    /// first.
     pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
         let weight = value.weight();
         if weight > self.budget_bytes() {

@@ -166,9 +166,7 @@ impl Charge {
         shared.charged.fetch_add(bytes, Ordering::Relaxed);
         Charge { shared: Arc::clone(shared), bytes }
     }
-}
 
-impl Charge {
     /// Ends it. The value's memory is kept for another if there is room for it.
     pub fn end(self, memory: Vec<u8>) {
         let shared = Arc::clone(&self.shared);

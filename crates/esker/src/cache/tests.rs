@@ -12,12 +12,17 @@ fn thing(weight: usize) -> Arc<Thing> {
     Arc::new(Thing(weight))
 }
 
+/// Keeps `value` in slot `index` if the cache admits it, and returns what the slot holds from now on, or would.
+fn offer<T: Weigh>(cache: &Cache<T>, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
+    if cache.admits(value.weight()) { cache.insert(slots, index, value) } else { value }
+}
+
 #[test]
 fn the_budget_holds_and_usage_is_exact() {
     let cache = Cache::new(1000);
     let slots = cache.slots(500);
     for index in 0..500 {
-        cache.offer(&slots, index, thing(1 + index % 97));
+        offer(&cache, &slots, index, thing(1 + index % 97));
         assert!(cache.usage_bytes() <= 1000);
         let held: usize = (0..500).filter_map(|i| slots.lookup(i)).map(|hit| hit.as_ref().map_or(0, |t| t.0)).sum();
         assert_eq!(held, cache.usage_bytes());
@@ -29,7 +34,7 @@ fn the_budget_holds_and_usage_is_exact() {
 fn a_budget_of_zero_keeps_nothing() {
     let cache = Cache::new(0);
     let slots = cache.slots(4);
-    cache.offer(&slots, 1, thing(1));
+    offer(&cache, &slots, 1, thing(1));
     assert!(slots.lookup(1).is_none());
     assert!(slots.slots.get().is_none());
     assert_eq!((cache.hits(), cache.misses(), cache.usage_bytes()), (0, 1, 0));
@@ -39,8 +44,8 @@ fn a_budget_of_zero_keeps_nothing() {
 fn too_heavy_and_out_of_range_are_not_kept() {
     let cache = Cache::new(10);
     let slots = cache.slots(4);
-    cache.offer(&slots, 1, thing(11));
-    cache.offer(&slots, 4, thing(1));
+    offer(&cache, &slots, 1, thing(11));
+    offer(&cache, &slots, 4, thing(1));
     assert_eq!(cache.usage_bytes(), 0);
 }
 
@@ -48,8 +53,8 @@ fn too_heavy_and_out_of_range_are_not_kept() {
 fn the_first_value_of_a_slot_stays() {
     let cache = Cache::new(10);
     let slots = cache.slots(4);
-    let first = cache.offer(&slots, 1, thing(2));
-    let second = cache.offer(&slots, 1, thing(3));
+    let first = offer(&cache, &slots, 1, thing(2));
+    let second = offer(&cache, &slots, 1, thing(3));
     assert!(Arc::ptr_eq(&first, &second));
     assert_eq!(cache.usage_bytes(), 2);
 }
@@ -59,10 +64,10 @@ fn a_scan_does_not_push_out_what_is_in_use() {
     let cache = Cache::new(100);
     let (hot, cold) = (cache.slots(10), cache.slots(10_000));
     for index in 0..10 {
-        cache.offer(&hot, index, thing(5));
+        offer(&cache, &hot, index, thing(5));
     }
     for index in 0..10_000 {
-        cache.offer(&cold, index, thing(5));
+        offer(&cache, &cold, index, thing(5));
         assert!(hot.lookup(index % 10).is_some(), "hot block lost at step {index}");
     }
 }
@@ -71,25 +76,25 @@ fn a_scan_does_not_push_out_what_is_in_use() {
 fn a_full_cache_keeps_one_in_eight_and_what_is_asked_for_again() {
     let cache = Cache::new(100);
     let slots = cache.slots(10_000);
-    let offer = |index: usize| {
+    let is_kept = |index: usize| {
         let was_there = slots.lookup(index).is_some();
         if !was_there {
-            cache.offer(&slots, index, thing(1));
+            offer(&cache, &slots, index, thing(1));
         }
         was_there || slots.lookup(index).is_some()
     };
-    assert!((0..100).all(&offer), "there was room");
-    let kept = (100..10_000).filter(|&index| offer(index)).count();
+    assert!((0..100).all(&is_kept), "there was room");
+    let kept = (100..10_000).filter(|&index| is_kept(index)).count();
     assert!((1100..1400).contains(&kept), "{kept} of 9900");
     // One that always comes at the same place among others that never come again gets in as soon as any: whatever their number, eight as well.
     for others in [1, 7, 8, 15, 143, 609] {
         let cache = Cache::new(100);
         let slots = cache.slots(100_000);
-        (0..100).for_each(|index| drop(cache.offer(&slots, index, thing(1))));
+        (0..100).for_each(|index| drop(offer(&cache, &slots, index, thing(1))));
         let mut fresh = 100..100_000;
         let gets_in = (0..100).any(|_| {
-            fresh.by_ref().take(others).for_each(|index| drop(cache.offer(&slots, index, thing(1))));
-            cache.offer(&slots, 99_999, thing(1));
+            fresh.by_ref().take(others).for_each(|index| drop(offer(&cache, &slots, index, thing(1))));
+            offer(&cache, &slots, 99_999, thing(1));
             slots.lookup(99_999).is_some()
         });
         assert!(gets_in, "passed over a hundred times, with {others} others in between");
@@ -102,7 +107,7 @@ fn dropped_tables_free_their_blocks_and_leave_the_ring() {
     for _ in 0..100 {
         let slots = cache.slots(50);
         for index in 0..50 {
-            cache.offer(&slots, index, thing(7));
+            offer(&cache, &slots, index, thing(7));
         }
         assert_eq!(cache.usage_bytes(), 350);
         drop(slots);
@@ -123,7 +128,7 @@ fn many_threads_agree_on_the_usage() {
                     for step in 0..400 {
                         let index = (step * 31 + round * 7 + thread) % 100;
                         if slots.lookup(index).is_none() {
-                            cache.offer(&slots, index, thing(20 + index));
+                            offer(cache, &slots, index, thing(20 + index));
                         }
                         assert!(cache.usage_bytes() <= 5_000);
                     }
@@ -182,6 +187,13 @@ fn piece(cache: &Cache<Piece>, bytes: usize) -> Arc<Piece> {
     Arc::new(Piece(memory, Some(charge)))
 }
 
+/// As a table does it: asked first, then made.
+fn fill_one(cache: &Cache<Piece>, slots: &Arc<Slots<Piece>>, index: usize, bytes: usize) {
+    if cache.admits(bytes) {
+        cache.insert(slots, index, piece(cache, bytes));
+    }
+}
+
 #[test]
 fn memory_of_what_leaves_is_used_again_within_the_budget() {
     const BUDGET: usize = 100 << 10;
@@ -189,7 +201,7 @@ fn memory_of_what_leaves_is_used_again_within_the_budget() {
         let cache = if pinned { Cache::counting_pinned(BUDGET) } else { Cache::new(BUDGET) };
         let fill = |slots: &Arc<Slots<Piece>>| {
             for index in 0..1000 {
-                cache.offer(slots, index, piece(&cache, 4000 + index % 90));
+                fill_one(&cache, slots, index, 4000 + index % 90);
                 assert!(cache.usage_bytes() + cache.stock_bytes() <= BUDGET);
             }
         };
@@ -201,7 +213,7 @@ fn memory_of_what_leaves_is_used_again_within_the_budget() {
         assert_eq!((cache.usage_bytes(), cache.charged_bytes()), (0, 0));
         assert!(cache.stock_bytes() > BUDGET - (10 << 10), "a closed table leaves its memory: {}", cache.stock_bytes());
         let slots = cache.slots(1000);
-        cache.offer(&slots, 0, piece(&cache, 4000));
+        fill_one(&cache, &slots, 0, 4000);
         assert!(cache.stock_bytes() <= full - 4000, "it was used again");
         fill(&slots);
         // Held by a reader when it leaves: its memory comes when the reader goes.

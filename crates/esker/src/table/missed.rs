@@ -9,13 +9,11 @@ use super::reader::Table;
 use super::version::{Place, Version};
 use super::visit::{Visited, visit_block};
 use crate::base::coding::DecodeError;
-use crate::base::compression::{Partly, decompress, room_in, split_size};
+use crate::base::compression::{Partly, room_in};
 use crate::base::key::Sequence;
-use crate::base::lz4::SLACK_BYTES;
 use crate::base::slice::Pin;
 use crate::error::Result;
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// Larger blocks are made whole: their values may be long, and are better pinned than copied.
 const MOST_BYTES: usize = 128 << 10;
@@ -76,26 +74,14 @@ impl Table {
         };
         let is_known = self.verified.unpacked.contains(number);
         let (content, compression) = self.content(stored, offset, is_known)?;
-        let (raw_bytes, room) = match compression {
-            STORED => (content.len(), content.len()),
-            _ => split_size(content).map(|(raw_bytes, _)| (raw_bytes, raw_bytes + SLACK_BYTES)).map_err(damaged)?,
-        };
+        let (raw_bytes, room) = self.raw_size(offset, (content, compression))?;
         let is_kept = self.cache.admits(Block::weight_of(room));
         if is_kept || raw_bytes > MOST_BYTES {
-            let mut bytes = if is_kept { self.cache.memory(room) } else { Vec::new() };
-            match compression {
-                STORED => {
-                    bytes.clear();
-                    bytes.extend_from_slice(content);
-                }
-                _ => bytes = decompress(content, bytes).map_err(damaged)?,
-            }
-            let block = Block::new(bytes).map_err(damaged)?;
-            self.note_unpacked(number, is_known);
             let block = match is_kept {
-                true => self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))),
-                false => Arc::new(block.charged(&self.cache)),
+                true => self.keep((number, offset), (content, compression), room)?,
+                false => self.whole(offset, (content, compression))?,
             };
+            self.note_unpacked(number, is_known);
             let place = Place::Block(&block);
             return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
         }

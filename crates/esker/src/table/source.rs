@@ -166,27 +166,44 @@ impl Table {
                 (&*read, false)
             }
         };
-        let is_known = is_mapped && self.verified.unpacked.contains(number);
+        let is_known = self.verified.unpacked.contains(number);
         let (content, compression) = self.content(stored, handle.offset, is_known)?;
-        let room = match compression {
-            STORED => content.len(),
-            _ => split_size(content).map_err(|error| self.damaged(handle.offset, error))?.0 + SLACK_BYTES,
-        };
-        let is_kept = self.cache.admits(Block::weight_of(room));
-        let block = if !is_kept && !is_mapped && compression == STORED {
+        let (_, room) = self.raw_size(handle.offset, (content, compression))?;
+        let block = if self.cache.admits(Block::weight_of(room)) {
+            self.keep((number, handle.offset), (content, compression), room)?
+        } else if !is_mapped && compression == STORED {
             read.truncate(room);
-            Block::new(read).map_err(|error| self.damaged(handle.offset, error))?
+            let block = Block::new(read).map_err(|error| self.damaged(handle.offset, error))?;
+            Arc::new(block.charged(&self.cache))
         } else {
-            let memory = if is_kept { self.cache.memory(room) } else { Vec::new() };
-            self.unpack_content(handle.offset, (content, compression), memory)?
+            self.whole(handle.offset, (content, compression))?
         };
-        if is_mapped && compression != STORED {
+        if compression != STORED {
             self.note_unpacked(number, is_known);
         }
-        if !is_kept {
-            return Ok(Arc::new(block.charged(&self.cache)));
+        Ok(block)
+    }
+
+    /// The length of the block with this content and compression kind, and the memory that it takes to make it.
+    pub(super) fn raw_size(&self, offset: u64, (content, compression): (&[u8], u8)) -> Result<(usize, usize)> {
+        match compression {
+            STORED => Ok((content.len(), content.len())),
+            _ => match split_size(content) {
+                Ok((raw_bytes, _)) => Ok((raw_bytes, raw_bytes + SLACK_BYTES)),
+                Err(error) => Err(self.damaged(offset, error)),
+            },
         }
+    }
+
+    /// Block `number`, at `offset`, for the cache, which has admitted it.
+    pub(super) fn keep(&self, (number, offset): (usize, u64), content: (&[u8], u8), room: usize) -> Result<Arc<Block>> {
+        let block = self.unpack_content(offset, content, self.cache.memory(room))?;
         Ok(self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))))
+    }
+
+    /// The block at `offset`, for whoever asks.
+    pub(super) fn whole(&self, offset: u64, content: (&[u8], u8)) -> Result<Arc<Block>> {
+        Ok(Arc::new(self.unpack_content(offset, content, Vec::new())?.charged(&self.cache)))
     }
 
     /// Block `number`, which is compressed, as it lies in the mapping, if there is one.
