@@ -7,6 +7,7 @@ use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 use esker_bench::reference;
+use esker_bench::study::grid::RunDirectory;
 use esker_bench::study::scoreboard::{Arguments, main_with};
 use std::path::Path;
 
@@ -82,6 +83,31 @@ fn rows_of_a_list_are_measured_again_in_their_groups() {
     assert!(out.contains("zipfian,esker,") && out.contains("\"updaterandom, 2 threads\",rocksdb,"), "{out}");
     std::fs::write(&list, "no such row\n").unwrap();
     assert_eq!(run(base.path(), &arguments, Interrupt::new()).0, 2);
+}
+
+#[test]
+fn a_run_that_is_kept_goes_on() {
+    let base = tempfile::tempdir().unwrap();
+    let (directory, records) = (base.path().join("run"), base.path().join("r.jsonl"));
+    let files = format!("--run {} --records {}", directory.display(), records.display());
+    let measured = |arguments: &str| {
+        let (code, out) = run(base.path(), &format!("--rows=readhot {files} {arguments}"), Interrupt::new());
+        assert_eq!(code, 0, "{out}");
+        let text = std::fs::read_to_string(&records).unwrap();
+        text.lines().map(String::from).collect::<Vec<String>>()
+    };
+    let first = measured("--repeat=1 --engines=rocksdb");
+    let both = measured("--repeat=2 --engines=rocksdb,esker");
+    assert_eq!((first.len(), both.len()), (1, 4));
+    assert!(both.contains(&first[0]), "what was measured before stands as it was");
+    assert_eq!(measured("--repeat=2 --engines=rocksdb,esker"), both, "nothing was left to do");
+    let kept = RunDirectory::open(&directory).unwrap().load().unwrap();
+    assert_eq!((kept.study.as_str(), kept.finished.len(), kept.missing), ("scoreboard", 4, 0));
+    let interrupt = Interrupt::new();
+    interrupt.request();
+    let (code, out) = run(base.path(), &format!("--rows=readhot {files} --repeat=3 --engines=esker"), interrupt);
+    assert_eq!(code, 130, "{out}");
+    assert!(Command::try_parse_from(["x", "--quick", "--run", "d"]).is_err(), "a quick one is limited in time");
 }
 
 #[test]

@@ -50,28 +50,15 @@ pub struct Ending {
 pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>) -> Result<Ending, String> {
     let mut ending = Ending::default();
     let mut estimate = Estimate::default();
-    let mut todo = Vec::new();
     let host = host::describe(&execution.db);
-    for cell in &plan.cells {
-        match directory.find(&cell.hash())? {
-            Some(finished) if finished.failure.is_none() => {
-                estimate.learn(&finished);
-                ending.kept += 1;
-                let of_others = (&finished.host.esker_build, &finished.host.cpu) != (&host.esker_build, &host.cpu);
-                ending.kept_of_others += usize::from(of_others);
-            }
-            _ => todo.push(cell),
-        }
+    let kept = kept_cells(plan, directory, &host)?;
+    for finished in kept.iter().flatten() {
+        estimate.learn(finished);
+        ending.kept += 1;
+        ending.kept_of_others += usize::from(is_of_others(finished, &host));
     }
-    if ending.kept > 0 {
-        eprintln!("{} of {} cells are kept in {}", ending.kept, plan.cells.len(), directory.path().display());
-    }
-    if ending.kept_of_others > 0 {
-        eprintln!(
-            "{} of these were done by another build or on another machine, with which the rest will not compare: to begin again, give another --run",
-            ending.kept_of_others
-        );
-    }
+    let todo: Vec<&Cell> =
+        plan.cells.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(cell, _)| cell).collect();
     for (index, cell) in todo.iter().enumerate() {
         let left = estimate.remaining(&todo[index..]).map_or(String::new(), |left| format!(", {left}"));
         eprintln!("[{}/{}{left}] {}", ending.kept + index + 1, plan.cells.len(), cell.name());
@@ -92,9 +79,31 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     Ok(ending)
 }
 
+/// Which cells of `plan` are kept as done, in its order; says how many, and whether they compare with what this build does on `host`. The error is one line.
+pub fn kept_cells(plan: &Plan, directory: &RunDirectory, host: &Host) -> Result<Vec<Option<Finished>>, String> {
+    let done = |finished: &Finished| finished.failure.is_none();
+    let find = |cell: &Cell| Ok(directory.find(&cell.hash())?.filter(done));
+    let kept = plan.cells.iter().map(find).collect::<Result<Vec<Option<Finished>>, String>>()?;
+    let count = kept.iter().flatten().count();
+    if count > 0 {
+        eprintln!("{count} of {} cells are kept in {}", kept.len(), directory.path().display());
+    }
+    let of_others = kept.iter().flatten().filter(|finished| is_of_others(finished, host)).count();
+    if of_others > 0 {
+        eprintln!(
+            "{of_others} of these were done by another build or on another machine, with which the rest will not compare: to begin again, give another --run"
+        );
+    }
+    Ok(kept)
+}
+
+fn is_of_others(finished: &Finished, host: &Host) -> bool {
+    (&finished.host.esker_build, &finished.host.cpu) != (&host.esker_build, &host.cpu)
+}
+
 /// Does one cell; `None` if it was interrupted, for then nothing of it is kept. However it ends, its database is removed: the next process that
 /// would have done so may never come.
-fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
+pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
     let finished = perform_tasks(cell, execution, host);
     let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
     let finished = finished?;

@@ -14,8 +14,9 @@ use crate::output::{LineFile, say};
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
 use crate::study::child::Place;
+use crate::study::grid::{Cell, Execution, Finished, Plan, RunDirectory, kept_cells, perform};
 use crate::study::memory::MEMORY;
-use crate::study::task::{Budget, Ended, Event, Step, Surroundings, Task, collect};
+use crate::study::task::{Budget, Step, Task};
 use crate::workload;
 use rows::{GROUPS, Group, Operations, Row};
 use std::collections::BTreeMap;
@@ -29,12 +30,15 @@ Examples:
   esker study scoreboard --quick
   esker study scoreboard --html scoreboard.html --records rows.jsonl
   esker study scoreboard --engines esker,rocksdb,lmdb --rows fillrandom --repeat 5
+  esker study scoreboard --run esker-runs/scoreboard
 
 Engines take turns within a repetition. Peers whose library is not here are left out, with a line
 that says what to install.
 
 Exit codes: 0 all went well; 1 an engine failed, or a ratio is below --require-ratio;
 2 wrong command line; 130 interrupted.";
+
+const TITLE: &str = "Scoreboard";
 
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]
@@ -63,6 +67,9 @@ pub struct Arguments {
     /// File for a self-contained report.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Directory that keeps what each engine did of each group of rows; one that holds a part of it is resumed
+    #[arg(long, value_name = "DIR", conflicts_with = "quick")]
+    pub run: Option<PathBuf>,
     /// Directory for the databases.
     #[arg(long, value_name = "DIR")]
     pub db: Option<PathBuf>,
@@ -154,11 +161,8 @@ fn run(
         }
     };
     let board = Board::new(arguments, size, base, kinds, display, interrupt(), place);
-    match board {
-        Ok(mut board) => {
-            board.measure();
-            board.report(out)
-        }
+    match board.and_then(|mut board| board.measure().map(|()| board)) {
+        Ok(board) => board.report(out),
         Err(problem) => {
             eprintln!("esker study scoreboard: {problem}");
             EXIT_FAILED
@@ -187,7 +191,7 @@ impl Base {
         };
         // Whatever is wrong with the flags is wrong for every group: learn it now.
         for group in GROUPS {
-            base.task(group, size, "esker", &Host::default()).config()?;
+            base.task(group, size, "esker").config()?;
         }
         Ok(base)
     }
@@ -198,7 +202,6 @@ impl Base {
         let mut flags = BTreeMap::from([
             ("benchmarks".to_string(), benchmarks.join(",")),
             ("num".to_string(), size.num.to_string()),
-            ("db".to_string(), self.db.display().to_string()),
         ]);
         if group.disable_wal {
             flags.insert("disable_wal".into(), "1".into());
@@ -211,14 +214,14 @@ impl Base {
     }
 
     /// What one engine does of a group: without steps.
-    fn task(&self, group: &Group, size: Size, engine: &str, host: &Host) -> Task {
+    fn task(&self, group: &Group, size: Size, engine: &str) -> Task {
         Task {
             engine: engine.into(),
             repetition: 1,
             flags: self.flags(group, size),
-            libraries: self.libraries.clone(),
+            libraries: BTreeMap::new(),
             memory: Some(size.memory),
-            host: host.clone(),
+            host: Host::default(),
             steps: Vec::new(),
             budget: None,
             keep: false,
@@ -231,10 +234,10 @@ struct Board<'a> {
     arguments: &'a Arguments,
     size: Size,
     base: Base,
-    engines: Vec<&'a EngineKind>,
-    display: Display,
-    interrupt: Interrupt,
-    place: Place,
+    engines: Vec<&'a str>,
+    execution: Execution<'a>,
+    /// Keeps what was done, if that was asked for.
+    directory: Option<RunDirectory>,
     host: Host,
     record_file: Option<LineFile>,
     records: Vec<Record>,
@@ -257,10 +260,12 @@ impl<'a> Board<'a> {
         for path in files.into_iter().flatten().filter(|path| path.as_os_str() != "-") {
             check_writable(path)?;
         }
+        let (libraries, db) = (base.libraries.clone(), base.db.clone());
         let mut board = Board {
             record_file: arguments.records.as_deref().map(LineFile::create).transpose()?,
             host: host::describe(&base.db),
-            place,
+            execution: Execution { kinds, libraries, db, interrupt, display, place },
+            directory: None,
             engines: Vec::new(),
             records: Vec::new(),
             begin: Instant::now(),
@@ -269,8 +274,6 @@ impl<'a> Board<'a> {
             arguments,
             size,
             base,
-            display,
-            interrupt,
         };
         for name in board.base.engines.clone() {
             let kind = kinds.iter().find(|kind| kind.name == name);
@@ -278,13 +281,46 @@ impl<'a> Board<'a> {
             match kind.map(|kind| (kind, (kind.probe)(library))) {
                 Some((kind, Ok(version))) => {
                     eprintln!("{name}: {version}");
-                    board.engines.push(kind);
+                    board.engines.push(kind.name);
                 }
                 Some((_, Err(problem))) => board.leave_out(&name, &problem.to_string()),
                 None => board.leave_out(&name, "this build does not have the engine"),
             }
         }
-        if board.engines.is_empty() { Err("no engine can be used here".into()) } else { Ok(board) }
+        if board.engines.is_empty() {
+            return Err("no engine can be used here".into());
+        }
+        if let Some(path) = &arguments.run {
+            board.directory = Some(RunDirectory::create_or_resume(path, &board.plan())?);
+        }
+        Ok(board)
+    }
+
+    /// All that is to be done, in order.
+    fn plan(&self) -> Plan {
+        let mut cells = Vec::new();
+        for repetition in 1..=self.size.repeat {
+            // Each repetition begins with another engine, so that none always runs on a machine just idle or just busy.
+            let mut engines = self.engines.clone();
+            let turn = (repetition as usize - 1) % engines.len();
+            engines.rotate_left(turn);
+            for group in self.groups() {
+                for engine in &engines {
+                    let mut task = self.base.task(group, self.size, engine);
+                    task.repetition = repetition;
+                    task.steps = group.rows.iter().filter_map(|row| self.step(group, row)).collect();
+                    cells.push(Cell {
+                        experiment: group.name.into(),
+                        engine: engine.to_string(),
+                        variant: String::new(),
+                        variables: BTreeMap::new(),
+                        repetition,
+                        tasks: vec![task],
+                    });
+                }
+            }
+        }
+        Plan { study: "scoreboard".into(), title: TITLE.into(), cells }
     }
 
     fn leave_out(&mut self, name: &str, problem: &str) {
@@ -302,67 +338,60 @@ impl<'a> Board<'a> {
         GROUPS.iter().filter(wanted).collect()
     }
 
-    fn measure(&mut self) {
+    fn measure(&mut self) -> Result<(), String> {
         eprintln!("memory of each engine: {} bytes (write buffer and cache together)", self.size.memory);
-        for split in MEMORY.iter().filter(|split| self.engines.iter().any(|kind| kind.name == split.engine)) {
+        for split in MEMORY.iter().filter(|split| self.engines.contains(&split.engine)) {
             eprintln!("  {}: {}", split.engine, split.reason);
         }
-        let groups = self.groups();
-        let rows: usize = groups.iter().map(|group| group.rows.len()).sum();
-        self.rows_left = (rows * self.engines.len()) as u32 * self.size.repeat;
-        for repetition in 1..=self.size.repeat {
-            // Each repetition begins with another engine, so that none always runs on a machine just idle or just busy.
-            let mut engines = self.engines.clone();
-            let turn = (repetition as usize - 1) % engines.len();
-            engines.rotate_left(turn);
-            for group in &groups {
-                for kind in &engines {
-                    if self.interrupt.is_requested() {
-                        return;
-                    }
-                    let elapsed = self.begin.elapsed().as_secs();
-                    let of = self.size.repeat;
-                    eprintln!("[{elapsed:>4} s] {repetition}/{of} {}: {}", group.name, kind.name);
-                    let left = self.rows_left - group.rows.len() as u32;
-                    if let Err(problem) = self.measure_group(group, kind, repetition) {
-                        eprintln!("{}: {}: {problem}", kind.name, group.name);
-                        self.problem = true;
-                    }
-                    self.rows_left = left;
-                }
+        let plan = self.plan();
+        let kept = match &self.directory {
+            Some(directory) => kept_cells(&plan, directory, &self.host)?,
+            None => vec![None; plan.cells.len()],
+        };
+        self.rows_left = plan.cells.iter().flat_map(|cell| &cell.tasks).map(|task| task.steps.len() as u32).sum();
+        for (cell, kept) in plan.cells.into_iter().zip(kept) {
+            if self.execution.interrupt.is_requested() {
+                break;
             }
+            let elapsed = self.begin.elapsed().as_secs();
+            let (of, repetition) = (self.size.repeat, cell.repetition);
+            if kept.is_none() {
+                eprintln!("[{elapsed:>4} s] {repetition}/{of} {}: {}", cell.experiment, cell.engine);
+            }
+            let rows: usize = cell.tasks.iter().map(|task| task.steps.len()).sum();
+            let name = format!("{}: {}", cell.engine, cell.experiment);
+            if let Err(problem) = self.measure_cell(cell, kept) {
+                eprintln!("{name}: {problem}");
+                self.problem = true;
+            }
+            self.rows_left -= rows as u32;
         }
+        Ok(())
     }
 
-    fn measure_group(&mut self, group: &Group, kind: &EngineKind, repetition: u32) -> Result<(), String> {
-        let mut task = self.base.task(group, self.size, kind.name, &self.host);
-        task.repetition = repetition;
-        task.steps = group.rows.iter().filter_map(|row| self.step(group, row)).collect();
-        task.budget = self.size.budget.map(|budget| Budget {
-            seconds: budget.saturating_sub(self.begin.elapsed()).as_secs_f64(),
-            steps: self.rows_left,
-        });
-        let mut records = Vec::new();
-        let mut ended = None;
-        let interrupt = self.interrupt.clone();
-        let around = Surroundings { kind, display: self.display, interrupt: &interrupt };
-        let mut sink = |event: Event| {
-            if let Event::Row(record) = &event {
-                announce(record);
+    fn measure_cell(&mut self, mut cell: Cell, kept: Option<Finished>) -> Result<(), String> {
+        let mut keeping = Ok(());
+        let finished = match kept {
+            Some(finished) => finished,
+            None => {
+                // The time that is left is no part of what is to be done: a study with a budget keeps nothing.
+                let seconds = self.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
+                for task in &mut cell.tasks {
+                    task.budget = seconds.map(|seconds| Budget { seconds, steps: self.rows_left });
+                }
+                let Some(finished) = perform(&cell, &self.execution, &self.host)? else { return Ok(()) };
+                if let Some(directory) = &self.directory {
+                    keeping = directory.keep(&finished);
+                }
+                finished
             }
-            ended = ended.take().or(collect(event, &mut records));
-            Ok(())
         };
-        let done = self.place.perform(&task, &around, &mut sink);
-        // What was measured before something went wrong is kept.
-        for record in records {
+        // What was measured before something went wrong counts.
+        for record in finished.records {
+            announce(&record);
             self.take(record)?;
         }
-        done?;
-        match ended {
-            Some(Ended::Failed(problem)) => Err(problem),
-            Some(Ended::Interrupted) | None => Ok(()),
-        }
+        finished.failure.map_or(keeping, Err)
     }
 
     /// A row as a step; `None` if nobody asked for it and no other row reads what it loads.
@@ -417,7 +446,7 @@ impl<'a> Board<'a> {
             say(out, &format!("\n{}", details::text(&lines, &means)));
         }
         let mut problem = self.problem;
-        let run = Run { title: "Scoreboard".into(), host: self.host.clone(), records: self.records };
+        let run = Run { title: TITLE.into(), host: self.host.clone(), records: self.records };
         for result in [
             self.arguments.json.as_deref().map(|path| write_json(path, &lines, &means)),
             csv.filter(|path| *path != Path::new("-")).map(|path| save(path, &table::comma_separated(&lines))),
@@ -437,7 +466,7 @@ impl<'a> Board<'a> {
             eprintln!("{}: {ratio:.2}x of {peer}, below {least}", line.row);
             problem = true;
         }
-        match (self.interrupt.is_requested(), problem) {
+        match (self.execution.interrupt.is_requested(), problem) {
             (true, _) => EXIT_INTERRUPTED,
             (false, true) => EXIT_FAILED,
             (false, false) => EXIT_OK,
