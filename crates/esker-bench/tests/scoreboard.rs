@@ -10,6 +10,8 @@ use esker_bench::reference;
 use esker_bench::study::grid::RunDirectory;
 use esker_bench::study::scoreboard::{Arguments, main_with};
 use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[derive(Parser)]
 struct Command {
@@ -22,17 +24,20 @@ fn kind(name: &'static str) -> EngineKind {
 }
 
 fn run(base: &Path, text: &str, interrupt: Interrupt) -> (i32, String) {
-    let db = base.join("db");
-    let words = ["x", "--num=2000", "--db", db.to_str().unwrap()].into_iter().chain(text.split_whitespace());
-    let arguments = Command::parse_from(words).arguments;
     let missing = EngineKind {
         name: "kyoto",
         open: |_, _, _| Err(EngineError("not here".into())),
         probe: |_| Err(EngineError("install it".into())),
     };
-    let kinds = [kind("esker"), kind("rocksdb"), kind("lmdb"), missing];
+    run_with(&[kind("esker"), kind("rocksdb"), kind("lmdb"), missing], base, text, interrupt)
+}
+
+fn run_with(kinds: &[EngineKind], base: &Path, text: &str, interrupt: Interrupt) -> (i32, String) {
+    let db = base.join("db");
+    let words = ["x", "--num=2000", "--db", db.to_str().unwrap()].into_iter().chain(text.split_whitespace());
+    let arguments = Command::parse_from(words).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, &kinds, &mut out, Display::Hidden, || interrupt);
+    let code = main_with(&arguments, kinds, &mut out, Display::Hidden, || interrupt);
     (code, String::from_utf8(out).unwrap())
 }
 
@@ -108,6 +113,28 @@ fn a_run_that_is_kept_goes_on() {
     let (code, out) = run(base.path(), &format!("--rows=readhot {files} --repeat=3 --engines=esker"), interrupt);
     assert_eq!(code, 130, "{out}");
     assert!(Command::try_parse_from(["x", "--quick", "--run", "d"]).is_err(), "a quick one is limited in time");
+}
+
+#[test]
+fn rows_that_were_done_before_an_interrupt_are_shown() {
+    static INTERRUPT: LazyLock<Interrupt> = LazyLock::new(Interrupt::new);
+    static OPENED: AtomicU32 = AtomicU32::new(0);
+    let base = tempfile::tempdir().unwrap();
+    let interrupting = EngineKind {
+        open: |directory, options, library| {
+            // Each load begins with a database of its own; the third is interrupted.
+            if OPENED.fetch_add(1, Ordering::Relaxed) == 3 {
+                INTERRUPT.request();
+            }
+            (reference::kind().open)(directory, options, library)
+        },
+        ..kind("esker")
+    };
+    let arguments = format!("--repeat=1 --rows=100K --csv --run {}", base.path().join("run").display());
+    let (code, out) = run_with(&[interrupting], base.path(), &arguments, INTERRUPT.clone());
+    assert_eq!((code, out.lines().count()), (130, 3), "{out}");
+    let kept = RunDirectory::open(&base.path().join("run")).unwrap().load().unwrap();
+    assert_eq!((kept.finished.len(), kept.missing), (0, 1), "what is kept is whole");
 }
 
 #[test]

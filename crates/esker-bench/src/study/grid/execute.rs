@@ -62,7 +62,7 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     for (index, cell) in todo.iter().enumerate() {
         let left = estimate.remaining(&todo[index..]).map_or(String::new(), |left| format!(", {left}"));
         eprintln!("[{}/{}{left}] {}", ending.kept + index + 1, plan.cells.len(), cell.name());
-        let Some(finished) = perform(cell, execution, &host)? else {
+        let Some(finished) = perform(cell, execution, &host)?.finished(cell, &host) else {
             ending.interrupted = true;
             break;
         };
@@ -101,16 +101,43 @@ fn is_of_others(finished: &Finished, host: &Host) -> bool {
     (&finished.host.esker_build, &finished.host.cpu) != (&host.esker_build, &host.cpu)
 }
 
-/// Does one cell; `None` if it was interrupted, for then nothing of it is kept. However it ends, its database is removed: the next process that
-/// would have done so may never come.
-pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
-    let finished = perform_tasks(cell, execution, host);
-    let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
-    let finished = finished?;
-    emptied.map(|()| finished)
+/// What a cell has measured, and how it ended.
+pub struct Performed {
+    /// Its rows, also those of a cell that ended early.
+    pub records: Vec<Record>,
+    ended: Option<Ended>,
+    seconds: f64,
 }
 
-fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Option<Finished>, String> {
+impl Performed {
+    /// As it is kept; `None` if it was interrupted, for then nothing of it is.
+    pub fn finished(self, cell: &Cell, host: &Host) -> Option<Finished> {
+        let failure = match self.ended {
+            Some(Ended::Interrupted) => return None,
+            Some(Ended::Failed(problem)) => Some(problem),
+            None => None,
+        };
+        Some(Finished {
+            schema: SCHEMA,
+            cell: cell.clone(),
+            records: self.records,
+            failure,
+            seconds: self.seconds,
+            host: host.clone(),
+            finished_unix_s: host::unix_seconds(),
+        })
+    }
+}
+
+/// Does one cell. However it ends, its database is removed: the next process that would have done so may never come.
+pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Performed, String> {
+    let performed = perform_tasks(cell, execution, host);
+    let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
+    let performed = performed?;
+    emptied.map(|()| performed)
+}
+
+fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Performed, String> {
     let start = Instant::now();
     let kind = execution.kinds.iter().find(|kind| kind.name == cell.engine);
     let kind = kind.ok_or_else(|| format!("this build does not have the engine {}", cell.engine))?;
@@ -132,21 +159,10 @@ fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<
             break;
         }
     }
-    let failure = match ended {
-        _ if execution.interrupt.is_requested() => return Ok(None),
-        Some(Ended::Interrupted) => return Ok(None),
-        Some(Ended::Failed(problem)) => Some(problem),
-        None => None,
-    };
-    Ok(Some(Finished {
-        schema: SCHEMA,
-        cell: cell.clone(),
-        records,
-        failure,
-        seconds: start.elapsed().as_secs_f64(),
-        host: host.clone(),
-        finished_unix_s: host::unix_seconds(),
-    }))
+    if execution.interrupt.is_requested() {
+        ended = Some(Ended::Interrupted);
+    }
+    Ok(Performed { records, ended, seconds: start.elapsed().as_secs_f64() })
 }
 
 /// How long cells take, learned from those that were done: of the same experiment and engine, if there were any.

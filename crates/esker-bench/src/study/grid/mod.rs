@@ -17,4 +17,4 @@ pub mod lines;
 pub use arguments::{GridArguments, run_study, run_study_with};
 pub use cell::{Cell, Finished, Plan, SCHEMA, StudyRun};
 pub use directory::RunDirectory;
-pub use execute::{Ending, Execution, execute, kept_cells, perform};
+pub use execute::{Ending, Execution, Performed, execute, kept_cells, perform};

@@ -369,29 +369,24 @@ impl<'a> Board<'a> {
         Ok(())
     }
 
+    /// Measures a cell. What was measured before something went wrong, or before an interrupt, counts; what is kept for another time is whole.
     fn measure_cell(&mut self, mut cell: Cell, kept: Option<Finished>) -> Result<(), String> {
-        let mut keeping = Ok(());
-        let finished = match kept {
-            Some(finished) => finished,
-            None => {
-                // The time that is left is no part of what is to be done: a study with a budget keeps nothing.
-                let seconds = self.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
-                for task in &mut cell.tasks {
-                    task.budget = seconds.map(|seconds| Budget { seconds, steps: self.rows_left });
-                }
-                let Some(finished) = perform(&cell, &self.execution, &self.host)? else { return Ok(()) };
-                if let Some(directory) = &self.directory {
-                    keeping = directory.keep(&finished);
-                }
-                finished
-            }
-        };
-        // What was measured before something went wrong counts.
-        for record in finished.records {
-            announce(&record);
-            self.take(record)?;
+        if let Some(finished) = kept {
+            return finished.records.into_iter().try_for_each(|record| self.take(record));
         }
-        finished.failure.map_or(keeping, Err)
+        // The time that is left is no part of what is to be done: a study with a budget keeps nothing.
+        let seconds = self.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
+        for task in &mut cell.tasks {
+            task.budget = seconds.map(|seconds| Budget { seconds, steps: self.rows_left });
+        }
+        let performed = perform(&cell, &self.execution, &self.host)?;
+        performed.records.iter().for_each(announce);
+        performed.records.iter().cloned().try_for_each(|record| self.take(record))?;
+        let Some(finished) = performed.finished(&cell, &self.host) else { return Ok(()) };
+        if let Some(directory) = &self.directory {
+            directory.keep(&finished)?;
+        }
+        finished.failure.map_or(Ok(()), Err)
     }
 
     /// A row as a step; `None` if nobody asked for it and no other row reads what it loads.
