@@ -1,6 +1,6 @@
 //! One engine's part of a study: a database, and benchmarks on it one after another. It can be done in this process or, as JSON, in another.
 
-use super::memory;
+use super::memory::{self, LARGE_VALUE_BYTES, Work};
 use crate::engine::EngineKind;
 use crate::flags::Given;
 use crate::flags::config::{Config, Latency};
@@ -146,12 +146,24 @@ impl Task {
         config.latency = Latency::Sampled(LATENCY_EVERY);
         config.flags.insert("latency_every".into(), LATENCY_EVERY.to_string());
         if let Some(memory) = self.memory {
-            memory::set_memory(&mut config.options, &self.engine, memory);
+            let work = self.work(&config);
+            memory::set_memory(&mut config.options, &self.engine, work, memory);
             let (buffer, cache) = (config.options.write_buffer_bytes, config.options.cache_bytes.unwrap_or(0));
             config.flags.insert("write_buffer_size".into(), buffer.to_string());
             config.flags.insert("cache_size".into(), cache.to_string());
         }
         Ok(config)
+    }
+
+    fn work(&self, config: &Config) -> Work {
+        let is_large = |step: &Step| step.benchmark.ends_with("100K");
+        if config.options.merge_operator.is_some() {
+            Work::Counters
+        } else if config.value_size >= LARGE_VALUE_BYTES || self.steps.iter().any(is_large) {
+            Work::LargeValues
+        } else {
+            Work::Entries
+        }
     }
 
     /// Does it in this process. The error is one line about what is not the engine's doing; an engine that fails is an event.

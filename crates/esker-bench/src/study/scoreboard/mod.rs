@@ -341,7 +341,7 @@ impl<'a> Board<'a> {
     fn measure(&mut self) -> Result<(), String> {
         eprintln!("memory of each engine: {} bytes (write buffer and cache together)", self.size.memory);
         for split in MEMORY.iter().filter(|split| self.engines.contains(&split.engine)) {
-            eprintln!("  {}: {}", split.engine, split.reason);
+            eprintln!("  {}", split.describe());
         }
         let plan = self.plan();
         let kept = match &self.directory {
