@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const KEY_BYTES: u64 = 16;
 const VALUE_BYTES: u64 = 100;
 const ENTRY_MEMORY_BYTES: u64 = 134;
-/// So much memory for each entry of `grow`: three quarters of it, which is what a cache gets, hold an entry and what a cache adds.
+/// So much memory for each entry of `grow`: three quarters of it, which a cache gets at least, hold an entry and what a cache adds.
 const GROWING_ENTRY_MEMORY_BYTES: u64 = 200;
 /// Reads before those of `grow`, for each so many entries one: with 30 and more in a block, nearly all blocks are in memory then.
 const ENTRIES_PER_READ_AHEAD: u64 = 6;
