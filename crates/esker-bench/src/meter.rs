@@ -2,7 +2,8 @@
 //!
 //! A latency is the time since the previous operation of the same thread finished, so making the key and the value is part of it and one
 //! reading of the clock per operation is enough. Where latencies are sampled, the clock is read after the operation before the measured
-//! one and after the measured one.
+//! one and after the measured one. The operations between two measured ones are timed together, so that a pause in one of them is not missed:
+//! less what the others take on average, that time counts for the longest latency.
 //!
 //! At a fixed rate it is the time since the operation should have started, of every operation ([`crate::schedule`]).
 
@@ -65,6 +66,8 @@ pub struct Meter<'a> {
     next_clock: u64,
     /// Whether `last` is the end of the operation before the current one, so that the current one can be measured.
     marked: bool,
+    /// The longest time between two measured operations, all others of them together.
+    longest_between: Duration,
     /// Operations between clock readings where no latencies are taken; adapts to their speed.
     stride: u64,
     next_publish: Instant,
@@ -100,6 +103,7 @@ impl<'a> Meter<'a> {
             last: now,
             next_clock: 1,
             marked: true,
+            longest_between: Duration::ZERO,
             stride: 1,
             next_publish: now,
             published: 0,
@@ -133,6 +137,7 @@ impl<'a> Meter<'a> {
         self.started = now;
         self.last = now;
         self.next_publish = now + PUBLISH_INTERVAL;
+        self.longest_between = Duration::ZERO;
         if let Latency::Sampled(every) = self.latency {
             self.next_clock = u64::from(every) - 1;
             self.marked = false;
@@ -209,6 +214,9 @@ impl<'a> Meter<'a> {
                 }
             };
         if matches!(self.latency, Latency::Sampled(_)) {
+            if !self.marked {
+                self.longest_between = self.longest_between.max(since);
+            }
             self.marked = !self.marked;
         }
         self.last = now;
@@ -257,13 +265,23 @@ impl<'a> Meter<'a> {
         self.left_out += since.elapsed();
     }
 
+    /// What the longest operation took, as far as is known, of those that were not measured one by one.
+    fn longest_not_measured(&self, in_all: Duration) -> Duration {
+        let Latency::Sampled(every) = self.latency else { return Duration::ZERO };
+        let others = in_all.mul_f64(f64::from(every.saturating_sub(2)) / self.done.max(1) as f64);
+        self.longest_between.saturating_sub(others)
+    }
+
     /// Ends the timing.
     pub fn finish(mut self) -> ThreadTimes {
         let now = Instant::now();
         let finished = now.checked_sub(self.left_out).unwrap_or(now).max(self.started);
         self.count_series(finished - self.started);
         self.control.done.fetch_add(self.done - self.published, Ordering::Relaxed);
+        let measured =
+            self.histogram.as_ref().map_or(Duration::ZERO, |histogram| Duration::from_nanos(histogram.max()));
         ThreadTimes {
+            longest: measured.max(self.longest_not_measured(finished - self.started)),
             started: self.started,
             finished,
             ops: self.done,
@@ -316,6 +334,27 @@ mod tests {
         assert_eq!(run(Latency::Sampled(64), 6400).histogram.unwrap().len(), 100);
         assert_eq!(run(Latency::Sampled(2), 1000).histogram.unwrap().len(), 500);
         assert!(run(Latency::Off, 100_000).histogram.is_none());
+    }
+
+    #[test]
+    fn a_pause_between_two_measured_operations_is_not_missed() {
+        let longest = |latency, pause_at: u64| {
+            let control = Control::new(&Interrupt::new(), None);
+            let mut meter = Meter::new(&control, latency, 0);
+            for operation in 1..=64_000 {
+                if operation == pause_at {
+                    std::thread::sleep(Duration::from_millis(300));
+                }
+                meter.finished(0);
+            }
+            meter.finish().longest
+        };
+        // The 16th, 32nd and so on are measured.
+        for (latency, pause_at) in [(Latency::Sampled(16), 1607), (Latency::Sampled(16), 1600), (Latency::Every, 1607)]
+        {
+            let longest = longest(latency, pause_at);
+            assert!((295..2000).contains(&longest.as_millis()), "{latency:?} {pause_at} {longest:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct ThreadTimes {
     pub bytes: u64,
     /// Its latencies in nanoseconds, if taken.
     pub histogram: Option<Histogram<u64>>,
+    /// The longest of its latencies, also of those that were not taken one by one.
+    pub longest: Duration,
     /// At a fixed rate: times in nanoseconds from when its operations really started.
     pub service: Option<Histogram<u64>>,
     /// Operations per [`SERIES_INTERVAL`].
@@ -43,6 +45,8 @@ pub struct Total {
     pub sum_thread_s: f64,
     /// Latencies in nanoseconds, if taken.
     pub histogram: Option<Histogram<u64>>,
+    /// The longest latency, also of those that were not taken one by one; nothing without latencies.
+    pub longest: Duration,
     /// At a fixed rate: times in nanoseconds from when operations really started.
     pub service: Option<Histogram<u64>>,
     /// Operations per interval.
@@ -105,6 +109,7 @@ impl Total {
             for (sum, count) in total.series.iter_mut().zip(&thread.series) {
                 *sum += count;
             }
+            total.longest = total.longest.max(thread.longest);
             add(&mut total.histogram, thread.histogram);
             add(&mut total.service, thread.service);
         }
@@ -159,6 +164,7 @@ mod tests {
             ops,
             bytes: ops * 2,
             histogram: None,
+            longest: Duration::from_micros(ops),
             service: None,
             series: vec![1; 1000],
             spun: Duration::ZERO,
@@ -166,6 +172,7 @@ mod tests {
         };
         let total = Total::of(vec![thread(0, 4, 10), thread(1, 6, 20)]);
         assert_eq!((total.ops, total.bytes), (30, 60));
+        assert_eq!(total.longest, Duration::from_micros(20));
         assert_eq!((total.wall_s, total.sum_thread_s), (6.0, 9.0));
         assert_eq!(total.series.len(), 500);
         assert_eq!(total.series.iter().sum::<u64>(), 2000);
