@@ -20,8 +20,8 @@ pub struct ThreadTimes {
     pub bytes: u64,
     /// Its latencies in nanoseconds, if taken.
     pub histogram: Option<Histogram<u64>>,
-    /// The longest of its latencies, also of those that were not taken one by one.
-    pub longest: Duration,
+    /// The longest of its operations that were not measured one by one, as far as is known.
+    pub longest_not_measured: Duration,
     /// At a fixed rate: times in nanoseconds from when its operations really started.
     pub service: Option<Histogram<u64>>,
     /// Operations per [`SERIES_INTERVAL`].
@@ -45,8 +45,8 @@ pub struct Total {
     pub sum_thread_s: f64,
     /// Latencies in nanoseconds, if taken.
     pub histogram: Option<Histogram<u64>>,
-    /// The longest latency, also of those that were not taken one by one; nothing without latencies.
-    pub longest: Duration,
+    /// The longest operation of those that were not measured one by one, as far as is known.
+    pub longest_not_measured: Duration,
     /// At a fixed rate: times in nanoseconds from when operations really started.
     pub service: Option<Histogram<u64>>,
     /// Operations per interval.
@@ -109,7 +109,7 @@ impl Total {
             for (sum, count) in total.series.iter_mut().zip(&thread.series) {
                 *sum += count;
             }
-            total.longest = total.longest.max(thread.longest);
+            total.longest_not_measured = total.longest_not_measured.max(thread.longest_not_measured);
             add(&mut total.histogram, thread.histogram);
             add(&mut total.service, thread.service);
         }
@@ -119,6 +119,12 @@ impl Total {
             total.series_interval_s *= 2.0;
         }
         total
+    }
+
+    /// The longest latency in microseconds, measured by itself or not; 0 without latencies.
+    pub fn longest_us(&self) -> f64 {
+        let measured = self.histogram.as_ref().map_or(0.0, |histogram| histogram.max() as f64 / 1000.0);
+        measured.max(self.longest_not_measured.as_secs_f64() * 1e6)
     }
 
     /// A latency quantile in microseconds; 0 without latencies.
@@ -164,7 +170,7 @@ mod tests {
             ops,
             bytes: ops * 2,
             histogram: None,
-            longest: Duration::from_micros(ops),
+            longest_not_measured: Duration::from_micros(ops),
             service: None,
             series: vec![1; 1000],
             spun: Duration::ZERO,
@@ -172,7 +178,7 @@ mod tests {
         };
         let total = Total::of(vec![thread(0, 4, 10), thread(1, 6, 20)]);
         assert_eq!((total.ops, total.bytes), (30, 60));
-        assert_eq!(total.longest, Duration::from_micros(20));
+        assert_eq!(total.longest_us(), 20.0);
         assert_eq!((total.wall_s, total.sum_thread_s), (6.0, 9.0));
         assert_eq!(total.series.len(), 500);
         assert_eq!(total.series.iter().sum::<u64>(), 2000);

@@ -56,7 +56,7 @@ pub fn fill_in(record: &mut Record, total: &Total) {
     record.p99_us = total.quantile_us(0.99);
     record.p999_us = total.quantile_us(0.999);
     record.p9999_us = total.quantile_us(0.9999);
-    record.max_us = total.longest.as_secs_f64() * 1e6;
+    record.max_us = total.longest_us();
     record.service = total.service();
     record.histogram = total.buckets();
     record.series = total.series.clone();
