@@ -20,7 +20,7 @@ pub struct ThreadTimes {
     pub bytes: u64,
     /// Its latencies in nanoseconds, if taken.
     pub histogram: Option<Histogram<u64>>,
-    /// The longest of its operations that were not measured one by one, as far as is known.
+    /// What the longest of its operations that were not measured one by one took at least.
     pub longest_not_measured: Duration,
     /// At a fixed rate: times in nanoseconds from when its operations really started.
     pub service: Option<Histogram<u64>>,
@@ -45,7 +45,7 @@ pub struct Total {
     pub sum_thread_s: f64,
     /// Latencies in nanoseconds, if taken.
     pub histogram: Option<Histogram<u64>>,
-    /// The longest operation of those that were not measured one by one, as far as is known.
+    /// What the longest operation of those that were not measured one by one took at least.
     pub longest_not_measured: Duration,
     /// At a fixed rate: times in nanoseconds from when operations really started.
     pub service: Option<Histogram<u64>>,
@@ -121,7 +121,7 @@ impl Total {
         total
     }
 
-    /// The longest latency in microseconds, measured by itself or not; 0 without latencies.
+    /// The longest latency that is known, in microseconds; 0 without latencies.
     pub fn longest_us(&self) -> f64 {
         let measured = self.histogram.as_ref().map_or(0.0, |histogram| histogram.max() as f64 / 1000.0);
         measured.max(self.longest_not_measured.as_secs_f64() * 1e6)

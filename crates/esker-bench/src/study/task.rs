@@ -76,6 +76,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether its values are of 100,000 bytes, whatever the flags say.
+    pub fn has_large_values(&self) -> bool {
+        self.benchmark.ends_with("100K")
+    }
+
     /// A step with one thread and nothing out of the ordinary.
     pub fn new(benchmark: &str, row: Option<&str>) -> Step {
         Step {
@@ -156,10 +161,9 @@ impl Task {
     }
 
     fn work(&self, config: &Config) -> Work {
-        let is_large = |step: &Step| step.benchmark.ends_with("100K");
         if config.options.merge_operator.is_some() {
             Work::Counters
-        } else if config.value_size >= LARGE_VALUE_BYTES || self.steps.iter().any(is_large) {
+        } else if config.value_size >= LARGE_VALUE_BYTES || self.steps.iter().any(Step::has_large_values) {
             Work::LargeValues
         } else {
             Work::Entries

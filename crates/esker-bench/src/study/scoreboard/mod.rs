@@ -409,9 +409,8 @@ impl<'a> Board<'a> {
             }
         }
         // Slow operations: all of them are timed, and the clock does not matter.
-        step.every_latency = row.operations == Operations::Synced
-            || row.benchmark.ends_with("100K")
-            || row.benchmark == "scanwhilewriting";
+        step.every_latency =
+            row.operations == Operations::Synced || step.has_large_values() || row.benchmark == "scanwhilewriting";
         step.most_seconds = if benchmark.fresh { size.load_limit } else { size.row_limit }.as_secs_f64();
         // Waiting takes time that a quick study has only where the group waits anyway.
         let waits = !self.arguments.quick || group.rows.iter().any(|row| row.benchmark == "waitidle");
