@@ -75,7 +75,7 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, tree: &'a Tree, idle: bool
         oldest_snapshot: readers.sequences.first().copied().unwrap_or(MAX_SEQUENCE),
         level_base_bytes: LEVEL_BASE_BUFFERS * inner.options.write_buffer_bytes as u64,
         scan_debt: keyspace.compaction.scan_debt.load(Relaxed),
-        gets_suffer: keyspace.searches.suffer(),
+        gets_suffer: keyspace.searches.gets_suffer(),
     };
     (shape, readers)
 }

@@ -158,7 +158,7 @@ pub fn add(
         writer.keyspaces.resize_with(at + 1, || None);
     }
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    let pace = Pace::unlimited(inner.options.write_buffer_bytes);
+    let pace = Pace::unlimited(inner.options.write_buffer_bytes, &keyspace.searches);
     writer.keyspaces[at] =
         Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, pace });
     drop(writer);

@@ -1,5 +1,6 @@
 //! How fast flushes are, and how fast a memtable may fill. (`pacing.rs` sets and keeps the pace.)
 
+use super::searches::{Look, Searches};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -38,12 +39,14 @@ pub struct Pace {
     pub due: Instant,
     /// When the limit was last moved.
     pub passed: Instant,
+    /// When it was last looked whether scans still search.
+    pub look: Look,
 }
 
 impl Pace {
-    /// No limit below the size of the memtable.
-    pub fn unlimited(size_bytes: usize) -> Pace {
+    /// That of a new memtable: no limit below its size.
+    pub fn unlimited(size_bytes: usize, searches: &Searches) -> Pace {
         let now = Instant::now();
-        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now }
+        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now, look: searches.look(now, 0) }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! When a memtable is put aside while others still wait for their flush, the next one may only fill as fast as flushes have been, so that it is full about when there is
 //! room for it. While many runs wait for their merge it may only fill at a part of that, so that merging gets the rest of the time: else flushes alone could keep the
-//! background busy until writes have to stop for one long merge. Whoever finds the memtable ahead of its pace sleeps until it is not, a little at a time, and the time
-//! counts as stalled. All of them do: of ten writers, one that sleeps changes nothing. While the background keeps up, nothing of this costs anything: a memtable then has
-//! its whole size as its limit, which every write compares with anyway.
+//! background busy until writes have to stop for one long merge. While scans search all runs again and again (`searches.rs`), that holds however few there are.
+//!
+//! Whoever finds the memtable ahead of its pace sleeps until it is not, a little at a time, and the time counts as stalled. All of them do: of ten writers, one that sleeps
+//! changes nothing. While the background keeps up, nothing of this costs anything: a memtable then has its whole size as its limit, which every write compares with anyway.
 //!
 //! What counts is entries, step by step: neither an index that grows all at once nor a pace that changes makes anybody wait for what was written before.
 //!
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Runs of one keyspace from which on writes are slowed down, the more the more there are: with the flushes during a merge, compaction that keeps up leaves fewer.
 const SLOW_RUNS: u32 = 17;
+/// How many halves of the time of its flush a memtable takes to fill while scans suffer: an entry is merged several times after its flush, and scans need a processor too.
+const SLOWNESS_FOR_SCANS: u32 = 16;
 /// Writers look at the clock so many times in a memtable.
 const LOOKS: usize = 1024;
 /// But not more often than each time it has grown by this much.
@@ -37,13 +40,20 @@ fn slowness(inner: &Inner, keyspace: &KeyspaceInner) -> u32 {
         return 0;
     }
     let view = keyspace.view.load();
-    slowness_with(waiting_runs(keyspace), view.frozen.len())
+    slowness_with(waiting_runs(keyspace), view.frozen.len(), scans_suffer(keyspace))
 }
 
-fn slowness_with(runs: u32, frozen: usize) -> u32 {
+fn slowness_with(runs: u32, frozen: usize, scans_suffer: bool) -> u32 {
     // Merging needs time beside the flushes.
     let for_runs = if runs < SLOW_RUNS { 0 } else { 2 * (runs - SLOW_RUNS) + 3 };
-    for_runs.max(if frozen >= MAX_FROZEN { 2 } else { 0 })
+    let for_scans = if scans_suffer { SLOWNESS_FOR_SCANS } else { 0 };
+    for_runs.max(for_scans).max(if frozen >= MAX_FROZEN { 2 } else { 0 })
+}
+
+/// Whether scans search runs that merging could make fewer.
+fn scans_suffer(keyspace: &KeyspaceInner) -> bool {
+    let merges = !matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. });
+    merges && keyspace.searches.scans_suffer()
 }
 
 /// Runs that merging could make fewer.
@@ -61,7 +71,7 @@ pub fn compaction_is_behind(keyspace: &KeyspaceInner) -> bool {
 
 /// Sets the pace of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
-    target.pace = Pace::unlimited(inner.options.write_buffer_bytes);
+    target.pace = Pace::unlimited(inner.options.write_buffer_bytes, &target.keyspace.searches);
     let memtable = target.memtable.memtable();
     target.pace.counted_bytes = memtable.end();
     if slowness(inner, &target.keyspace) > 0 {
@@ -76,11 +86,13 @@ fn step_bytes(inner: &Inner) -> usize {
 /// How long a write must wait whose keyspace has reached the limit of its pace; none if it goes on, with the next limit. `None` if that is the size of the memtable.
 pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duration> {
     let size = inner.options.write_buffer_bytes;
-    let target = writer.keyspaces.get(keyspace as usize)?.as_ref()?;
+    let target = writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?;
     let (bytes, end) = (target.memtable.memtable().bytes(), target.memtable.memtable().end());
     if bytes >= size || bytes < target.pace.limit_bytes {
         return None;
     }
+    let now = Instant::now();
+    target.keyspace.searches.look_again(&mut target.pace.look, now, target.memtable.keys());
     let slowness = slowness(inner, &target.keyspace);
     let grown = end.saturating_sub(target.pace.counted_bytes);
     let halves = if slowness > 0 && grown > 0 { slowness.saturating_mul(sharing(writer, keyspace)) } else { 0 };
@@ -89,7 +101,7 @@ pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duratio
         pace.limit_bytes = size;
         return Some(Duration::ZERO);
     }
-    let (now, step) = (Instant::now(), step_bytes(inner));
+    let step = step_bytes(inner);
     if grown > 0 {
         let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves) / 2;
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
@@ -119,6 +131,9 @@ pub fn reason(inner: &Inner, keyspace: &KeyspaceInner) -> Option<&'static str> {
     match slowness(inner, keyspace) {
         0 => None,
         _ if waiting_runs(keyspace) >= SLOW_RUNS => Some("writes are slowed down: many runs wait for their compaction"),
+        _ if scans_suffer(keyspace) => {
+            Some("writes are slowed down: scans search the runs that compaction has not come to")
+        }
         _ => Some("writes are slowed down: memtables wait for their flush"),
     }
 }
@@ -268,12 +283,14 @@ mod tests {
 
     #[test]
     fn the_more_runs_the_slower_and_merging_gets_a_share_long_before_writes_stop() {
-        assert_eq!(slowness_with(SLOW_RUNS - 1, 0), 0);
-        assert_eq!(slowness_with(SLOW_RUNS - 1, MAX_FROZEN), 2);
+        assert_eq!(slowness_with(SLOW_RUNS - 1, 0, false), 0);
+        assert_eq!(slowness_with(SLOW_RUNS - 1, MAX_FROZEN, false), 2);
+        assert_eq!(slowness_with(0, 0, true), SLOWNESS_FOR_SCANS);
+        assert!(slowness_with(stall::MAX_RUNS as u32 - 1, 0, true) > SLOWNESS_FOR_SCANS);
         assert!(SLOW_RUNS + 8 < stall::MAX_RUNS as u32);
         for runs in SLOW_RUNS..stall::MAX_RUNS as u32 {
-            assert!(slowness_with(runs, 0) > 2, "flushes would take all of the time");
-            assert!(slowness_with(runs, MAX_FROZEN) > slowness_with(runs - 1, MAX_FROZEN));
+            assert!(slowness_with(runs, 0, false) > 2, "flushes would take all of the time");
+            assert!(slowness_with(runs, MAX_FROZEN, false) > slowness_with(runs - 1, MAX_FROZEN, false));
         }
     }
 

@@ -187,6 +187,7 @@ impl ScanCursor {
 
     pub fn seek_to_last(&mut self) -> Result<()> {
         self.leave();
+        self.source.keyspace.searches.scan();
         match &self.upper {
             Bound::Unbounded => self.merged.seek_to_last()?,
             Bound::Excluded(key) => {
@@ -216,6 +217,7 @@ impl ScanCursor {
     /// Moves to the first key at or after `from`, which lies within the lower bound: behind what other scans from there have passed for nothing.
     fn seek_from(&mut self, from: &[u8]) -> Result<()> {
         self.leave();
+        self.source.keyspace.searches.scan();
         self.deleted = Some(0);
         match self.source.keyspace.passed.behind(from, self.sequence) {
             Some(end) => self.merged.seek(&end, MAX_SEQUENCE)?,
@@ -248,6 +250,7 @@ impl ScanCursor {
             return self.seek_to_last();
         }
         self.leave();
+        self.source.keyspace.searches.scan();
         self.merged.seek(key, 0)?;
         while self.merged.valid() && self.merged.entry().key == key {
             self.merged.next()?;
