@@ -4,6 +4,7 @@ use super::events::Event;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
+use super::shares::Shares;
 use super::{files, memory, ordering};
 use crate::error::Result;
 use crate::event_listener::FlushCompleted;
@@ -46,14 +47,20 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
 }
 
 /// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures are left to whoever needs the segment.
-fn attend_to_others(inner: &Inner) {
-    memory::touch_ahead(inner);
-    ordering::merge_runs(inner);
-    let Some(log) = inner.log.as_ref().filter(|_| !inner.inline_jobs()) else { return };
-    if log.wants_preparation() {
+///
+/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the time than the flush, see [`Shares`].
+fn attend_to_others(inner: &Inner, shares: &mut Shares) {
+    let others_may = shares.pause(Instant::now());
+    let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
+    if let Some(log) = log.filter(|log| log.wants_preparation()) {
         let _ = log.prepare_next();
     }
-    log.tend();
+    if others_may {
+        memory::touch_ahead(inner);
+        ordering::merge_runs(inner);
+        log.inspect(|log| _ = log.tend());
+    }
+    shares.go_on(Instant::now());
 }
 
 /// A memtable that is seldom written holds back the log: put it aside when that has become long.
@@ -117,8 +124,9 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
     let goes_last = goes_last(inner, &tree, memtable);
     let last = memtable.last_sequence();
+    let mut shares = Shares::new(started);
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || attend_to_others(inner))
+        flush(memtable, rules, output, &mut || attend_to_others(inner, &mut shares))
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);

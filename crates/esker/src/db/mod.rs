@@ -15,11 +15,12 @@
 //! | `background` | what is next, and when |
 //! | `resting` | what an idle database gives back |
 //! | `flushing`, `compacting`, `installing` | flush, compaction, and what both need to make a result durable |
+//! | `shares` | how a flush divides the time of its thread |
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
-//! | `stall` | when writers wait, and why |
+//! | `stall`, `pacing`, `pace` | when writers wait or are slowed down, and why |
 //! | `files`, `copying` | the remover of files; copies of files |
-//! | `searches` | whether gets search too many tables in vain |
+//! | `searches` | whether gets search too many tables in vain, and scans too many runs |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `ingest` | sorted pairs straight into tables |
@@ -67,6 +68,7 @@ pub mod replayed;
 mod resting;
 pub mod scan;
 pub mod searches;
+pub mod shares;
 pub mod shorten;
 pub mod sizes;
 pub mod snapshot;

@@ -1,0 +1,58 @@
+//! How a flush shares its thread with what writers and scans want done meanwhile.
+//!
+//! A writer whose memory is all new can use as much of it as one thread makes ready. If it got that, the flush would not go on, and the writer would stop for the flush in the
+//! end. So others have to wait when they have had half of the time.
+
+use std::time::{Duration, Instant};
+
+/// Of one flush.
+pub struct Shares {
+    flush: Duration,
+    others: Duration,
+    /// When the time last passed from one to the other.
+    passed: Instant,
+}
+
+impl Shares {
+    /// The flush begins.
+    pub fn new(at: Instant) -> Shares {
+        Shares { flush: Duration::ZERO, others: Duration::ZERO, passed: at }
+    }
+
+    /// The flush pauses. Says whether others may have some of the time.
+    pub fn pause(&mut self, at: Instant) -> bool {
+        self.flush += at - self.passed;
+        self.passed = at;
+        self.others <= self.flush
+    }
+
+    /// The flush goes on.
+    pub fn go_on(&mut self, at: Instant) {
+        self.others += at - self.passed;
+        self.passed = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_get_no_more_of_the_time_than_the_flush() {
+        let mut at = Instant::now();
+        let mut shares = Shares::new(at);
+        let mut after = |millis| {
+            at += Duration::from_millis(millis);
+            at
+        };
+        assert!(shares.pause(after(1)), "they have had nothing yet");
+        shares.go_on(after(10));
+        for _ in 2..10 {
+            assert!(!shares.pause(after(1)), "they have had more than the flush");
+            shares.go_on(after(0));
+        }
+        assert!(shares.pause(after(1)), "ten of twenty");
+        shares.go_on(after(1));
+        assert!(!shares.pause(after(0)), "eleven of 21");
+    }
+}
