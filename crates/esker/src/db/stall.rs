@@ -49,6 +49,10 @@ pub fn current_reason(inner: &Inner) -> Option<String> {
     keyspaces
         .iter()
         .find_map(|keyspace| reason(keyspace).map(|reason| format!("{reason} in keyspace {:?}", keyspace.name)))
+        .or_else(|| {
+            let waits = inner.log.as_ref().is_some_and(|log| log.waits.one_waits());
+            waits.then(|| "the next segment of the log is not ready".to_owned())
+        })
         .or_else(|| keyspaces.iter().find_map(|keyspace| pacing::reason(inner, keyspace).map(str::to_owned)))
         .or_else(|| memory::reason_to_wait(inner, &keyspaces, 0).map(str::to_owned))
 }
@@ -113,7 +117,7 @@ mod tests {
     use super::*;
     use crate::base::key::{Entry, Kind, hash};
     use crate::db::freeze::freeze;
-    use crate::db::{keyspaces, open};
+    use crate::db::{keyspaces, open, stats};
     use crate::env::mem::MemEnv;
     use crate::memtable::WriteContext;
     use crate::options::{KeyspaceOptions, Options};
@@ -155,5 +159,17 @@ mod tests {
             }
         });
         assert_eq!(inner.counters.stalls.load(Relaxed), 2);
+    }
+
+    #[test]
+    fn who_waits_for_a_segment_of_the_log_is_told_so() {
+        let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
+        let inner = open::open(Path::new("/db"), options).unwrap();
+        assert_eq!(current_reason(&inner), None);
+        let wait = inner.log.as_ref().unwrap().waits.begin();
+        assert_eq!(current_reason(&inner).as_deref(), Some("the next segment of the log is not ready"));
+        drop(wait);
+        assert_eq!(current_reason(&inner), None);
+        assert_eq!(stats::collect(&inner).stalls, 1);
     }
 }

@@ -56,7 +56,7 @@ pub struct Stats {
     pub filter_and_index_bytes: u64,
     /// Memory by part, and the budget for it.
     pub memory: MemoryStats,
-    /// Microseconds that writers waited for background work.
+    /// Microseconds that writers waited for background work: flushes, compactions, or the next segment of the log.
     pub stall_micros: u64,
     /// Times that a writer waited.
     pub stalls: u64,
@@ -143,8 +143,8 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_misses: inner.cache.misses(),
         blob_written_bytes: inner.blobs.written_bytes(),
         memory: memory::collect(inner),
-        stall_micros: counters.stall_micros.load(Relaxed),
-        stalls: counters.stalls.load(Relaxed),
+        stall_micros: counters.stall_micros.load(Relaxed) + inner.log.as_ref().map_or(0, |log| log.waits.micros()),
+        stalls: counters.stalls.load(Relaxed) + inner.log.as_ref().map_or(0, |log| log.waits.count()),
         skipped_entries: counters.skipped_entries.load(Relaxed),
         expired_entries: counters.expired_entries.load(Relaxed),
         live_snapshots: inner.snapshots.all().len() as u64,

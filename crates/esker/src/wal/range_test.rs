@@ -138,6 +138,23 @@ fn a_panic_while_a_segment_is_prepared_holds_up_no_writer() {
 }
 
 #[test]
+fn who_finds_no_segment_ready_is_seen_to_wait() {
+    let mut log = start(Arc::new(MemEnv::new()));
+    let shared = Arc::clone(log.shared());
+    shared.prepare_next().expect("a healthy machine");
+    let fill = |log: &mut LogWriter, segment| {
+        while log.position().segment < segment {
+            append(log, 1);
+        }
+    };
+    fill(&mut log, 2);
+    assert_eq!(shared.waits.count(), 0, "it was ready");
+    fill(&mut log, 4);
+    assert_eq!(shared.waits.count(), 2);
+    assert!(!shared.waits.one_waits(), "that is over");
+}
+
+#[test]
 fn a_panic_during_a_sync_is_a_sync_that_failed() {
     let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
     let mut log = start(Arc::new(faulty.clone()));

@@ -7,6 +7,7 @@
 use super::format::{HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
 use super::resident::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
+use super::waits::Waits;
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
 use parking_lot::{Condvar, Mutex};
@@ -77,6 +78,8 @@ pub struct LogSync {
     synced_writes: AtomicBool,
     /// Makes durable what records refer to: done before every sync of records.
     before_sync: OnceLock<BeforeSync>,
+    /// Of writers, for the next segment.
+    pub waits: Waits,
 }
 
 /// See [`LogSync::sync_before`].
@@ -188,6 +191,7 @@ impl LogWriter {
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
             before_sync: OnceLock::new(),
+            waits: Waits::default(),
         };
         let (offset, length) = (HEADER_BYTES as u64, segment.file.len());
         let prepare_at = length / PREPARE_AFTER;
@@ -469,6 +473,10 @@ impl LogSync {
     /// A segment with room for `least` bytes behind the active one: the prepared one, if that is long enough.
     fn take_prepared(&self, least: u64) -> Result<Arc<Segment>> {
         let mut state = self.state.lock();
+        // Who makes all segments itself does not wait for anybody.
+        let ready = state.prepared.as_ref().is_some_and(|prepared| prepared.file.len() >= least);
+        let waits = !ready && !self.maker.in_foreground;
+        let _wait = waits.then(|| self.waits.begin());
         while state.preparing {
             self.turn.wait(&mut state);
         }
