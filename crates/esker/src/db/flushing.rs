@@ -4,6 +4,7 @@ use super::events::Event;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, View, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
+use super::pace::MAX_FROZEN;
 use super::shares::Shares;
 use super::{files, memory, ordering};
 use crate::error::Result;
@@ -48,9 +49,10 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
 
 /// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures are left to whoever needs the segment.
 ///
-/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the time than the flush, see [`Shares`].
-fn attend_to_others(inner: &Inner, shares: &mut Shares) {
-    let others_may = shares.pause(Instant::now());
+/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the time than the flush while another memtable waits, see [`Shares`].
+fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut Shares) {
+    let flush_has_its_share = shares.pause(Instant::now());
+    let others_may = flush_has_its_share || keyspace.view.load().frozen.len() < MAX_FROZEN;
     let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
     if let Some(log) = log.filter(|log| log.wants_preparation()) {
         let _ = log.prepare_next();
@@ -126,7 +128,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let last = memtable.last_sequence();
     let mut shares = Shares::new(started);
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || attend_to_others(inner, &mut shares))
+        flush(memtable, rules, output, &mut || attend_to_others(inner, keyspace, &mut shares))
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);

@@ -1,7 +1,7 @@
 //! How a flush shares its thread with what writers and scans want done meanwhile.
 //!
 //! A writer whose memory is all new can use as much of it as one thread makes ready. If it got that, the flush would not go on, and the writer would stop for the flush in the
-//! end. So others have to wait when they have had half of the time.
+//! end. So once the next memtable waits too, others have to wait when they have had half of the time.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ impl Shares {
         Shares { flush: Duration::ZERO, others: Duration::ZERO, passed: at }
     }
 
-    /// The flush pauses. Says whether others may have some of the time.
+    /// The flush pauses. Says whether it has had as much as the others.
     pub fn pause(&mut self, at: Instant) -> bool {
         self.flush += at - self.passed;
         self.passed = at;
