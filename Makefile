@@ -16,7 +16,7 @@ CHECK_NUM ?= 1000000
 CHECK_REPEAT ?= 3
 MAX_LOSS ?= 10
 BASELINE := doc/results/bench-check.jsonl
-BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard.jsonl))))
+BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
 .PHONY: help bench bench-check bench-baseline build-time test
 .DEFAULT_GOAL := help

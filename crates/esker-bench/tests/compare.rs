@@ -122,7 +122,8 @@ fn the_kept_scoreboards_can_be_read() {
     let mut read = 0;
     for entry in std::fs::read_dir(results).unwrap() {
         let path = entry.unwrap().path();
-        if path.to_string_lossy().ends_with("-scoreboard.jsonl") {
+        let name = path.to_string_lossy();
+        if name.contains("-scoreboard") && name.ends_with(".jsonl") {
             let path = path.to_str().unwrap();
             let (code, out) = run(&[path, path]);
             assert_eq!(code, 0, "{path}: {out}");
