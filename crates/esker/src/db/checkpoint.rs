@@ -99,6 +99,7 @@ fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
     };
     let log = LogWriter::start(maker, Inherited::default())?;
     state.log_floor = log.position().segment;
+    state.log_synced = log.position().into();
     state.next_file += 1;
     Manifest::create(env, target, state.next_file - 1, state)?;
     Ok(())

@@ -157,7 +157,8 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
     if let Some(floor) = floor {
         log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
         if let Some(manifest) = &mut *inner.manifest.lock() {
-            let changes = [Change::LastSequence(last_sequence), Change::LogFloor(floor)];
+            let mut changes = vec![Change::LastSequence(last_sequence), Change::LogFloor(floor)];
+            changes.extend(inner.log_synced());
             manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
         }
     }

@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, View, Writer};
-use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
+use super::installing::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
 use super::pace::MAX_FROZEN;
 use super::shares::Shares;
 use super::{files, memory, ordering};
@@ -160,6 +160,10 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         frozen: view.frozen.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
+    if memtable.has_unlogged_writes() {
+        // They are nowhere else.
+        renew_manifest(inner, &[])?;
+    }
     // What a small one costs says nothing about a full one.
     if memtable.end() >= inner.options.write_buffer_bytes / 4 {
         inner.counters.flush_speed.note(memtable.end(), started.elapsed());

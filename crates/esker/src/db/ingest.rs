@@ -283,5 +283,8 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
         frozen: view.frozen.clone(),
         tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
     });
+    drop(writer);
+    // The pairs are nowhere else.
+    installing::renew_manifest(inner, &[])?;
     Ok(true)
 }

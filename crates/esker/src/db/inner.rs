@@ -42,9 +42,10 @@ use crate::merge_operator::chain::LongestChain;
 use crate::merge_operator::{MergeError, MergeOperator, UINT64_ADD, contained};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
+use crate::version::edit::Change;
 use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
-use crate::wal::writer::{LogSync, LogWriter};
+use crate::wal::writer::{LogSync, LogWriter, Position};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -347,6 +348,13 @@ impl Inner {
             }
         }
         oldest
+    }
+
+    /// How far the log is on the device, for the next edit of the manifest. A log that is found to end before it is damaged: with part of it, writes would be missing that
+    /// are older than those in tables.
+    pub fn log_synced(&self) -> Option<Change> {
+        let Position { segment, offset } = self.log.as_ref()?.durable();
+        Some(Change::LogSynced { segment, offset })
     }
 
     /// Makes the log durable as far as it goes, poisoning the handle if that fails.

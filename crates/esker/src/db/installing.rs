@@ -5,7 +5,7 @@ use super::files;
 use super::inner::{Inner, KeyspaceInner};
 use super::snapshot::Readers;
 use crate::base::key::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event_listener::TableCreated;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
@@ -13,6 +13,8 @@ use crate::job::retain::Rules;
 use crate::merge_operator::MergeOperator;
 use crate::table::{Table, TableKeyspace};
 use crate::version::edit::Change;
+use crate::version::file_name::CURRENT;
+use crate::version::manifest::Manifest;
 use parking_lot::MutexGuard;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -99,6 +101,7 @@ pub fn commit(
         Change::AddTable { keyspace: id, run, number: summary.file_number, bytes: summary.file_bytes }
     }));
     changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
+    changes.extend(inner.log_synced());
     inner.condition.check()?;
     // What the tables refer to is durable before the manifest names them.
     if added.iter().any(|table| !table.summary().blobs.is_empty()) {
@@ -117,6 +120,26 @@ pub fn commit(
         };
         inner.events.note(|| Event::Created(created()));
     }
+    Ok(())
+}
+
+/// Writes the whole state to a new manifest, with `changes`, and makes it the one in force. What is in its first record is safe from damage that passes for a torn edit, so
+/// this is for changes that nothing else in the directory tells of. The caller holds the job lock.
+pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
+    let mut manifest = inner.manifest.lock();
+    let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
+    inner.condition.check()?;
+    let (old, mut state) = (current.number(), current.state().clone());
+    let number = inner.next_file_number();
+    let next_file = Change::NextFile(inner.next_file.load(Relaxed));
+    for change in changes.iter().chain([&next_file]).chain(&inner.log_synced()) {
+        state.apply(change).map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
+    }
+    let env = &*inner.options.env;
+    let next = Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.condition.poison(error))?;
+    *manifest = Some(next);
+    drop(manifest);
+    files::remove_manifest(inner, old);
     Ok(())
 }
 

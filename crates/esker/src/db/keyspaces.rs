@@ -3,7 +3,7 @@
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
 use super::pace::Pace;
-use super::{files, memory, stall};
+use super::{installing, memory, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
@@ -11,8 +11,6 @@ use crate::merge_operator::chain::LONG_CHAIN;
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained};
 use crate::options::{CompactionStyle, KeyspaceOptions};
 use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
-use crate::version::file_name;
-use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
 use std::sync::Arc;
 
@@ -100,10 +98,9 @@ impl Named {
 fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
     let ttl = options.ttl.unwrap_or_default().to_stored()?;
     let style = options.compaction_style.unwrap_or_default();
-    let mut manifest = inner.manifest.lock();
+    let manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
-    let mut state = current.state().clone();
-    let id = state.keyspaces.last_key_value().map_or(1, |(last, _)| last + 1);
+    let id = current.state().keyspaces.last_key_value().map_or(1, |(last, _)| last + 1);
     if id >= MAX_KEYSPACES {
         return Err(Error::invalid(format!("a database has at most {} keyspaces", MAX_KEYSPACES - 1)));
     }
@@ -122,18 +119,8 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
         operator: operator_name.clone(),
         ttl,
     };
-    // As a new manifest, not as an edit: its first record is the one whose damage is always noticed.
-    let number = inner.next_file_number();
-    for change in [change, Change::style(id, style)] {
-        state.apply(&change).map_err(|what| Error::corruption(inner.directory.join(file_name::CURRENT), 0, what))?;
-    }
-    state.next_file = inner.next_file.load(std::sync::atomic::Ordering::Relaxed);
-    let old = current.number();
-    let env = &*inner.options.env;
-    let next = Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.condition.poison(error))?;
-    *manifest = Some(next);
     drop(manifest);
-    files::remove_manifest(inner, old);
+    installing::renew_manifest(inner, &[change, Change::style(id, style)])?;
 
     let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
     let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };

@@ -52,6 +52,7 @@ pub mod inner;
 pub mod installing;
 pub mod keyspaces;
 pub mod large;
+mod lost_edit;
 pub mod memory;
 mod merge_expiry;
 pub mod open;

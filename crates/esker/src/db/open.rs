@@ -20,7 +20,7 @@ use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::memory::new_memtable;
 use super::snapshot::SnapshotList;
-use super::{files, flushing, keyspaces, memory, replayed};
+use super::{files, flushing, keyspaces, lost_edit, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Ttl;
@@ -41,8 +41,9 @@ use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::file_name::{
     self, CURRENT, CURRENT_TEMPORARY, LOCK, LOST, UNFINISHED, manifest_number, table_number,
 };
-use crate::version::manifest::{Manifest, read_current};
+use crate::version::manifest::{InForce, Manifest, read_current};
 use crate::version::tree::Tree;
+use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::reader::{Record, Visited, holds_history, replay};
 use crate::wal::segment::{SegmentMaker, file_number};
 use crate::wal::writer::{Inherited, LogWriter};
@@ -96,8 +97,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     if found.is_none() {
         refuse_missing_current(&options, directory)?;
     }
-    let (old_manifest, mut state) =
-        found.unwrap_or((0, ManifestState { next_file: 1, log_floor: 1, ..Default::default() }));
+    let InForce { number: old_manifest, mut state, is_torn } = found.unwrap_or_else(|| InForce {
+        number: 0,
+        state: ManifestState { next_file: 1, log_floor: 1, ..ManifestState::default() },
+        is_torn: false,
+    });
     let cache = memory::cache(&options);
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
@@ -108,6 +112,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     } else {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
     };
+    if is_torn {
+        lost_edit::keep_tables(directory, &options, &state, &cache)?;
+    }
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
     let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited));
@@ -147,6 +154,8 @@ fn begin(
     let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
     let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
     state.log_floor = log.shared().floor(oldest);
+    // Its link is, and what comes before is in tables or was when the database was closed.
+    state.log_synced = log.position().into();
     let manifest = Manifest::create(&*options.env, directory, number, state)?;
     Ok((log, manifest))
 }
@@ -165,7 +174,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
         let (result, unchanged) = match read_current(&*options.env, directory) {
             Ok(Some(before)) => {
                 let blobs = blob_store(directory, &options);
-                let result = read_state(directory, &options, &before.1, &cache, &memory, &blobs);
+                let result = read_state(directory, &options, &before.state, &cache, &memory, &blobs);
                 let result = result.map(|state| (state, blobs));
                 let after = read_current(&*options.env, directory);
                 (result, matches!(after, Ok(Some(after)) if after == before))
@@ -227,7 +236,7 @@ fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
 
 pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
     // Room for the header, the link and a small record, whatever was asked for.
-    let largest_bytes = options.wal_segment_bytes.max(256);
+    let largest_bytes = options.wal_segment_bytes.clamp(256, MAX_SEGMENT_BYTES);
     SegmentMaker {
         env: Arc::clone(&options.env),
         directory: directory.to_path_buf(),
@@ -417,7 +426,7 @@ fn replay_log(
     blobs: &BlobStore,
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
-    let mut inherited = replay(maker, state.log_floor, &mut |record| {
+    let mut inherited = replay(maker, state.log_floor, state.log_synced.into(), &mut |record| {
         if let Some(error) = missing_value(recovering, &record, blobs)? {
             return Ok(Visited::Missing(error));
         }

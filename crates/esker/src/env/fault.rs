@@ -466,6 +466,10 @@ impl Env for FaultEnv {
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
         self.control.call(Class::Lock, &[path], || self.inner.lock(path))
     }
+
+    fn random(&self) -> u64 {
+        self.inner.random()
+    }
 }
 
 #[derive(Debug)]
@@ -500,6 +504,10 @@ impl WriteFile for FaultWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let FaultWriteFile { inner, path, control } = self;
         control.transfer(Class::Append, path, bytes, |bytes| inner.append(bytes))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.inner.flush()
     }
 
     fn sync(&mut self) -> Result<()> {

@@ -4,6 +4,7 @@
 
 use crate::error::Result;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -211,6 +212,16 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
+    /// A number that nobody can foresee who does not know the ones before; for the salts of log segments, not for secrets. A simulated environment may
+    /// give the same numbers in every run.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// assert_ne!(MemEnv::new().random(), esker::env::os::OsEnv::new().random());
+    /// ```
+    fn random(&self) -> u64 {
+        RandomState::new().hash_one(())
+    }
 }
 
 /// Holds a lock until dropped.
@@ -323,6 +334,23 @@ pub trait WriteFile: Send + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Hands everything appended so far to the system, so that it survives the death of this process. Makes nothing durable.
+    ///
+    /// # Errors
+    /// `Io`, as for `append`.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// file.flush()?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Makes everything appended so far durable, with the length. Never called again after it failed.
     ///
     /// # Errors

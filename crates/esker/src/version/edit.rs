@@ -12,9 +12,11 @@
 //!   7 remove table   keyspace id, file number
 //!   8 closed         log segment number, offset: the database was closed with its log ending there
 //!   9 style          keyspace id, style, parameter: 0 lazy leveling, 1 leveled, 2 tiered, 3 FIFO of so many bytes; the parameter of the others is 0
+//!  10 log synced    log segment number, offset: the log is on the device up to there
 //! ```
 //! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer versions raise the manifest's version.
 
+use super::file_name::MAX_NUMBER;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::Sequence;
 use crate::options::CompactionStyle;
@@ -26,9 +28,6 @@ pub const BYTEWISE: &str = "bytewise";
 
 /// Keyspace ids are below this: they index a table.
 pub const MAX_KEYSPACES: u64 = 1 << 16;
-
-/// File and segment numbers are below this: counting on from one cannot overflow.
-const MAX_NUMBER: u64 = 1 << 56;
 
 /// A change to a [`ManifestState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +41,7 @@ pub enum Change {
     RemoveTable { keyspace: u64, number: u64 },
     Closed { segment: u64, offset: u64 },
     Style { keyspace: u64, style: u64, parameter: u64 },
+    LogSynced { segment: u64, offset: u64 },
 }
 
 impl Change {
@@ -102,6 +102,8 @@ pub struct ManifestState {
     pub log_floor: u64,
     pub keyspaces: BTreeMap<u64, KeyspaceRecord>,
     pub closed: Option<(u64, u64)>,
+    /// The segment and offset up to which the log is known to be on the device.
+    pub log_synced: (u64, u64),
 }
 
 /// Appends the bytes of `changes`.
@@ -124,6 +126,7 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::RemoveTable { keyspace, number } => put(&[7, *keyspace, *number]),
             Change::Closed { segment, offset } => put(&[8, *segment, *offset]),
             Change::Style { keyspace, style, parameter } => put(&[9, *keyspace, *style, *parameter]),
+            Change::LogSynced { segment, offset } => put(&[10, *segment, *offset]),
         }
     }
 }
@@ -151,6 +154,7 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
             7 => Change::RemoveTable { keyspace: next()?, number: next()? },
             8 => Change::Closed { segment: next()?, offset: next()? },
             9 => Change::Style { keyspace: next()?, style: next()?, parameter: next()? },
+            10 => Change::LogSynced { segment: next()?, offset: next()? },
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
     }
@@ -170,7 +174,7 @@ impl ManifestState {
             Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
             Change::Keyspace { id, .. } => (*id, 0),
             Change::AddTable { run, number, .. } => (0, *run.max(number)),
-            Change::Closed { segment, .. } => (0, *segment),
+            Change::Closed { segment, .. } | Change::LogSynced { segment, .. } => (0, *segment),
             Change::RemoveTable { .. } | Change::Style { .. } => (0, 0),
         };
         if id >= MAX_KEYSPACES || number >= MAX_NUMBER {
@@ -208,6 +212,7 @@ impl ManifestState {
                 }
             }
             Change::Closed { segment, offset } => self.closed = Some((*segment, *offset)),
+            Change::LogSynced { segment, offset } => self.log_synced = self.log_synced.max((*segment, *offset)),
             Change::Style { keyspace, style, parameter } => {
                 let known = style_of(*style, *parameter);
                 self.keyspace(*keyspace)?.style =
@@ -227,6 +232,7 @@ impl ManifestState {
             Change::NextFile(self.next_file),
             Change::LastSequence(self.last_sequence),
             Change::LogFloor(self.log_floor),
+            Change::LogSynced { segment: self.log_synced.0, offset: self.log_synced.1 },
         ];
         for (&id, record) in &self.keyspaces {
             changes.push(Change::Keyspace {
@@ -267,8 +273,11 @@ mod tests {
             Change::Flushed { keyspace: 1, sequence: 77 },
             Change::style(1, CompactionStyle::Leveled),
             Change::style(1, CompactionStyle::Fifo { max_bytes: 1 << 40 }),
+            Change::LogSynced { segment: 4, offset: 128 },
+            Change::LogSynced { segment: 3, offset: 256 },
         ];
         changes.iter().for_each(|change| state.apply(change).expect("possible"));
+        assert_eq!(state.log_synced, (4, 128), "never back");
         let mut bytes = Vec::new();
         encode(&state.snapshot(), &mut bytes);
         let mut again = ManifestState::default();

@@ -1,7 +1,7 @@
 //! The worked examples of `doc/format/manifest.md` are what the engine writes, and it reads them back.
 
 use super::edit::{BYTEWISE, Change, ManifestState};
-use super::manifest::{Manifest, read_current};
+use super::manifest::{InForce, Manifest, read_current};
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use std::path::Path;
@@ -78,5 +78,5 @@ fn the_examples_are_read_back() {
     let mut expected = first_state();
     flush().iter().chain(&closed()).for_each(|change| expected.apply(change).expect("possible"));
     let found = read_current(&env, Path::new(DIRECTORY)).expect("the examples are intact");
-    assert_eq!(found, Some((7, expected)));
+    assert_eq!(found, Some(InForce { number: 7, state: expected, is_torn: false }));
 }

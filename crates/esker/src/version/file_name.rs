@@ -11,6 +11,9 @@ pub const LOST: &str = "lost";
 /// The file that carries the lock.
 pub const LOCK: &str = "LOCK";
 
+/// Numbers of files and log segments are below this: counting on from one cannot overflow.
+pub const MAX_NUMBER: u64 = crate::wal::format::MAX_NUMBER;
+
 /// The name of table `number`.
 pub fn table(number: u64) -> String {
     format!("{number:06}.table")
@@ -25,7 +28,7 @@ fn number(digits: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    digits.parse().ok()
+    digits.parse().ok().filter(|&number| number < MAX_NUMBER)
 }
 
 /// The number of the table with this name.

@@ -7,8 +7,10 @@
 //! CURRENT  := "MANIFEST-" number " " checksum of the name in hexadecimal "\n"
 //! ```
 //! Every open writes a new manifest whose first record is the whole state, makes it durable, and only then points `CURRENT` at it, by renaming. So the
-//! first record must be intact; a later one that is not intact was never reported as done, and ends the manifest. Should it have been, by damage, then
-//! files that the remaining state needs are gone, and opening says so.
+//! first record must be intact. Behind every edit that was synced comes a record that vouches for it and changes nothing; it is the system's when the edit is
+//! reported as done, and durable with the next edit. A record that is not intact is damage if an intact one follows, and otherwise the torn end of the manifest: the edit was
+//! never reported as done, or a power loss took the record that vouches for it ([`InForce::is_torn`]).
+//! What nothing but the last edit knows of is put into a new manifest before it is reported as done (`db/installing.rs`).
 
 use super::edit::{Change, ManifestState, decode, encode};
 use super::file_name::{CURRENT, CURRENT_TEMPORARY, manifest, manifest_number};
@@ -19,7 +21,7 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// The newest version of the manifest that this build reads, and the one it writes. It stands for the database as a whole.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
 pub(super) const HEADER_BYTES: usize = 24;
 pub(super) const RECORD_HEADER_BYTES: usize = 8;
@@ -43,6 +45,7 @@ impl Manifest {
         let mut manifest = Manifest { number, path, file, state };
         let snapshot = manifest.state.snapshot();
         manifest.append(&snapshot)?;
+        manifest.file.sync()?;
         env.sync_dir(directory)?;
         point_current(env, directory, number)?;
         Ok(manifest)
@@ -55,8 +58,7 @@ impl Manifest {
         record[4..8].copy_from_slice(&length.to_le_bytes());
         let sum = checksum(self.number, self.file.len(), &record[4..]);
         record[..4].copy_from_slice(&sum.to_le_bytes());
-        self.file.append(&record)?;
-        self.file.sync()
+        self.file.append(&record)
     }
 
     /// Makes `changes` durable as one. After an error nothing is known about them, and the manifest must not be used any more.
@@ -66,8 +68,11 @@ impl Manifest {
             next.apply(change).map_err(|what| Error::corruption(&self.path, self.file.len(), what))?;
         }
         self.append(changes)?;
+        self.file.sync()?;
         self.state = next;
-        Ok(())
+        // Says that the edit before it was on the device. What it repeats does not matter.
+        self.append(&[Change::NextFile(self.state.next_file)])?;
+        self.file.flush()
     }
 
     /// What the manifest says now.
@@ -113,8 +118,17 @@ pub(super) fn read_file(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The state that the manifest in force describes, and its number; `None` if there is no `CURRENT`.
-pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<(u64, ManifestState)>> {
+/// The manifest that `CURRENT` names, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    pub number: u64,
+    pub state: ManifestState,
+    /// It does not end with an intact record: an edit may be missing from the state that had been made.
+    pub is_torn: bool,
+}
+
+/// The manifest in force; `None` if there is no `CURRENT`.
+pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<InForce>> {
     let current = directory.join(CURRENT);
     if !env.exists(&current)? {
         return Ok(None);
@@ -126,7 +140,7 @@ pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<(u64, Mani
     if !env.exists(&path)? {
         return Err(Error::corruption(&current, 0, format!("{name} is missing")));
     }
-    Ok(Some((number, decode_manifest(&path, number, &read_file(env, &path)?)?)))
+    decode_manifest(&path, number, &read_file(env, &path)?).map(Some)
 }
 
 /// The number of the manifest that `CURRENT` names; `None` if it is damaged. It exists.
@@ -136,7 +150,7 @@ pub fn current_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     Ok(manifest_number(name).filter(|_| line == current_line(name)))
 }
 
-fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<ManifestState> {
+fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     check_header(path, number, bytes)?;
     let mut state = ManifestState::default();
     let mut offset = HEADER_BYTES;
@@ -151,10 +165,10 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<ManifestSta
         return Err(Error::corruption(path, offset as u64, "the first record does not verify"));
     }
     // A record that ends the manifest is the last one: an intact one behind it means that it is damaged, not cut short.
-    if (offset + 1..bytes.len()).any(|at| record_at(number, bytes, at).is_some_and(|payload| !payload.is_empty())) {
-        return Err(Error::corruption(path, offset as u64, "a record does not verify"));
+    match RecordSearch::of(number, bytes).next_from(offset + 1) {
+        Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len() }),
+        Found::At(_) | Found::TooMuch => Err(Error::corruption(path, offset as u64, "a record does not verify")),
     }
-    Ok(state)
 }
 
 pub(super) fn check_header(path: &Path, number: u64, bytes: &[u8]) -> Result<()> {
@@ -174,12 +188,56 @@ pub(super) fn check_header(path: &Path, number: u64, bytes: &[u8]) -> Result<()>
     Ok(())
 }
 
-/// The payload of the intact record at `offset`.
-pub(super) fn record_at(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
+/// A search for intact records at any offset, in time proportional to the length of the manifest.
+pub(super) struct RecordSearch<'a> {
+    number: u64,
+    bytes: &'a [u8],
+    /// Over so many bytes checksums may still be computed.
+    budget: usize,
+}
+
+/// What a search has found.
+pub(super) enum Found {
+    At(usize),
+    Nothing,
+    /// So much looks like records, and overlaps, that no engine can have written it.
+    TooMuch,
+}
+
+impl<'a> RecordSearch<'a> {
+    /// Edits are short and hold numbers; only names could look like records, and they are few.
+    const FACTOR: usize = 64;
+
+    pub(super) fn of(number: u64, bytes: &'a [u8]) -> RecordSearch<'a> {
+        RecordSearch { number, bytes, budget: bytes.len().saturating_mul(RecordSearch::FACTOR) }
+    }
+
+    pub(super) fn next_from(&mut self, from: usize) -> Found {
+        for at in from..self.bytes.len() {
+            let Some((_, payload)) = split_record(self.bytes, at).filter(|(_, payload)| !payload.is_empty()) else {
+                continue;
+            };
+            let Some(rest) = self.budget.checked_sub(payload.len()) else { return Found::TooMuch };
+            self.budget = rest;
+            if record_at(self.number, self.bytes, at).is_some() {
+                return Found::At(at);
+            }
+        }
+        Found::Nothing
+    }
+}
+
+/// The checksum and the payload of what may be a record at `offset`.
+fn split_record(bytes: &[u8], offset: usize) -> Option<(u32, &[u8])> {
     let mut cursor = Cursor::new(bytes.get(offset..)?);
     let sum = cursor.u32("").ok()?;
     let length = cursor.u32("").ok()? as usize;
-    let payload = cursor.take(length, "").ok()?;
-    let covered = &bytes[offset + 4..offset + RECORD_HEADER_BYTES + length];
+    Some((sum, cursor.take(length, "").ok()?))
+}
+
+/// The payload of the intact record at `offset`.
+pub(super) fn record_at(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
+    let (sum, payload) = split_record(bytes, offset)?;
+    let covered = &bytes[offset + 4..offset + RECORD_HEADER_BYTES + payload.len()];
     (checksum(number, offset as u64, covered) == sum).then_some(payload)
 }

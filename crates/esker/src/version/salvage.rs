@@ -2,7 +2,7 @@
 
 use super::edit::{ManifestState, decode};
 use super::file_name::manifest;
-use super::manifest::{HEADER_BYTES, RECORD_HEADER_BYTES, check_header, read_file, record_at};
+use super::manifest::{Found, HEADER_BYTES, RECORD_HEADER_BYTES, RecordSearch, check_header, read_file, record_at};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use std::path::Path;
@@ -33,14 +33,14 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     };
     let mut state = ManifestState::default();
     let mut offset = HEADER_BYTES;
+    let mut search = RecordSearch::of(number, &bytes);
     if intact(number, &bytes, offset).is_none() {
         return Ok(None);
     }
     while offset < bytes.len() {
         let Some(payload) = intact(number, &bytes, offset) else {
             damage = damage.or(Some(offset as u64));
-            let next = (offset + 1..bytes.len()).find(|&at| intact(number, &bytes, at).is_some());
-            let Some(next) = next else { break };
+            let Found::At(next) = search.next_from(offset + 1) else { break };
             offset = next;
             continue;
         };

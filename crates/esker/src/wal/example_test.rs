@@ -3,7 +3,7 @@
 use super::format::RECORD_HEADER_BYTES;
 use super::reader::{Visited, replay};
 use super::segment::{SegmentMaker, file_name};
-use super::writer::{Inherited, LogWriter};
+use super::writer::{Inherited, LogWriter, Position};
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, NEVER};
 use crate::env::Env;
@@ -87,7 +87,7 @@ fn the_example_is_a_log() {
         .and_then(|file| file.write(0, &example()))
         .expect("no fault is set");
     let mut read = Vec::new();
-    let inherited = replay(&maker(&env), 1, &mut |record| {
+    let inherited = replay(&maker(&env), 1, Position::default(), &mut |record| {
         read.push((record.sequence, record.payload.to_vec()));
         Ok(Visited::Last(record.sequence + read.len() as u64 - 1))
     })

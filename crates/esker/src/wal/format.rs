@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! segment := header record*            records begin at multiples of 8; the file has a fixed length
-//! header  := magic[8] version u32, zero u32, number u64, length u64, zero[28], checksum u32          64 bytes
-//! record  := checksum u32, payload_length u32, sequence<<8|type u64, synced u64, payload
+//! header  := magic[8] version u32, zero u32, number u64, length u64, salt u64, zero[20], checksum u32          64 bytes
+//! record  := checksum u32, payload_length u32, sequence<<8|type u64, header_check<<40|synced u64, payload
 //! type    := 1 batch (payload: base/batch.rs), 2 link, 3 close (empty)
 //! link    := previous_number u64, previous_end u64, previous_synced u64
 //! ```
 //! All integers are little-endian. The checksum of a record covers everything behind it and is seeded with the segment's number and the record's
 //! offset, so that bytes left over from a segment's earlier life never verify. `synced` is the offset up to which this segment was known to be on the device when the
 //! record was written: damage below it is corruption, damage above it may be a torn tail.
+//! `header_check` is seeded with the segment's salt, which nobody who stores values can know: a search for records tells by it alone, without a look at the payload,
+//! whether bytes are a header. Segments of version 1 have neither salt nor header checks.
 //! The first record of a segment is its link: where the log ended before it.
 
 use crate::base::checksum::checksum;
@@ -21,10 +23,19 @@ use std::path::Path;
 pub const HEADER_BYTES: usize = 64;
 pub const RECORD_HEADER_BYTES: usize = 24;
 /// The newest version of the log's format that this build reads, and the one it writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The first version whose records have header checks.
+const FIRST_WITH_HEADER_CHECKS: u32 = 2;
 const MAGIC: [u8; 8] = *b"ESKERWAL";
 /// The checksum of a segment's header is seeded with this instead of the number it vouches for.
 const HEADER_SEED: u64 = 0;
+/// Numbers of segments, and of their files, are below this: counting on from one cannot overflow.
+pub const MAX_NUMBER: u64 = 1 << 56;
+/// The bits of a record header's last word that hold `synced`; the others hold the header check.
+const SYNCED_BITS: u32 = 40;
+const CHECK_BITS: u32 = u64::BITS - SYNCED_BITS;
+/// The longest segment.
+pub const MAX_SEGMENT_BYTES: u64 = 1 << SYNCED_BITS;
 
 /// The numbers are part of the format and must never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,24 +57,34 @@ impl RecordType {
     }
 }
 
-/// The header of a segment with this number and file length.
-pub fn encode_header(number: u64, length: u64) -> [u8; HEADER_BYTES] {
+/// What the header of a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    pub number: u64,
+    /// Of the file.
+    pub length: u64,
+    /// What its records' header checks are seeded with; none in version 1.
+    pub salt: Option<u64>,
+}
+
+/// The header of a segment with this number, file length and salt.
+pub fn encode_header(number: u64, length: u64, salt: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0u8; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes[16..24].copy_from_slice(&number.to_le_bytes());
     bytes[24..32].copy_from_slice(&length.to_le_bytes());
+    bytes[32..40].copy_from_slice(&salt.to_le_bytes());
     let sum = checksum(HEADER_SEED, 0, &bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// The number and file length of the segment with this header; `None` if the bytes are no intact header (a segment whose preparation was cut short, or
-/// damage: the reader tells which).
+/// What the header says; `None` if the bytes are no intact header (a segment whose preparation was cut short, or damage: the reader tells which).
 ///
 /// # Errors
-/// `Unsupported` for an intact header of a newer version.
-pub fn decode_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Option<(u64, u64)>> {
+/// `Unsupported` for an intact header of a newer version; `Corruption` for a number that no segment has.
+pub fn decode_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Option<SegmentHeader>> {
     let (body, sum) = bytes.split_at(HEADER_BYTES - 4);
     if body[..8] != MAGIC || checksum(HEADER_SEED, 0, body).to_le_bytes() != sum {
         return Ok(None);
@@ -76,7 +97,11 @@ pub fn decode_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Option<(
     cursor.u32("zero").map_err(|e| e.at(path, 8))?;
     let number = cursor.u64("a segment number").map_err(|e| e.at(path, 8))?;
     let length = cursor.u64("a length").map_err(|e| e.at(path, 8))?;
-    Ok(Some((number, length)))
+    let salt = cursor.u64("a salt").map_err(|e| e.at(path, 8))?;
+    if number >= MAX_NUMBER {
+        return Err(Error::corruption(path, 16, format!("segment number {number} is impossible")));
+    }
+    Ok(Some(SegmentHeader { number, length, salt: (version >= FIRST_WITH_HEADER_CHECKS).then_some(salt) }))
 }
 
 /// A record's header, without its checksum.
@@ -93,14 +118,43 @@ pub fn record_bytes(payload_bytes: usize) -> u64 {
     (RECORD_HEADER_BYTES as u64 + payload_bytes as u64).next_multiple_of(8)
 }
 
+/// Where a record is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The number of the segment, and its salt.
+    pub segment: u64,
+    pub salt: u64,
+    pub offset: u64,
+}
+
 /// Fills the header in front of the payload in `record` (header space and payload).
-pub fn seal_record(record: &mut [u8], kind: RecordType, sequence: Sequence, synced: u64, segment: u64, offset: u64) {
+pub fn seal_record(record: &mut [u8], kind: RecordType, sequence: Sequence, synced: u64, place: Place) {
     let payload_bytes = (record.len() - RECORD_HEADER_BYTES) as u32;
     record[4..8].copy_from_slice(&payload_bytes.to_le_bytes());
     record[8..16].copy_from_slice(&(sequence << 8 | kind as u64).to_le_bytes());
     record[16..24].copy_from_slice(&synced.to_le_bytes());
-    let sum = checksum(segment, offset, &record[4..]);
+    let check = header_check(&record[4..RECORD_HEADER_BYTES], place.salt, place.offset);
+    record[16..24].copy_from_slice(&(check << SYNCED_BITS | synced).to_le_bytes());
+    let sum = checksum(place.segment, place.offset, &record[4..]);
     record[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The check of a header without its checksum, and with `synced` alone in its last word.
+fn header_check(header: &[u8], salt: u64, offset: u64) -> u64 {
+    u64::from(checksum(salt, offset, header) >> (u32::BITS - CHECK_BITS))
+}
+
+/// Whether `bytes` begin with a header that was written at `offset` of a segment with this salt. Says nothing about the payload, and costs the same whatever it
+/// claims to be.
+pub fn verify_header(bytes: &[u8], salt: u64, offset: u64) -> bool {
+    let Some(mut header) = bytes.get(4..RECORD_HEADER_BYTES).and_then(|header| <[u8; 20]>::try_from(header).ok())
+    else {
+        return false;
+    };
+    let Some((_, word)) = header.split_last_chunk_mut::<8>() else { return false };
+    let last = u64::from_le_bytes(*word);
+    *word = (last & (MAX_SEGMENT_BYTES - 1)).to_le_bytes();
+    header_check(&header, salt, offset) == last >> SYNCED_BITS
 }
 
 /// The header at the front of `bytes`, with its checksum, if it can be one at `offset` of a segment of `segment_length` bytes. Says nothing about
@@ -110,10 +164,12 @@ pub fn decode_record_header(bytes: &[u8], offset: u64, segment_length: u64) -> O
     let sum = cursor.u32("").ok()?;
     let payload_bytes = cursor.u32("").ok()?;
     let word = cursor.u64("").ok()?;
-    let synced = cursor.u64("").ok()?;
+    let synced = cursor.u64("").ok()? & (MAX_SEGMENT_BYTES - 1);
     let kind = RecordType::from_byte(word as u8)?;
     let end = offset.checked_add(RECORD_HEADER_BYTES as u64)?.checked_add(u64::from(payload_bytes))?;
-    if end > segment_length || synced > offset || !synced.is_multiple_of(8) {
+    // A closing record has no payload; to say so keeps what looks like one from being long.
+    let is_possible = kind != RecordType::Close || payload_bytes == 0;
+    if !is_possible || end > segment_length || synced > offset || !synced.is_multiple_of(8) {
         return None;
     }
     Some((sum, RecordHeader { kind, payload_bytes: payload_bytes as usize, sequence: word >> 8, synced }))
@@ -153,11 +209,14 @@ impl Link {
 mod tests {
     use super::*;
 
+    const SALT: u64 = 0x5a17;
+
     #[test]
     fn headers_round_trip_and_no_flipped_bit_survives() {
         let path = Path::new("x");
-        let header = encode_header(7, 4096);
-        assert_eq!(decode_header(path, &header).expect("known version"), Some((7, 4096)));
+        let header = encode_header(7, 4096, SALT);
+        let expected = SegmentHeader { number: 7, length: 4096, salt: Some(SALT) };
+        assert_eq!(decode_header(path, &header).expect("known version"), Some(expected));
         for bit in 0..HEADER_BYTES * 8 {
             let mut bytes = header;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -165,16 +224,35 @@ mod tests {
         }
     }
 
+    /// A header of the first version, which had zeroes where the salt is.
+    #[test]
+    fn segments_of_version_1_have_no_salt() {
+        let mut header = encode_header(7, 4096, 0);
+        header[8] = 1;
+        let sum = checksum(HEADER_SEED, 0, &header[..HEADER_BYTES - 4]);
+        header[HEADER_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
+        let found = decode_header(Path::new("x"), &header).expect("a version that is read");
+        assert_eq!(found, Some(SegmentHeader { number: 7, length: 4096, salt: None }));
+    }
+
     #[test]
     fn records_verify_only_where_they_were_written() {
         let mut record = vec![0; RECORD_HEADER_BYTES];
         record.extend_from_slice(b"payload");
-        seal_record(&mut record, RecordType::Batch, 42, 64, 3, 128);
+        seal_record(&mut record, RecordType::Batch, 42, 64, Place { segment: 3, salt: SALT, offset: 128 });
         let (sum, header) = decode_record_header(&record, 128, 4096).expect("a header");
         assert_eq!(header, RecordHeader { kind: RecordType::Batch, payload_bytes: 7, sequence: 42, synced: 64 });
         assert!(verify_record(&record, sum, 3, 128));
         assert!(!verify_record(&record, sum, 3, 136));
         assert!(!verify_record(&record, sum, 4, 128));
         assert!(decode_record_header(&record, 128, 140).is_none());
+        assert!(verify_header(&record, SALT, 128));
+        assert!(!verify_header(&record, SALT, 136));
+        assert!(!verify_header(&record, SALT + 1, 128));
+        for bit in 32..RECORD_HEADER_BYTES * 8 {
+            let mut damaged = record.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!verify_header(&damaged, SALT, 128), "bit {bit}");
+        }
     }
 }

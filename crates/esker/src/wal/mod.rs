@@ -14,4 +14,6 @@ pub mod writer;
 #[cfg(test)]
 mod example_test;
 #[cfg(test)]
+mod hostile_test;
+#[cfg(test)]
 mod range_test;

@@ -3,7 +3,7 @@
 use super::format::RECORD_HEADER_BYTES;
 use super::reader::{Visited, replay};
 use super::segment::{SegmentMaker, file_name};
-use super::writer::{Inherited, LogWriter};
+use super::writer::{Inherited, LogWriter, Position};
 use crate::env::Env;
 use crate::env::fault::{Action, Class, FaultEnv, Rule};
 use crate::env::mem::{CrashMode, MemEnv};
@@ -44,7 +44,7 @@ fn append(log: &mut LogWriter, sequence: u64) {
 /// The sequence numbers that a start would find from segment `floor` on.
 fn found(env: &MemEnv, floor: u64) -> Vec<u64> {
     let mut found = Vec::new();
-    replay(&maker(Arc::new(env.clone())), floor, &mut |record| {
+    replay(&maker(Arc::new(env.clone())), floor, Position::default(), &mut |record| {
         assert_eq!(record.payload, payload(record.sequence));
         found.push(record.sequence);
         Ok(Visited::Last(record.sequence))

@@ -8,24 +8,32 @@
 //!    the device, the log ends there: recovery yields a prefix, never a hole. If something says so, that is corruption.
 
 use super::format::{
-    HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordHeader, RecordType, decode_header, decode_record_header,
-    record_bytes, verify_record,
+    HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
+    decode_record_header, record_bytes, verify_header, verify_record,
 };
 use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_number};
-use super::writer::Inherited;
+use super::writer::{Inherited, Position};
 use crate::base::key::Sequence;
 use crate::env::LogFile;
 use crate::error::{Error, Result};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
+/// A search for records may compute checksums over so many times the length of its segment. Only a segment of version 1, or one forged with its salt, has so
+/// much that looks like records and overlaps.
+const SEARCH_FACTOR: u64 = 16;
+/// How many numbers a segment without an intact header is tried with. A log has few segments; the bound is for hostile numbers.
+const TRIED_NUMBERS: usize = 1 << 16;
 
 pub(super) struct SegmentFile {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn LogFile>,
+    /// From its header.
+    pub(super) salt: Option<u64>,
 }
 
 impl SegmentFile {
@@ -58,15 +66,21 @@ pub enum Visited {
     Missing(Error),
 }
 
-/// Replays every batch record of the segments from number `floor` on, oldest first, and returns what the log goes on from.
+/// Replays every batch record of the segments from number `floor` on, oldest first, and returns what the log goes on from. `synced`: the log was on the device up to
+/// there, so that one that ends before it is damaged.
 pub fn replay(
     maker: &SegmentMaker,
     floor: u64,
+    synced: Position,
     visit: &mut dyn FnMut(Record<'_>) -> Result<Visited>,
 ) -> Result<Inherited> {
     let mut inherited = Inherited::default();
     let mut segments = open_segments(maker, floor, &mut inherited)?;
     let chain = follow_links(&segments, floor, &maker.directory)?;
+    if chain.last().is_some_and(|&newest| newest < synced.segment) {
+        let what = format!("log segment {}, which was synced, is missing or damaged", synced.segment);
+        return Err(Error::corruption(&maker.directory, 0, what));
+    }
     let mut last_sequence = 0;
     let mut last_with_batches = 0;
     let mut visit = |record: Record<'_>| {
@@ -88,14 +102,19 @@ pub fn replay(
         let next_link = next.map(|(next, found)| read_link(found, next)).transpose()?.flatten();
         let next_link = next_link.filter(|link| link.previous_end > 0);
         let mut reader = SegmentReader::new(number, &found);
-        let (end, missing) = reader.read_all(next_link, &mut last_sequence, &mut visit)?;
+        let vouched = match number.cmp(&synced.segment) {
+            Ordering::Less => next_link.map_or(0, |link| link.previous_end),
+            Ordering::Equal => synced.offset,
+            Ordering::Greater => 0,
+        };
+        let (end, missing) = reader.read_all(next_link, vouched, &mut last_sequence, &mut visit)?;
         if missing.is_some() || next_link.is_some_and(|link| end < link.previous_end) {
             refuse_synced_hole(&segments, &chain[at + 1..], || {
                 missing.unwrap_or_else(|| unverified(&found.path, end))
             })?;
             ended = true;
         }
-        let segment = Segment::new(number, found.into_free(), end, 0);
+        let segment = Segment::found(number, found.into_free(), end);
         inherited.retired.push(Retired { segment, last_sequence });
     }
     inherited.last_with_batches = last_with_batches;
@@ -136,18 +155,18 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
             None
         };
         match number {
-            Some((number, length)) => {
+            Some(SegmentHeader { number, length, salt }) => {
                 if length != file.len() {
                     let what = format!("the segment should have {length} bytes, the file has {}", file.len());
                     return Err(Error::corruption(path, file.len(), what));
                 }
                 inherited.highest_number = inherited.highest_number.max(number);
-                if let Some(twin) = segments.insert(number, SegmentFile { path: path.clone(), file }) {
+                if let Some(twin) = segments.insert(number, SegmentFile { path: path.clone(), file, salt }) {
                     let what = format!("{} says to be log segment {number} too", twin.path.display());
                     return Err(Error::corruption(path, 0, what));
                 }
             }
-            None => nameless.push(SegmentFile { path, file }),
+            None => nameless.push(SegmentFile { path, file, salt: None }),
         }
     }
     let highest = inherited.highest_number;
@@ -168,34 +187,53 @@ fn refuse_damaged_header(
     floor: u64,
     highest: u64,
 ) -> Result<()> {
-    let missing = (floor..=highest + 1).filter(|number| !segments.contains_key(number));
-    // A log has few segments; the bound is for hostile numbers.
-    for number in missing.take(1 << 16) {
-        if read_link(found, number)?.is_some() {
-            return Err(Error::corruption(&found.path, 0, format!("the header of log segment {number} is broken")));
+    let mut missing = (floor..=highest + 1).filter(|number| !segments.contains_key(number));
+    match FirstRecord::read(found)?.find_link(&mut missing) {
+        Some((number, _)) => {
+            Err(Error::corruption(&found.path, 0, format!("the header of log segment {number} is broken")))
         }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The bytes where a segment's link is.
+pub(super) struct FirstRecord {
+    bytes: Option<[u8; RECORD_HEADER_BYTES + 24]>,
+    segment_bytes: u64,
+}
+
+impl FirstRecord {
+    pub(super) fn read(found: &SegmentFile) -> Result<FirstRecord> {
+        let mut bytes = [0u8; RECORD_HEADER_BYTES + 24];
+        let segment_bytes = found.file.len();
+        if segment_bytes < HEADER_BYTES as u64 + bytes.len() as u64 {
+            return Ok(FirstRecord { bytes: None, segment_bytes });
+        }
+        found.file.read_at(HEADER_BYTES as u64, &mut bytes)?;
+        Ok(FirstRecord { bytes: Some(bytes), segment_bytes })
+    }
+
+    /// The link, if it is that of segment `number` and intact.
+    fn link(&self, number: u64) -> Option<Link> {
+        let (offset, bytes) = (HEADER_BYTES as u64, self.bytes.as_ref()?);
+        let (sum, header) = decode_record_header(bytes, offset, self.segment_bytes)?;
+        let is_link = header.kind == RecordType::Link && header.payload_bytes == 24;
+        if !is_link || !verify_record(bytes, sum, number, offset) {
+            return None;
+        }
+        Link::decode(&bytes[RECORD_HEADER_BYTES..])
+    }
+
+    /// The first of these numbers with which the link is intact.
+    pub(super) fn find_link(&self, numbers: &mut dyn Iterator<Item = u64>) -> Option<(u64, Link)> {
+        self.bytes?;
+        numbers.take(TRIED_NUMBERS).find_map(|number| Some((number, self.link(number)?)))
+    }
 }
 
 /// The link at the front of a segment, if it is intact.
 pub(super) fn read_link(found: &SegmentFile, number: u64) -> Result<Option<Link>> {
-    let offset = HEADER_BYTES as u64;
-    let mut record = [0u8; RECORD_HEADER_BYTES + 24];
-    if found.file.len() < offset + record.len() as u64 {
-        return Ok(None);
-    }
-    found.file.read_at(offset, &mut record)?;
-    Ok(match decode_record_header(&record, offset, found.file.len()) {
-        Some((sum, header))
-            if header.kind == RecordType::Link
-                && header.payload_bytes == 24
-                && verify_record(&record, sum, number, offset) =>
-        {
-            Link::decode(&record[RECORD_HEADER_BYTES..])
-        }
-        _ => None,
-    })
+    Ok(FirstRecord::read(found)?.link(number))
 }
 
 /// The segments to read, oldest first. The manifest names `floor` only when that segment's link is on the device, so one at or
@@ -274,11 +312,13 @@ pub(super) struct SegmentReader<'a> {
     window_at: u64,
     /// Whether the last record read was a closing one.
     closed: bool,
+    /// Over so many bytes checksums of whole records were computed.
+    pub(super) checked_bytes: u64,
 }
 
 impl<'a> SegmentReader<'a> {
     pub(super) fn new(number: u64, found: &'a SegmentFile) -> SegmentReader<'a> {
-        SegmentReader { number, found, window: Vec::new(), window_at: 0, closed: false }
+        SegmentReader { number, found, window: Vec::new(), window_at: 0, closed: false, checked_bytes: 0 }
     }
 
     /// The bytes from `offset` on: at least `wanted` of them, or all there are.
@@ -305,14 +345,17 @@ impl<'a> SegmentReader<'a> {
         let bytes = self.bytes(offset, RECORD_HEADER_BYTES)?;
         let Some((sum, header)) = decode_record_header(bytes, offset, length) else { return Ok(None) };
         let total = RECORD_HEADER_BYTES + header.payload_bytes;
+        self.checked_bytes += total as u64;
         let record = &self.bytes(offset, total)?[..total];
         Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..])))
     }
 
-    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its successor says they were cut, and what `visit` missed there.
+    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its successor says they were cut, and what `visit` missed there. Before
+    /// `vouched` they do not end.
     fn read_all(
         &mut self,
         next: Option<Link>,
+        vouched: u64,
         last_sequence: &mut Sequence,
         visit: &mut dyn FnMut(Record<'_>) -> Result<Visited>,
     ) -> Result<(u64, Option<Error>)> {
@@ -343,17 +386,24 @@ impl<'a> SegmentReader<'a> {
             self.closed = closed;
             offset += step;
         }
-        let vouched = next.map_or(0, |link| link.previous_synced);
-        if offset < cut && !self.closed && (offset < vouched || self.synced_beyond(offset, *last_sequence)?) {
+        let vouched = next.map_or(0, |link| link.previous_synced).max(vouched);
+        let is_hole = offset < cut && !self.closed;
+        if offset < vouched || (is_hole && self.synced_beyond(offset, *last_sequence)?) {
             return Err(missing.unwrap_or_else(|| unverified(&path, offset)));
         }
         Ok((offset, missing))
     }
 
-    /// Whether an intact record behind `offset` says that `offset` was on the device.
+    /// Whether an intact record behind `offset` says that `offset` was on the device. Takes time in proportion to the length of the segment, whatever is in it: what is
+    /// no header of a record of this segment is refused by its header check, and those that are do not overlap.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption` if so much looks like records that it must have been forged.
     pub(super) fn synced_beyond(&mut self, offset: u64, last_sequence: Sequence) -> Result<bool> {
         let length = self.found.file.len();
         let mut at = offset + 8;
+        let salt = self.found.salt;
+        let most = self.checked_bytes.saturating_add(length.saturating_mul(SEARCH_FACTOR));
         while at + RECORD_HEADER_BYTES as u64 <= length {
             let bytes = self.bytes(at, RECORD_HEADER_BYTES)?;
             let zeroes = bytes.iter().take_while(|&&b| b == 0).count();
@@ -363,11 +413,19 @@ impl<'a> SegmentReader<'a> {
                 continue;
             }
             // Records left from the segment's earlier life are refused by their sequence number before their checksum is computed.
-            let plausible = decode_record_header(bytes, at, length).is_some_and(|(_, header)| {
-                header.synced > offset && (header.kind == RecordType::Close || header.sequence > last_sequence)
+            let is_plausible = decode_record_header(bytes, at, length).is_some_and(|(_, header)| {
+                header.synced > offset
+                    && (header.kind == RecordType::Close || header.sequence > last_sequence)
+                    && salt.is_none_or(|salt| verify_header(bytes, salt, at))
             });
-            if plausible && self.record(at)?.is_some() {
-                return Ok(true);
+            if is_plausible {
+                if self.record(at)?.is_some() {
+                    return Ok(true);
+                }
+                if self.checked_bytes > most {
+                    let what = "too much behind it looks like log records; a repair reads what comes before";
+                    return Err(Error::corruption(&self.found.path, offset, what));
+                }
             }
             at += 8;
         }

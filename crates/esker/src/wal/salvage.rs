@@ -1,8 +1,8 @@
 //! Replaying what is left of a damaged log, for a repair: as far as it can be read, and no further, so that what is replayed has no hole but where the log had
 //! lost its beginning.
 
-use super::format::{HEADER_BYTES, Link, RecordType, decode_header, record_bytes};
-use super::reader::{Record, SegmentFile, SegmentReader, read_link};
+use super::format::{HEADER_BYTES, Link, RecordType, SegmentHeader, decode_header, record_bytes};
+use super::reader::{FirstRecord, Record, SegmentFile, SegmentReader, read_link};
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
 use crate::error::{Error, Result};
@@ -94,7 +94,7 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         let Some(number_of_file) = file_number(&name) else { continue };
         log.highest_number = log.highest_number.max(number_of_file);
         let path = maker.directory.join(&name);
-        let found = SegmentFile { file: maker.open(&path)?, path };
+        let mut found = SegmentFile { file: maker.open(&path)?, path, salt: None };
         if found.file.len() < HEADER_BYTES as u64 + record_bytes(24) {
             if !found.file.is_empty() {
                 log.problem(found.path, 0, "the file is too short for a log segment".into());
@@ -103,10 +103,11 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         }
         let mut header = [0u8; HEADER_BYTES];
         found.file.read_at(0, &mut header)?;
-        let Some((number, length)) = decode_header(&found.path, &header)? else {
+        let Some(SegmentHeader { number, length, salt }) = decode_header(&found.path, &header)? else {
             nameless.push(found);
             continue;
         };
+        found.salt = salt;
         log.highest_number = log.highest_number.max(number);
         if length != found.file.len() {
             let what = format!("the segment should have {length} bytes, the file has {}", found.file.len());
@@ -114,7 +115,7 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         }
         match read_link(&found, number)? {
             Some(link) => drop(segments.insert(number, (found, link))),
-            None if SegmentReader::new(number, &found).synced_beyond(HEADER_BYTES as u64, 0)? => {
+            None if is_damage(SegmentReader::new(number, &found).synced_beyond(HEADER_BYTES as u64, 0))? => {
                 log.problem(found.path, HEADER_BYTES as u64, "the segment's link does not verify".into());
             }
             // Prepared and never used.
@@ -122,17 +123,22 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         }
     }
     for found in nameless {
-        // A log has few segments; the bound is for hostile numbers.
-        let numbers = (floor.max(1)..=log.highest_number + 1).take(1 << 16);
-        for number in numbers.filter(|number| !segments.contains_key(number)).collect::<Vec<_>>() {
-            if let Some(link) = read_link(&found, number)? {
-                log.problem(found.path.clone(), 0, format!("the header of log segment {number} is broken"));
-                segments.insert(number, (found, link));
-                break;
-            }
+        let first = FirstRecord::read(&found)?;
+        let mut missing = (floor.max(1)..=log.highest_number + 1).filter(|number| !segments.contains_key(number));
+        if let Some((number, link)) = first.find_link(&mut missing) {
+            log.problem(found.path.clone(), 0, format!("the header of log segment {number} is broken"));
+            segments.insert(number, (found, link));
         }
     }
     Ok(segments)
+}
+
+/// Whether something vouches for a place, or looks as if so much that nobody can tell.
+fn is_damage(vouched: Result<bool>) -> Result<bool> {
+    match vouched {
+        Err(Error::Corruption { .. }) => Ok(true),
+        other => other,
+    }
 }
 
 /// The segments to read, oldest first, and those that only a missing one leads to.
@@ -216,7 +222,7 @@ fn read_segment(
     log.end = (number, offset);
     let missing = match cut {
         Some(cut) => offset < cut,
-        None => next.is_none() && !closed && reader.synced_beyond(offset, *last_sequence)?,
+        None => next.is_none() && !closed && is_damage(reader.synced_beyond(offset, *last_sequence))?,
     };
     if missing {
         let what = "a log record does not verify; it and what follows is not replayed";

@@ -2,7 +2,7 @@
 //! prepared again. A prepared segment's header is on the device before the first record goes in, so that a missing header later
 //! is damage and not bad luck.
 
-use super::format::{HEADER_BYTES, encode_header};
+use super::format::{HEADER_BYTES, MAX_NUMBER, encode_header};
 use crate::base::key::Sequence;
 use crate::env::{Env, LogFile, ReadFile};
 use crate::error::{Error, Result};
@@ -26,6 +26,8 @@ pub enum Space {
 #[derive(Debug)]
 pub struct Segment {
     pub number: u64,
+    /// What its records' header checks are seeded with.
+    pub salt: u64,
     pub path: PathBuf,
     pub file: Arc<dyn LogFile>,
     /// Where its records end.
@@ -41,11 +43,16 @@ pub struct Segment {
 }
 
 impl Segment {
-    pub fn new(number: u64, file: FreeFile, written: u64, synced: u64) -> Arc<Segment> {
+    /// A segment that was found at a start. Nothing is appended to it any more.
+    pub fn found(number: u64, file: FreeFile, written: u64) -> Arc<Segment> {
+        Segment::new(number, 0, file, written, 0)
+    }
+
+    fn new(number: u64, salt: u64, file: FreeFile, written: u64, synced: u64) -> Arc<Segment> {
         let FreeFile { path, file, space } = file;
         let (written, synced) = (AtomicU64::new(written), AtomicU64::new(synced));
-        let (ready, left) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Segment { number, path, file, written, synced, linked: AtomicBool::new(false), ready, left, space })
+        let (linked, ready, left) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Segment { number, salt, path, file, written, synced, linked, ready, left, space })
     }
 
     /// Its file, for when nothing in it is needed any more.
@@ -130,7 +137,7 @@ pub fn file_number(name: &str) -> Option<u64> {
     if stem.is_empty() || !stem.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    stem.parse().ok()
+    stem.parse().ok().filter(|&number| number < MAX_NUMBER)
 }
 
 impl SegmentMaker {
@@ -148,7 +155,8 @@ impl SegmentMaker {
         };
         let fills = for_syncs && space < Space::Written;
         let zeroed = if fills { write_zeroes(&*file) } else { Ok(()) };
-        let written = zeroed.and_then(|()| file.write(0, &encode_header(number, file.len())));
+        let salt = self.env.random();
+        let written = zeroed.and_then(|()| file.write(0, &encode_header(number, file.len(), salt)));
         let synced = written.and_then(|()| match space {
             // With its length.
             Space::Found => file.sync(),
@@ -168,7 +176,7 @@ impl SegmentMaker {
         }
         let space = if fills { Space::Written } else { space.max(Space::Reserved) };
         let file = FreeFile { path, file, space };
-        Ok(Segment::new(number, file, HEADER_BYTES as u64, HEADER_BYTES as u64))
+        Ok(Segment::new(number, salt, file, HEADER_BYTES as u64, HEADER_BYTES as u64))
     }
 
     /// Opens an existing segment file.

@@ -4,7 +4,7 @@
 //! one does it for all that wait. Lock order: the writer lock, then the state lock in here; nothing is called out of it but file
 //! operations.
 
-use super::format::{HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
+use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
 use super::resident::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
 use super::waits::Waits;
@@ -37,6 +37,18 @@ const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
 pub struct Position {
     pub segment: u64,
     pub offset: u64,
+}
+
+impl From<(u64, u64)> for Position {
+    fn from((segment, offset): (u64, u64)) -> Position {
+        Position { segment, offset }
+    }
+}
+
+impl From<Position> for (u64, u64) {
+    fn from(position: Position) -> (u64, u64) {
+        (position.segment, position.offset)
+    }
 }
 
 #[derive(Debug)]
@@ -259,7 +271,8 @@ impl LogWriter {
     #[inline]
     fn write_record(&mut self, record: &mut [u8], kind: RecordType, sequence: Sequence, through: bool) -> Result<()> {
         let synced = self.segment.synced.load(Ordering::Relaxed);
-        seal_record(record, kind, sequence, synced, self.segment.number, self.offset);
+        let place = Place { segment: self.segment.number, salt: self.segment.salt, offset: self.offset };
+        seal_record(record, kind, sequence, synced, place);
         if through || record.len() >= WRITE_THROUGH_BYTES {
             self.segment.file.write(self.offset, record)?;
         } else {
@@ -405,6 +418,11 @@ impl LogSync {
     pub fn sync_before(&self, make_durable: Box<dyn Fn() -> Result<()> + Send + Sync>) {
         // A second one would be a defect of the caller; the first one stays.
         let _ = self.before_sync.set(BeforeSync(make_durable));
+    }
+
+    /// Up to where everything is known to be on the device since a sync of this run; the beginning of all logs if there was none yet.
+    pub fn durable(&self) -> Position {
+        self.state.lock().durable
     }
 
     /// Syncs everything appended so far.

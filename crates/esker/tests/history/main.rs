@@ -5,6 +5,7 @@
 mod closing;
 mod common;
 mod compaction;
+mod damage;
 mod health;
 mod limits;
 mod log;

@@ -27,7 +27,7 @@ use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACES, ManifestStat
 use crate::version::file_name::{CURRENT, LOCK, LOST};
 use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
-use crate::wal::salvage::{SalvagedLog, salvage};
+use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
 use std::collections::{BTreeMap, BTreeSet};
@@ -244,7 +244,7 @@ impl Work<'_> {
         let mut recovering =
             open::open_trees(directory, options, &self.state, &self.tables.cache, &memory, &self.tables.blobs)?;
         let (state, mut last_sequence) = (&mut self.state, 0);
-        let log = salvage(maker, floor, &mut |record| {
+        let mut log = salvage(maker, floor, &mut |record| {
             for operation in Operations::new(record.payload).map_while(std::result::Result::ok) {
                 let id = operation.keyspace();
                 if id < MAX_KEYSPACES && !state.keyspaces.contains_key(&id) {
@@ -264,7 +264,7 @@ impl Work<'_> {
             Ok(last)
         })?;
         self.state.last_sequence = self.state.last_sequence.max(last_sequence);
-        self.note_log(&log)?;
+        self.note_log(&mut log)?;
         self.state.next_file = self.tables.next_file.load(Relaxed);
         let caches = (&self.tables.cache, &memory);
         open::write_replayed(
@@ -280,6 +280,7 @@ impl Work<'_> {
             Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
         let writer = LogWriter::start(open::segment_maker(directory, options), inherited)?;
         self.state.log_floor = writer.position().segment;
+        self.state.log_synced = writer.position().into();
         let number = self.state.next_file;
         self.state.next_file += 1;
         let used: BTreeSet<u64> = recovering
@@ -300,7 +301,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn note_log(&mut self, log: &SalvagedLog) -> Result<()> {
+    fn note_log(&mut self, log: &mut SalvagedLog) -> Result<()> {
+        if log.problems.is_empty() && self.state.closed.is_none() && self.state.log_synced > log.end {
+            let (segment, offset) = self.state.log_synced;
+            let what = format!("the log was synced up to offset {offset} of segment {segment}, it ends before");
+            log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
+        }
         for problem in &log.problems {
             let what = format!("at offset {}: {}", problem.offset, problem.what);
             let name = problem.path.strip_prefix(self.tables.directory).unwrap_or(&problem.path);

@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, manifest, manifest_number, table_number};
-use crate::version::manifest::{current_number, read_current};
+use crate::version::manifest::{InForce, current_number, read_current};
 use crate::version::salvage;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn first_damage(directory: &Path, options: &Options) -> Result<Option<Error>
 }
 
 fn check(directory: &Path, options: &Options) -> Result<()> {
-    let Some((_, state)) = read_current(&*options.env, directory)? else {
+    let Some(InForce { state, .. }) = read_current(&*options.env, directory)? else {
         return open::refuse_missing_current(options, directory);
     };
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));

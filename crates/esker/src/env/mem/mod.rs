@@ -467,6 +467,11 @@ impl Env for MemEnv {
         Ok(())
     }
 
+    /// From the number of mutating calls: the same in every run, and another after each of them.
+    fn random(&self) -> u64 {
+        self.mutations().wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
         let mut state = self.shared.begin("lock", path)?;
         let key = state::normal(path);

@@ -277,7 +277,7 @@ struct OsWriteFile {
 impl OsWriteFile {
     fn append_inner(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.buffer.len() + bytes.len() > APPEND_BUFFER {
-            self.flush()?;
+            self.flush_inner()?;
         }
         if bytes.len() >= APPEND_BUFFER {
             return self.file.write_all(bytes);
@@ -286,7 +286,7 @@ impl OsWriteFile {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush_inner(&mut self) -> io::Result<()> {
         self.file.write_all(&self.buffer)?;
         self.buffer.clear();
         Ok(())
@@ -306,12 +306,23 @@ impl WriteFile for OsWriteFile {
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<()> {
+        if self.failed {
+            return Err(refuse_after_failure("append to", &self.path));
+        }
+        if let Err(e) = self.flush_inner() {
+            self.failed = true;
+            return Err(Error::io("append to", &self.path, e));
+        }
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         if self.failed {
             return Err(refuse_after_failure("sync", &self.path));
         }
         // Syncing the data alone includes the length, without which the data could not be read.
-        if let Err(e) = self.flush().and_then(|()| self.file.sync_data()) {
+        if let Err(e) = self.flush_inner().and_then(|()| self.file.sync_data()) {
             self.failed = true;
             return Err(Error::io("sync", &self.path, e));
         }

@@ -1,0 +1,179 @@
+//! Damage to stored files: an error, or a state that the contract allows. Never half of a batch, and never less than what was durable without a word.
+
+use crate::common::{keyspace, simulated, synced, unlogged};
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Db, Error, Options};
+use std::path::{Path, PathBuf};
+
+const DIRECTORY: &str = "/db";
+
+fn options(env: &MemEnv) -> Options {
+    simulated(env.clone()).write_buffer_bytes(64 << 10)
+}
+
+/// The files of the database whose names contain `part`.
+fn files(env: &MemEnv, part: &str) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part));
+    env.files().into_iter().filter(|path| path.parent() == Some(Path::new(DIRECTORY)) && named(path)).collect()
+}
+
+/// Calls `look` with a copy of the disk for every byte of the file with one bit of it flipped, another one each time.
+fn with_every_byte_flipped(env: &MemEnv, path: &Path, mut look: impl FnMut(MemEnv, usize)) {
+    let bytes = env.file_bytes(path).unwrap();
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    for at in 0..end {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        let damaged = env.kill();
+        damaged.set_file_bytes(path, flipped);
+        look(damaged, at);
+    }
+}
+
+/// Which of the keys `a` in keyspace `a` and `b` in keyspace `b` are there; none if the database says that it is damaged.
+fn what_is_there(env: &MemEnv) -> Option<[bool; 2]> {
+    let db = match Db::open(DIRECTORY, options(env)) {
+        Ok(db) => db,
+        Err(Error::Corruption { .. } | Error::Unsupported { .. }) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    Some(["a", "b"].map(|name| keyspace(&db, name).get(name).unwrap().is_some()))
+}
+
+/// Seen: after a bit of the log had flipped, one half of a batch was there and the other was not. Trigger: the other half is in a table, whose flush had synced the log for that;
+/// nothing durable said how far, so that the damage passed for a torn end of the log. Cost: half of a batch, without an error.
+#[test]
+fn a_flip_in_a_log_that_a_flush_synced_exposes_no_half_of_a_batch() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&env)).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    let mut batch = db.batch();
+    batch.put(&a, "a", "1").unwrap();
+    batch.put(&b, "b", "1").unwrap();
+    batch.commit().unwrap();
+    // Keyspace `a` is flushed, `b` is not.
+    let mut written = 0;
+    while files(&env, ".table").is_empty() {
+        a.put_with(format!("fill{written}"), vec![7u8; 4000], &unlogged()).unwrap();
+        written += 1;
+        assert!(written < 1000, "no flush came");
+    }
+    let mut noticed = 0;
+    for path in files(&env, ".wal") {
+        with_every_byte_flipped(&env, &path, |damaged, at| match what_is_there(&damaged) {
+            None => noticed += 1,
+            Some([true, true]) => {}
+            Some(there) => panic!("byte {at} of {}: {there:?}", path.display()),
+        });
+    }
+    assert!(noticed > 50, "{noticed} flips were noticed");
+}
+
+/// Seen: a commit older than a load was gone, the load was there. Trigger: a flipped bit in the log, as above. Cost: a hole.
+#[test]
+fn a_flip_in_a_log_that_a_load_synced_leaves_no_hole() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&env)).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    b.put("b", "1").unwrap();
+    a.ingest([("a", "1")]).unwrap();
+    for path in files(&env, ".wal") {
+        with_every_byte_flipped(&env, &path, |damaged, at| {
+            let there = what_is_there(&damaged);
+            assert!(matches!(there, None | Some([true, true])), "byte {at} of {}: {there:?}", path.display());
+        });
+    }
+}
+
+/// What stands in a table and nowhere else, brought there by a load or by a flush of writes without log.
+fn only_in_a_table(env: &MemEnv, by_load: bool, closes: bool) {
+    let db = Db::open(DIRECTORY, options(env)).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    b.put_with("b", "1", &synced()).unwrap();
+    if by_load {
+        a.ingest([("a", "1")]).unwrap();
+    } else {
+        a.put_with("a", "1", &unlogged()).unwrap();
+        db.flush().unwrap();
+    }
+    if closes {
+        db.close().unwrap();
+    }
+}
+
+/// Seen: a load was gone without an error, and the next open removed its table. Trigger: damage to the last edit of the manifest, a file cut short, or an
+/// older copy of it put back, also after a clean close. Cost: all that was loaded.
+#[test]
+fn damage_to_the_manifest_loses_nothing_that_is_only_in_a_table() {
+    for (by_load, closes) in [(true, false), (true, true), (false, false), (false, true)] {
+        let env = MemEnv::new();
+        only_in_a_table(&env, by_load, closes);
+        let [path] = &files(&env, "MANIFEST")[..] else { panic!("one manifest") };
+        let bytes = env.file_bytes(path).unwrap();
+        let mut noticed = 0;
+        let mut look = |damaged: MemEnv, at: usize| {
+            match what_is_there(&damaged) {
+                Some(there) => assert_eq!(there, [true, true], "at {at}: by load {by_load}, closed {closes}"),
+                None => {
+                    // Nothing was taken away that the undamaged file needs.
+                    damaged.set_file_bytes(path, bytes.clone());
+                    assert_eq!(what_is_there(&damaged.kill()), Some([true, true]));
+                    noticed += 1;
+                }
+            }
+        };
+        with_every_byte_flipped(&env, path, &mut look);
+        for length in 0..bytes.len() {
+            let damaged = env.kill();
+            damaged.set_file_bytes(path, bytes[..length].to_vec());
+            look(damaged, length);
+        }
+        assert!(noticed > 50, "{noticed} were noticed");
+    }
+}
+
+/// The older copy is of the manifest or of `CURRENT`. Both put back together are an older state of the database, which nothing tells from the present one.
+#[test]
+fn an_older_copy_of_the_manifest_loses_nothing_that_is_only_in_a_table() {
+    for closes in [false, true] {
+        let env = MemEnv::new();
+        let db = Db::open(DIRECTORY, options(&env)).unwrap();
+        (keyspace(&db, "a"), keyspace(&db, "b"));
+        let older: Vec<(PathBuf, Vec<u8>)> = ["MANIFEST", "CURRENT"]
+            .iter()
+            .flat_map(|part| files(&env, part))
+            .map(|path| (path.clone(), env.file_bytes(&path).unwrap()))
+            .collect();
+        assert_eq!(older.len(), 2);
+        drop(db);
+        only_in_a_table(&env, true, closes);
+        for (path, bytes) in &older {
+            let damaged = env.kill();
+            damaged.set_file_bytes(path, bytes.clone());
+            let there = what_is_there(&damaged);
+            assert!(matches!(there, None | Some([true, true])), "closed {closes}: {there:?}");
+        }
+    }
+}
+
+/// A power loss has taken the log and the record that vouches for the last edit, and then that edit rots: nothing tells it from one that was never made. The database opens without
+/// what it announced, and keeps the table.
+#[test]
+fn a_table_that_a_lost_edit_may_have_announced_is_kept() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&env)).unwrap();
+    keyspace(&db, "a").put("a", "1").unwrap();
+    db.flush().unwrap();
+    let after = env.crash(&CrashMode::LoseAll, 0);
+    assert_eq!(what_is_there(&after.kill()), Some([true, false]), "the flush was durable");
+    let [path] = &files(&after, "MANIFEST")[..] else { panic!("one manifest") };
+    let mut bytes = after.file_bytes(path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    after.set_file_bytes(path, bytes);
+    let [table] = &files(&after, ".table")[..] else { panic!("one table") };
+    let table_bytes = after.file_bytes(table).unwrap();
+    assert_eq!(what_is_there(&after), Some([false, false]));
+    let kept = Path::new(DIRECTORY).join("lost").join(table.file_name().unwrap());
+    assert_eq!(after.file_bytes(&kept), Some(table_bytes), "{:?}", after.files());
+}
