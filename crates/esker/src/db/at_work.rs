@@ -1,34 +1,65 @@
 //! Who is at work without a lock, and waiting for them.
 //!
 //! Each thread announces itself in its slot before it looks at anything, and leaves the slot when it is done. Whoever changes what they rely on does so
-//! first, and then waits until each slot was seen empty. Who comes later sees the change.
+//! first, and then waits until every count of every slot was seen at zero. Who comes later sees the change.
+//!
+//! Of the two counts of a slot only one is open at a time. Threads that share a slot may keep its open count above zero for good, so whoever waits for them
+//! opens the other one first: the count that is closed only falls, but for threads that looked just before which one is open. So nobody waits for who
+//! came later. Which count a thread takes has no part in what it sees: a stale choice costs whoever waits one operation more.
 
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// Threads beyond this number share slots.
-const SLOTS: usize = 64;
-/// A slot counts the threads at work in its lowest bits, and in the others all that ever were.
+pub(super) const SLOTS: usize = 64;
+/// A count has the threads at work in its lowest bits, and in the others all that ever were.
 const ENTERED: u64 = 1 << 16;
-/// How often a thread that waits looks before it lets others run.
+/// How often a thread that waits looks before it does something about it.
 const LOOKS: u32 = 64;
 
-/// On a cache line of its own.
+/// Two counts, on a cache line of their own.
 #[derive(Default)]
 #[repr(align(64))]
-struct Slot(AtomicU64);
+struct Slot([AtomicU64; 2]);
+
+/// Whether nobody is at work in a count. The load that finds it so sees what they did.
+#[inline]
+fn is_left(count: &AtomicU64) -> bool {
+    count.load(Ordering::Acquire).is_multiple_of(ENTERED)
+}
+
+/// Looks a few times.
+fn is_left_soon(count: &AtomicU64) -> bool {
+    for _ in 0..LOOKS {
+        if is_left(count) {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
 
 /// See the module's comment.
 pub struct ThreadsAtWork {
     slots: [Slot; SLOTS],
     /// No slot from this one on was ever used.
     used: AtomicUsize,
+    /// The count of each slot that is open.
+    open: AtomicUsize,
+    /// Held by the one that closes counts: a second one would open what the first waits for.
+    closes: Mutex<()>,
 }
 
 impl Default for ThreadsAtWork {
     fn default() -> ThreadsAtWork {
-        ThreadsAtWork { slots: std::array::from_fn(|_| Slot::default()), used: AtomicUsize::new(0) }
+        ThreadsAtWork {
+            slots: std::array::from_fn(|_| Slot::default()),
+            used: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            closes: Mutex::new(()),
+        }
     }
 }
 
@@ -39,12 +70,12 @@ impl fmt::Debug for ThreadsAtWork {
 }
 
 /// A thread at work, until dropped.
-pub struct AtWork<'a>(&'a Slot);
+pub struct AtWork<'a>(&'a AtomicU64);
 
 impl Drop for AtWork<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Release);
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -57,29 +88,40 @@ impl ThreadsAtWork {
             // Before the slot is used: whoever does not see this sees nothing of the thread's, which in turn sees all of theirs.
             self.used.fetch_max(slot + 1, Ordering::SeqCst);
         }
-        let slot = &self.slots[slot];
-        slot.0.fetch_add(ENTERED + 1, Ordering::SeqCst);
-        // Pairs with the fence in `wait_for_all`: one of the two threads sees what the other did before its fence.
+        let count = &self.slots[slot].0[self.open.load(Ordering::Relaxed) % 2];
+        count.fetch_add(ENTERED + 1, Ordering::SeqCst);
+        // Pairs with the fence in `wait`: one of the two threads sees what the other did before its fence.
         fence(Ordering::SeqCst);
-        AtWork(slot)
+        AtWork(count)
     }
 
-    /// Returns when no thread is at work that may have missed what the caller did before.
+    /// Returns when no thread is at work that may have missed what the caller did before: after at most the operations that were under way when this began.
     pub fn wait_for_all(&self) {
+        self.wait(std::thread::yield_now);
+    }
+
+    fn wait(&self, mut pause: impl FnMut()) {
         fence(Ordering::SeqCst);
         let used = self.used.load(Ordering::SeqCst);
-        for slot in &self.slots[..used.min(SLOTS)] {
-            let mut looks = 0;
-            // The load that ends the loop sees what the threads did.
-            while slot.0.load(Ordering::Acquire) % ENTERED != 0 {
-                looks += 1;
-                if looks % LOOKS == 0 {
-                    std::thread::yield_now();
-                } else {
-                    std::hint::spin_loop();
+        let slots = &self.slots[..used.min(SLOTS)];
+        // Mostly threads have slots of their own, and are soon done.
+        let counts_are_left = |slot: &Slot| slot.0.iter().all(is_left_soon);
+        let Some(first) = slots.iter().position(|slot| !counts_are_left(slot)) else { return };
+        let mut wait_for = |which: usize| {
+            for slot in &slots[first..] {
+                while !is_left_soon(&slot.0[which]) {
+                    pause();
                 }
             }
-        }
+        };
+        let _closes = self.closes.lock();
+        let open = self.open.load(Ordering::Relaxed) % 2;
+        // Left over from when it was open the last time.
+        wait_for(1 - open);
+        self.open.store(1 - open, Ordering::Relaxed);
+        // A thread whose own fence comes after this one sees what is open now.
+        fence(Ordering::SeqCst);
+        wait_for(open);
     }
 
     /// Writes tried so far: whether there were any between two looks.
@@ -87,7 +129,8 @@ impl ThreadsAtWork {
         let used = self.used.load(Ordering::Relaxed);
         self.slots[..used.min(SLOTS)]
             .iter()
-            .map(|slot| slot.0.load(Ordering::Relaxed) / ENTERED)
+            .flat_map(|slot| &slot.0)
+            .map(|count| count.load(Ordering::Relaxed) / ENTERED)
             .fold(0, u64::wrapping_add)
     }
 }
@@ -97,7 +140,7 @@ thread_local! {
 }
 
 #[inline]
-fn slot_of_this_thread() -> usize {
+pub(super) fn slot_of_this_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     SLOT.with(|slot| {
         if slot.get() == usize::MAX {
@@ -111,6 +154,22 @@ fn slot_of_this_thread() -> usize {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn nobody_waits_for_who_came_later() {
+        let threads = ThreadsAtWork::default();
+        for _ in 0..3 {
+            let mut at_work = threads.enter();
+            let mut relays = 0;
+            threads.wait(|| {
+                // The next one is there before the last one leaves: some count of the slot is never at zero.
+                at_work = threads.enter();
+                relays += 1;
+                assert!(relays < 1000, "who came later keeps it waiting");
+            });
+            assert!(relays > 0, "somebody was at work");
+        }
+    }
 
     #[test]
     fn whoever_waits_sees_what_threads_at_work_did_and_those_to_come_see_the_change() {

@@ -56,10 +56,15 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::batch::{Operation, encode};
+    use crate::db::at_work::{SLOTS, slot_of_this_thread};
+    use crate::db::record::{need_of, start_record};
+    use crate::db::write::{Content, commit};
     use crate::db::{flushing, keyspaces, open};
     use crate::env::mem::MemEnv;
     use crate::options::{KeyspaceOptions, Options};
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
     use std::sync::{Arc, mpsc};
     use std::time::Duration;
 
@@ -117,5 +122,69 @@ mod tests {
                 is_done.recv_timeout(Duration::from_secs(60)).unwrap();
             });
         }
+    }
+
+    /// Of the threads that share a slot, each leaves only when another one has come: no slot is ever empty. Whoever waits to see it empty waits until
+    /// all of them give up.
+    #[test]
+    fn snapshots_and_logged_writes_come_through_among_512_threads() {
+        const THREADS: u64 = 512;
+        // So often somebody comes to a slot before all give up; a few times are enough for what is done here.
+        const GIVE_UP: u64 = 20_000;
+        let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(0);
+        let inner = Arc::new(open::open(Path::new("/db"), options).unwrap());
+        let adding = KeyspaceOptions::default().merge_operator(crate::merge_operator::UInt64Add);
+        let adding = keyspaces::open_or_create(&inner, "adding", adding).unwrap();
+        let logged = |value: u64| {
+            let operation = Operation {
+                keyspace: adding.id,
+                kind: Kind::Put,
+                expiry_ms: 0,
+                key: b"k",
+                value: &value.to_le_bytes(),
+            };
+            let mut record = Vec::new();
+            start_record(&mut record);
+            encode(&mut record, &operation);
+            let needs = [(adding.id, need_of(&operation))];
+            commit(&inner, &mut record, Content::One(operation), &needs, &WriteOptions::new()).unwrap();
+        };
+        logged(0);
+        let (came, added, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let slots: [AtomicU64; SLOTS] = std::array::from_fn(|_| AtomicU64::new(0));
+        let most = || slots.iter().map(|slot| slot.load(Ordering::Relaxed)).max().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let unlogged = WriteOptions::new().disable_wal(true);
+                    let entered = &slots[slot_of_this_thread()];
+                    came.fetch_add(1, Ordering::Relaxed);
+                    while !done.load(Ordering::Relaxed) && entered.load(Ordering::Relaxed) < GIVE_UP {
+                        let _at_work = inner.unlocked.enter();
+                        let mine = entered.fetch_add(1, Ordering::Relaxed) + 1;
+                        let one = 1u64.to_le_bytes();
+                        // Where a snapshot sees the value, only the writer could add to it.
+                        if write(&inner, &adding, Kind::Merge, b"k", &one, &unlogged).unwrap() {
+                            added.fetch_add(1, Ordering::Relaxed);
+                        }
+                        while entered.load(Ordering::Relaxed) == mine && mine < GIVE_UP && !done.load(Ordering::Relaxed)
+                        {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            while came.load(Ordering::Relaxed) < THREADS {
+                std::thread::yield_now();
+            }
+            for _ in 0..3 {
+                drop(inner.register_snapshot());
+                logged(0);
+            }
+            let when_done = most();
+            done.store(true, Ordering::Relaxed);
+            assert!(when_done < GIVE_UP, "they gave up before a snapshot was there");
+        });
+        assert!(added.load(Ordering::Relaxed) > 0);
     }
 }
