@@ -156,7 +156,7 @@ fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
         expiring::freeze_due(inner);
     }
     reclaim_all(inner)?;
-    if let Some(job) = next_job(inner, idle) {
+    if let Some(job) = next_job(inner, idle)? {
         carry_out(inner, job)?;
         return Ok(true);
     }

@@ -80,17 +80,32 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, tree: &'a Tree, idle: bool
     (shape, readers)
 }
 
-/// What is due, in some keyspace.
-pub fn next_job(inner: &Inner, idle: bool) -> Option<Job> {
-    inner.all_keyspaces().iter().find_map(|keyspace| {
+/// What is due, in some keyspace. If all that is due reads a table that was found damaged, that error: to read it again and again would not mend it. A caller who asks
+/// for a compaction has it read again.
+pub fn next_job(inner: &Inner, idle: bool) -> Result<Option<Job>> {
+    let mut damage = None;
+    let job = inner.all_keyspaces().iter().find_map(|keyspace| {
         let tree = Arc::clone(&keyspace.view.load().tree);
         let (shape, readers) = shape(inner, keyspace, &tree, idle);
         let plan = pick(&shape, keyspace.compaction.style());
         if plan.is_none() && scan_debt_is_due(&shape) {
             keyspace.compaction.forgive_scans();
         }
-        plan.map(|plan| Job::new(keyspace, &tree, plan, &shape, readers))
-    })
+        let plan = plan?;
+        if let Some(error) = Task::new(&tree, &plan).and_then(|task| known_damage(inner, &task)) {
+            damage = Some(error);
+            return None;
+        }
+        Some(Job::new(keyspace, &tree, plan, &shape, readers))
+    });
+    match (job, damage) {
+        (None, Some(error)) => Err(error),
+        (job, _) => Ok(job),
+    }
+}
+
+fn known_damage(inner: &Inner, task: &Task) -> Option<Error> {
+    task.inputs.iter().flat_map(|run| &run.tables).find_map(|table| inner.condition.damage_of(table.path()))
 }
 
 /// The earliest clock time at which something will be due although nobody writes.
@@ -332,7 +347,14 @@ fn write(
     });
     *inner.merging.lock() = None;
     keyspace.compaction.note_failed_division(parts.len() > inner.options.background_threads && result.is_err());
-    result.inspect_err(|_| clean_up(inner))
+    if result.is_ok() {
+        let inputs = task.inputs.iter().flat_map(|run| &run.tables);
+        inputs.for_each(|table| inner.condition.was_intact(table.path()));
+    }
+    result.inspect_err(|error| {
+        inner.condition.note_damage(error);
+        clean_up(inner);
+    })
 }
 
 /// What a merge does in its pauses.

@@ -3,8 +3,9 @@
 use super::events::{Event, Events};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The state of a database, for people and monitors.
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Health {
     /// Writes are accepted.
     pub writable: bool,
-    /// What went wrong last in the log, the manifest, or in background work, if it still matters.
+    /// What went wrong last in the log, the manifest, or in background work, or the damage that a merge found in a table, if it still matters.
     pub problem: Option<String>,
     /// Why writes are held back at the moment, if they are.
     pub stall_reason: Option<String>,
@@ -63,6 +64,8 @@ pub struct Condition {
     poisoned: AtomicBool,
     why: Mutex<Option<String>>,
     delayed: Mutex<Option<Delayed>>,
+    /// Tables that a job found damaged, each with the place and what is wrong there.
+    damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
     failed_merges: AtomicU64,
     events: Events,
 }
@@ -145,6 +148,24 @@ impl Condition {
         }
     }
 
+    /// Notes what a job found damaged, if that is what the error says: the file stays, and background jobs leave it alone.
+    pub fn note_damage(&self, error: &Error) {
+        if let Error::Corruption { path, offset, what } = error {
+            self.damaged.lock().insert(path.clone(), (*offset, what.clone()));
+        }
+    }
+
+    /// The error of the job that found the file damaged, if one did and none has read all of it since.
+    pub fn damage_of(&self, path: &Path) -> Option<Error> {
+        let damaged = self.damaged.lock();
+        damaged.get(path).map(|(offset, what)| Error::corruption(path, *offset, what.clone()))
+    }
+
+    /// Notes that a job has read all of the file.
+    pub fn was_intact(&self, path: &Path) {
+        self.damaged.lock().remove(path);
+    }
+
     /// Counts a read that failed in a merge operator.
     pub fn merge_failed(&self) {
         self.failed_merges.fetch_add(1, Ordering::Relaxed);
@@ -154,9 +175,11 @@ impl Condition {
     pub fn report(&self, stall_reason: Option<String>) -> Health {
         let why = self.why.lock().clone();
         let delayed = self.delayed.lock().as_ref().map(|delayed| delayed.text.clone());
+        let damaged = self.damaged.lock().keys().next().cloned();
+        let damage = damaged.and_then(|path| self.damage_of(&path)).map(|error| error.to_string());
         Health {
             writable: !self.poisoned.load(Ordering::Acquire),
-            problem: why.or(delayed),
+            problem: why.or(delayed).or(damage),
             stall_reason,
             failed_merges: self.failed_merges.load(Ordering::Relaxed),
         }

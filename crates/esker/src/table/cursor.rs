@@ -16,8 +16,8 @@ use std::sync::Arc;
 const BULK_PART: usize = 16;
 
 impl Table {
-    /// A cursor over all entries. Without `fill_cache` the blocks it loads are not kept in the cache: the way
-    /// for compaction and other bulk reads.
+    /// A cursor over all entries. Without `fill_cache` it is one for jobs, which write what they read: each block comes from the file and is checked, whatever
+    /// is known of it, in the cache or in the mapping; and the cache keeps none of them.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(Arc::clone(self), fill_cache)
     }
@@ -157,17 +157,20 @@ impl TableCursor {
     }
 
     fn fetch(&mut self, number: usize) -> Result<(Held, Layout)> {
+        if !self.fill_cache {
+            let block = self.table.once(number, &mut self.ahead, std::mem::take(&mut self.spare))?;
+            let layout = block.layout;
+            return Ok((Held::Own(block), layout));
+        }
         if let Some(place) = self.table.in_place(number)? {
             return Ok((Held::InPlace(place.start..place.start + place.bytes.len()), place.layout));
         }
-        if !self.fill_cache || self.passed > self.table.cache.budget_bytes() / BULK_PART {
-            if self.fill_cache {
-                // A scan goes on as it came: the next block's bytes come in while this one is decoded.
-                let next = if number < self.number { number.wrapping_sub(1) } else { number + 1 };
-                self.table.prefetch_packed(next);
-            }
+        if self.passed > self.table.cache.budget_bytes() / BULK_PART {
+            // A scan goes on as it came: the next block's bytes come in while this one is decoded.
+            let next = if number < self.number { number.wrapping_sub(1) } else { number + 1 };
+            self.table.prefetch_packed(next);
             let spare = std::mem::take(&mut self.spare);
-            return Ok(match self.table.passing(number, &mut self.ahead, spare, !self.fill_cache)? {
+            return Ok(match self.table.passing(number, &mut self.ahead, spare)? {
                 Passing::Shared(block) => {
                     let layout = block.layout;
                     (Held::Block(block), layout)

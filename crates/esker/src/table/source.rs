@@ -225,29 +225,29 @@ impl Table {
     /// Notes that block `number`, which is compressed, was checked; that counts in the mapping only.
     #[inline]
     pub(super) fn note_unpacked(&self, number: usize, is_known: bool) {
-        if !is_known {
+        if !is_known && self.mapped {
             self.verified.unpacked.insert(number);
         }
     }
 
-    /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache. With
-    /// `once` the mapping is left alone: pages that are read for the last time should not become the process's.
-    pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>, once: bool) -> Result<Passing> {
+    /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache.
+    pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Passing> {
         if let Some(block) = self.slots.lookup(number).and_then(arc_swap::Guard::into_inner) {
             return Ok(Passing::Shared(block));
         }
+        let Some(mapping) = self.mapping() else { return self.once(number, ahead, spare).map(Passing::Own) };
         let (handle, length) = self.located(number)?;
-        let block = match self.mapping() {
-            Some(mapping) if !once => {
-                let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length));
-                self.unpack_mapped(number, handle.offset, stored.unwrap_or_default(), spare)?
-            }
-            _ => {
-                let stored = ahead.fetch(self, handle, length, self.index.data_end())?;
-                self.unpack(handle.offset, stored, spare)?
-            }
-        };
+        let stored = mapping.get(handle.offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default();
+        let block = self.unpack_mapped(number, handle.offset, stored, spare)?;
         Ok(Passing::Own(block.charged(&self.cache)))
+    }
+
+    /// Block `number` from the file, checked, in the memory of `spare`. Neither the cache nor the mapping is looked at: what is read to be written elsewhere is what the
+    /// device has now, and pages that are read for the last time do not become the process's.
+    pub(super) fn once(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Block> {
+        let (handle, length) = self.located(number)?;
+        let stored = ahead.fetch(self, handle, length, self.index.data_end())?;
+        Ok(self.unpack(handle.offset, stored, spare)?.charged(&self.cache))
     }
 
     /// As `unpack`, for block `number` in the mapping: like one that is read in place, it is checked once.

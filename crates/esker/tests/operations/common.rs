@@ -5,6 +5,7 @@ use esker::{Clock, Db, Keyspace, ManualClock, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The directory of every simulated database.
@@ -123,4 +124,27 @@ pub fn files(env: &MemEnv) -> BTreeMap<String, Vec<u8>> {
     let all = env.files().into_iter();
     let own = all.filter(|path| path.parent() == Some(Path::new(DIRECTORY)));
     own.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), env.file_bytes(&path).unwrap())).collect()
+}
+
+/// A real directory of its own, removed at the end.
+pub struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("esker-operations-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

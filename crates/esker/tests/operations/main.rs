@@ -30,6 +30,7 @@ mod properties;
 mod range_delete;
 mod repair;
 mod repair_cut_short;
+mod rot;
 mod scan_walks;
 mod scans_beside_writer;
 mod sizes;
