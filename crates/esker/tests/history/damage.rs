@@ -138,7 +138,9 @@ fn an_older_copy_of_the_manifest_loses_nothing_that_is_only_in_a_table() {
     for closes in [false, true] {
         let env = MemEnv::new();
         let db = Db::open(DIRECTORY, options(&env)).unwrap();
-        ["a", "b"].map(|name| keyspace(&db, name));
+        for name in ["a", "b"] {
+            keyspace(&db, name);
+        }
         let older: Vec<(PathBuf, Vec<u8>)> = ["MANIFEST", "CURRENT"]
             .iter()
             .flat_map(|part| files(&env, part))
