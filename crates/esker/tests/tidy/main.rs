@@ -13,6 +13,7 @@ mod report;
 mod size;
 mod source;
 mod text;
+mod versions;
 mod workspace;
 
 use report::Violation;
@@ -109,4 +110,9 @@ fn every_public_item_has_an_example_and_says_how_it_fails() {
 #[test]
 fn every_dependency_has_a_reason() {
     none(documents::dependencies(workspace()));
+}
+
+#[test]
+fn no_dependency_is_too_old() {
+    none(versions::too_old(workspace(), &exceptions::LEAST));
 }

@@ -2,7 +2,7 @@
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
-use crate::{code, documents, graph, lexer, public, size, text};
+use crate::{code, documents, graph, lexer, public, size, text, versions};
 
 /// A workspace of one engine crate with these files below `crates/esker/src`.
 fn engine(files: &[(&str, &str)]) -> Workspace {
@@ -198,6 +198,22 @@ fn a_dependency_without_a_reason() {
     let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
     let found = documents::dependencies(&workspace);
     assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [8], "{found:?}");
+}
+
+#[test]
+fn a_dependency_that_is_too_old() {
+    let lock = |version: &str| {
+        let text = format!("[[package]]\nname = \"a\"\nversion = \"{version}\"\n");
+        Workspace::new([("Cargo.lock".to_owned(), text)].into())
+    };
+    let rule = |name| [(name, [1, 9, 5], "it races")];
+    for (version, name, line) in [("1.9.4", "a", 3), ("1.10.0-rc.1", "a", 3), ("1.9.5", "b", 1)] {
+        let found = versions::too_old(&lock(version), &rule(name));
+        assert!(matches!(&found[..], [one] if one.file == "Cargo.lock" && one.line == line), "{version}: {found:?}");
+    }
+    for version in ["1.9.5", "1.10.0", "2.0.0"] {
+        assert!(versions::too_old(&lock(version), &rule("a")).is_empty(), "{version}");
+    }
 }
 
 #[test]
