@@ -3,6 +3,7 @@
 #   make bench         how fast is it? builds, measures Esker beside the engines that are here, writes a report
 #   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
 #   make test          does everything hold? formatting, lints, documentation, every test
+#   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #
 # With CI=true, `make test` also insists on every peer engine and on a browser; without, a missing one costs one line and nothing else.
 
@@ -15,10 +16,11 @@ CHECK_ENGINES ?= esker,leveldb
 CHECK_NUM ?= 1000000
 CHECK_REPEAT ?= 3
 MAX_LOSS ?= 10
+FUZZ_SECONDS ?= 60
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: help bench bench-check bench-baseline build-time test
+.PHONY: help bench bench-check bench-baseline build-time test fuzz
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -30,6 +32,7 @@ help:
 	@echo "make bench-baseline  measure this tree and keep the figures for bench-check"
 	@echo "make build-time      build the engine from nothing and say how long it took"
 	@echo "make test            formatting, lints, documentation and all tests"
+	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make help            this text"
 
 # The peers that are C libraries are installed where that is possible; the study leaves out what is missing.
@@ -85,3 +88,6 @@ endif
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
 	$(call step,build of the tests,$(CARGO) test --workspace --no-run)
 	$(call step,tests,$(CARGO) test --workspace --no-fail-fast)
+
+fuzz:
+	scripts/fuzz --seconds $(FUZZ_SECONDS)

@@ -80,7 +80,8 @@ pub fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
 }
 
-fn run_operations(
+/// Runs the operations on engine and model. The error says how many were right, and what the next one showed.
+pub fn run_operations(
     set: OptionSet,
     place: Place,
     cast: &[Role],

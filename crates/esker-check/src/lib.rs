@@ -4,6 +4,7 @@
 //! * [`cast`], [`generator`], [`driver`], [`transaction`], [`shrink`], [`campaign`]: random operations on engine and model,
 //!   every answer compared.
 //! * [`operators`]: the merge operators that the engine is given, failing ones among them.
+//! * [`fuzzed`]: the same with the choices of a coverage-guided fuzzer, and options with its numbers.
 //! * [`powerloss`]: every mutating call of small scripts, with power lost there, reopened and compared.
 //! * [`faults`]: every call of small scripts failing once, or from then on.
 //! * [`ablation`]: the same power losses with one sync left out, which must be noticed.
@@ -18,6 +19,7 @@ pub mod campaign;
 pub mod cast;
 pub mod driver;
 pub mod faults;
+pub mod fuzzed;
 pub mod generator;
 pub mod kill9;
 pub mod model;

@@ -35,7 +35,11 @@ pub struct Generator {
 impl Generator {
     /// The run of that seed.
     pub fn new(seed: u64, features: Features) -> Generator {
-        let mut random = Random::new(seed);
+        Generator::choosing(Random::new(seed), features)
+    }
+
+    /// The run that this stream chooses.
+    pub fn choosing(mut random: Random, features: Features) -> Generator {
         let cast = cast::choose(&mut random, features);
         let keys = content::key_pool(&mut random);
         let mut ordered = keys.clone();

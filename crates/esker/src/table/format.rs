@@ -21,7 +21,7 @@ pub(super) const FORMAT_VERSION: u32 = 1;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"eskerSST");
 pub(super) const TRAILER_BYTES: usize = 5;
 pub(super) const FOOTER_BYTES: usize = 64;
-const FOOTER_SUMMED_BYTES: usize = 52;
+pub(super) const FOOTER_SUMMED_BYTES: usize = 52;
 
 /// The compression kind of a block stored as it is.
 pub(super) const STORED: u8 = 0;

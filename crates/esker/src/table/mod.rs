@@ -17,6 +17,8 @@ mod keyspace;
 mod mapped;
 mod missed;
 mod reader;
+#[cfg(feature = "internals")]
+mod reseal;
 mod salvage;
 mod size;
 mod source;
@@ -30,6 +32,8 @@ pub use builder::{Buffers, TableBuilder, TableOptions};
 pub use cursor::TableCursor;
 pub use keyspace::TableKeyspace;
 pub use reader::Table;
+#[cfg(feature = "internals")]
+pub use reseal::reseal;
 pub use salvage::{LostRange, Salvaged, salvage_unindexed};
 pub use summary::TableSummary;
 pub use version::Version;

@@ -54,10 +54,7 @@ impl Manifest {
     fn append(&mut self, changes: &[Change]) -> Result<()> {
         let mut record = vec![0; RECORD_HEADER_BYTES];
         encode(changes, &mut record);
-        let length = (record.len() - RECORD_HEADER_BYTES) as u32;
-        record[4..8].copy_from_slice(&length.to_le_bytes());
-        let sum = checksum(self.number, self.file.len(), &record[4..]);
-        record[..4].copy_from_slice(&sum.to_le_bytes());
+        seal_record(&mut record, self.number, self.file.len());
         self.file.append(&record)
     }
 
@@ -86,6 +83,27 @@ impl Manifest {
     }
 }
 
+/// Fills the header in front of the payload in `record`, which comes to lie at `offset` of manifest `number`.
+fn seal_record(record: &mut [u8], number: u64, offset: u64) {
+    let length = (record.len() - RECORD_HEADER_BYTES) as u32;
+    record[4..8].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(number, offset, &record[4..]);
+    record[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The bytes of manifest `number` with these payloads, for the tests of what reads it.
+#[cfg(feature = "internals")]
+pub fn file_with(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = encode_header(number).to_vec();
+    for payload in payloads {
+        let mut record = vec![0; RECORD_HEADER_BYTES];
+        record.extend_from_slice(payload);
+        seal_record(&mut record, number, bytes.len() as u64);
+        bytes.extend_from_slice(&record);
+    }
+    bytes
+}
+
 fn encode_header(number: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -100,7 +118,8 @@ fn current_line(name: &str) -> String {
     format!("{name} {:08x}\n", checksum(0, 0, name.as_bytes()))
 }
 
-fn point_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()> {
+/// Makes this manifest the one in force. Durable when this returns.
+pub fn point_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()> {
     let temporary = directory.join(CURRENT_TEMPORARY);
     let mut file = env.create(&temporary)?;
     file.append(current_line(&manifest(number)).as_bytes())?;
@@ -235,9 +254,9 @@ fn split_record(bytes: &[u8], offset: usize) -> Option<(u32, &[u8])> {
     Some((sum, cursor.take(length, "").ok()?))
 }
 
-/// The payload of the intact record at `offset`.
+/// The payload of the intact record at `offset`. No edit is empty.
 pub(super) fn record_at(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
-    let (sum, payload) = split_record(bytes, offset)?;
+    let (sum, payload) = split_record(bytes, offset).filter(|(_, payload)| !payload.is_empty())?;
     let covered = &bytes[offset + 4..offset + RECORD_HEADER_BYTES + payload.len()];
     (checksum(number, offset as u64, covered) == sum).then_some(payload)
 }

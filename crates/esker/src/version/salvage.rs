@@ -34,11 +34,11 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     let mut state = ManifestState::default();
     let mut offset = HEADER_BYTES;
     let mut search = RecordSearch::of(number, &bytes);
-    if intact(number, &bytes, offset).is_none() {
+    if record_at(number, &bytes, offset).is_none() {
         return Ok(None);
     }
     while offset < bytes.len() {
-        let Some(payload) = intact(number, &bytes, offset) else {
+        let Some(payload) = record_at(number, &bytes, offset) else {
             damage = damage.or(Some(offset as u64));
             let Found::At(next) = search.next_from(offset + 1) else { break };
             offset = next;
@@ -53,8 +53,4 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         offset += RECORD_HEADER_BYTES + payload.len();
     }
     Ok(Some(SalvagedManifest { state, damage }))
-}
-
-fn intact(number: u64, bytes: &[u8], offset: usize) -> Option<&[u8]> {
-    record_at(number, bytes, offset).filter(|payload| !payload.is_empty())
 }

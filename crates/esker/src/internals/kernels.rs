@@ -1,5 +1,4 @@
-//! The hot parts of the engine by themselves, for the microbenchmarks in `benches`. Compiled with the feature `internals` only; nothing here
-//! is part of the engine's interface, and all of it may change at any time.
+//! The hot parts of the engine by themselves, for the microbenchmarks in `benches`.
 
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
