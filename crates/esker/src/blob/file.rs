@@ -5,6 +5,7 @@ use super::format::{
 };
 use crate::base::blob_reference::{BlobReference, stored_bytes};
 use crate::base::compression::decompress;
+use crate::base::key::MAX_VALUE_BYTES;
 use crate::env::{Env, GrowingFile, ReadFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -125,6 +126,9 @@ impl BlobFile {
         // Before anything is allocated: a reference may be damaged too.
         if reference.end().is_none_or(|end| end > self.bytes()) {
             return damaged("a large value lies behind the end of its file");
+        }
+        if reference.length as usize > MAX_VALUE_BYTES {
+            return damaged("a large value is longer than any that is written");
         }
         let mut stored = vec![0; reference.length as usize];
         self.read_at(reference.offset, &mut stored)?;

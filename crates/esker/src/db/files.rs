@@ -7,7 +7,7 @@ use super::inner::Inner;
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
@@ -184,6 +184,10 @@ pub fn no_memtable_has_writes(inner: &Inner) -> bool {
 /// new manifest is in force, the next open removes. A file that is there already keeps its name; the new one gets a number behind it.
 pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
     let lost = directory.join(LOST);
+    if env.list(directory)?.iter().any(|name| name == LOST) {
+        // A link could lead out of the database.
+        return Err(Error::invalid(format!("{} is not a directory; move it away", lost.display())));
+    }
     let mut found = false;
     for name in names {
         let from = directory.join(name);

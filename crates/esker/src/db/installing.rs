@@ -20,6 +20,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// No table is aimed at more, whatever the options say: its index and its filter are in memory.
+const LARGEST_TARGET_BYTES: u64 = 1 << 30;
+
+/// A manifest that has got longer than this is written anew. It is read as a whole.
+const LONG_MANIFEST_BYTES: u64 = 32 << 20;
+
 /// The right to flush and merge, for a handle that may still write.
 pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
     let jobs = inner.jobs.lock();
@@ -53,7 +59,7 @@ pub fn with_output<T>(
         table: table_options(&inner.options, last_run),
         keyspace: label(inner, keyspace.id),
         flushed,
-        target_file_bytes: inner.options.target_file_bytes,
+        target_file_bytes: inner.options.target_file_bytes.min(LARGEST_TARGET_BYTES),
         cache: Arc::clone(&inner.cache),
         use_mapping: inner.options.use_mapping(),
         next_file: &next_file,
@@ -107,8 +113,13 @@ pub fn commit(
     if added.iter().any(|table| !table.summary().blobs.is_empty()) {
         inner.blobs.sync().map_err(|error| inner.condition.poison(error))?;
     }
+    let mut is_long = false;
     if let Some(manifest) = &mut *inner.manifest.lock() {
         manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
+        is_long = manifest.appended_bytes() > LONG_MANIFEST_BYTES;
+    }
+    if is_long {
+        renew_manifest(inner, &[])?;
     }
     for table in added {
         let summary = table.summary();

@@ -7,7 +7,7 @@
 //! A key's line is chosen by the upper half of its hash ([`crate::base::key::hash`]), its bits by [`bits`],
 //! nine of the product's bits a probe.
 
-use super::format::{Handle, STORED, unseal};
+use super::format::{Handle, STORED, metadata_bytes, unseal};
 use crate::base::prefetch::{LINE_BYTES, prefetch};
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
@@ -76,7 +76,7 @@ impl Filter {
     /// Reads the filter block. The handle lies within the file.
     pub(super) fn read(file: &dyn ReadFile, path: &Path, file_number: u64, handle: Handle) -> Result<Filter> {
         let wrong = |what| Error::corruption(path, handle.offset, what);
-        let length = usize::try_from(handle.bytes).map_err(|_| wrong("the filter does not fit into memory"))?;
+        let length = metadata_bytes(path, handle)?;
         let mut buffer = vec![0u8; length + LINE_BYTES - 1];
         let start = buffer.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES - 1);
         let stored = &mut buffer[start..start + length];

@@ -19,6 +19,8 @@ use std::path::Path;
 /// The format version written, and the newest that is read.
 pub(super) const FORMAT_VERSION: u32 = 1;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"eskerSST");
+/// Index, filter and properties each have at most so many bytes: tables are ended long before (`db/installing.rs`).
+const MAX_METADATA_BYTES: u64 = 4 << 30;
 pub(super) const TRAILER_BYTES: usize = 5;
 pub(super) const FOOTER_BYTES: usize = 64;
 pub(super) const FOOTER_SUMMED_BYTES: usize = 52;
@@ -129,11 +131,17 @@ pub(super) fn unseal<'a>(stored: &'a [u8], path: &Path, file_number: u64, offset
     Ok((content, compression))
 }
 
+/// The length of a block that is kept in memory as long as its table is open. Checked before memory is taken for it: the file may have holes.
+pub(super) fn metadata_bytes(path: &Path, handle: Handle) -> Result<usize> {
+    if handle.bytes > MAX_METADATA_BYTES {
+        return Err(Error::corruption(path, handle.offset, "a block is longer than any that is written"));
+    }
+    usize::try_from(handle.bytes).map_err(|_| Error::corruption(path, handle.offset, "a block does not fit into memory"))
+}
+
 /// Reads a block that is never compressed and returns its content. The handle lies within the file.
 pub(super) fn read_plain(file: &dyn ReadFile, path: &Path, file_number: u64, handle: Handle) -> Result<Vec<u8>> {
-    let length = usize::try_from(handle.bytes)
-        .map_err(|_| Error::corruption(path, handle.offset, "a block does not fit into memory"))?;
-    let mut bytes = vec![0u8; length];
+    let mut bytes = vec![0u8; metadata_bytes(path, handle)?];
     file.read_at(handle.offset, &mut bytes)?;
     let (content, compression) = unseal(&bytes, path, file_number, handle.offset)?;
     if compression != STORED {

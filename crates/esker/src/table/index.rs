@@ -8,6 +8,7 @@
 
 use super::format::{Handle, TRAILER_BYTES};
 use super::heads::Heads;
+use crate::base::compression::MAX_BLOCK_BYTES;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Sequence, common_prefix, head, rest_after};
 use std::cmp::Ordering;
@@ -68,6 +69,9 @@ pub(super) struct Index {
     offsets: Vec<u64>,
 }
 
+/// The longest block with its trailer.
+const LARGEST_STORED_BYTES: u64 = (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64;
+
 impl Index {
     /// The index in `content`, for data blocks that end at or before `limit`.
     pub(super) fn decode(content: &[u8], limit: u64) -> Result<Index, DecodeError> {
@@ -100,7 +104,7 @@ impl Index {
             let stored_bytes = cursor.varint("a block length")?;
             offset = offset
                 .checked_add(stored_bytes)
-                .filter(|&end| stored_bytes >= smallest_block && end <= limit)
+                .filter(|&end| (smallest_block..=LARGEST_STORED_BYTES).contains(&stored_bytes) && end <= limit)
                 .ok_or(cursor.expected("a block length within the file"))?;
             index.offsets.push(offset);
         }

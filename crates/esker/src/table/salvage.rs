@@ -145,27 +145,28 @@ pub fn salvage_unindexed(
     file_number: u64,
     take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
 ) -> Result<Salvaged> {
-    let length = usize::try_from(file.len()).map_err(|_| Error::corruption(path, 0, "the file is too long"))?;
-    let mut bytes = vec![0; length];
-    file.read_at(0, &mut bytes)?;
     let mut taker = Taker { take, last: None, salvaged: Salvaged::default() };
+    let mut window = vec![0; LONGEST_SEARCHED];
     let mut offset = 0;
-    while let Some((block, length)) = find_block(&bytes[offset..], path, file_number, offset as u64) {
+    loop {
+        let longest = (file.len() - offset).min(LONGEST_SEARCHED as u64) as usize;
+        let ahead = &mut window[..longest];
+        file.read_at(offset, ahead)?;
+        let Some((block, length)) = find_block(ahead, path, file_number, offset) else { break };
         taker.block(&block)?;
-        offset += length;
+        offset += length as u64;
     }
     // Where the data blocks should have ended is not known.
-    if offset + FOOTER_BYTES < length || offset == 0 {
+    if offset + (FOOTER_BYTES as u64) < file.len() || offset == 0 {
         let after = taker.last_key();
         taker.salvaged.lost.push(LostRange { after, through: None });
     }
     Ok(taker.salvaged)
 }
 
-/// The data block at the front of `bytes`, which is `offset` of the file, and its length.
+/// The data block at the front of `bytes`, which are those at `offset` of the file, and its length.
 fn find_block(bytes: &[u8], path: &Path, file_number: u64, offset: u64) -> Option<(Block, usize)> {
-    let longest = bytes.len().min(LONGEST_SEARCHED);
-    (TRAILER_BYTES + 1..=longest).find_map(|length| {
+    (TRAILER_BYTES + 1..=bytes.len()).find_map(|length| {
         let stored = &bytes[..length];
         // Nearly all wrong lengths end here.
         split(stored).filter(|(_, kind, _)| *kind <= 1)?;

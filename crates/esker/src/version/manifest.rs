@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 /// The newest version of the manifest that this build reads, and the one it writes. It stands for the database as a whole.
 pub const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
+/// A file that is longer is not read: twenty million tables take less.
+const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 pub(super) const HEADER_BYTES: usize = 24;
 pub(super) const RECORD_HEADER_BYTES: usize = 8;
 
@@ -32,6 +34,8 @@ pub struct Manifest {
     number: u64,
     path: PathBuf,
     file: Box<dyn WriteFile>,
+    /// Its length when it was made.
+    first_bytes: u64,
     state: ManifestState,
 }
 
@@ -42,9 +46,10 @@ impl Manifest {
         let path = directory.join(manifest(number));
         let mut file = env.create(&path)?;
         file.append(&encode_header(number))?;
-        let mut manifest = Manifest { number, path, file, state };
+        let mut manifest = Manifest { number, path, file, first_bytes: 0, state };
         let snapshot = manifest.state.snapshot();
         manifest.append(&snapshot)?;
+        manifest.first_bytes = manifest.file.len();
         manifest.file.sync()?;
         env.sync_dir(directory)?;
         point_current(env, directory, number)?;
@@ -70,6 +75,11 @@ impl Manifest {
         // Says that the edit before it was on the device. What it repeats does not matter.
         self.append(&[Change::NextFile(self.state.next_file)])?;
         self.file.flush()
+    }
+
+    /// Bytes behind the first record, which is the whole state.
+    pub fn appended_bytes(&self) -> u64 {
+        self.file.len() - self.first_bytes
     }
 
     /// What the manifest says now.
@@ -131,6 +141,9 @@ pub fn point_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()>
 
 pub(super) fn read_file(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
     let file = env.open(path)?;
+    if file.len() > MAX_MANIFEST_BYTES {
+        return Err(Error::corruption(path, 0, "the file is longer than a manifest can be"));
+    }
     let length = usize::try_from(file.len()).map_err(|_| Error::corruption(path, 0, "the file is too long"))?;
     let mut bytes = vec![0; length];
     file.read_at(0, &mut bytes)?;

@@ -34,8 +34,10 @@ pub const MAX_NUMBER: u64 = 1 << 56;
 /// The bits of a record header's last word that hold `synced`; the others hold the header check.
 const SYNCED_BITS: u32 = 40;
 const CHECK_BITS: u32 = u64::BITS - SYNCED_BITS;
-/// The longest segment.
-pub const MAX_SEGMENT_BYTES: u64 = 1 << SYNCED_BITS;
+/// What `synced` can say.
+const SYNCED_MASK: u64 = (1 << SYNCED_BITS) - 1;
+/// The longest segment: the longest record, which has up to 4 GiB, and all that belongs to it. A file that is longer is none, and not searched for records.
+pub const MAX_SEGMENT_BYTES: u64 = 8 << 30;
 
 /// The numbers are part of the format and must never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +155,7 @@ pub fn verify_header(bytes: &[u8], salt: u64, offset: u64) -> bool {
     };
     let Some((_, word)) = header.split_last_chunk_mut::<8>() else { return false };
     let last = u64::from_le_bytes(*word);
-    *word = (last & (MAX_SEGMENT_BYTES - 1)).to_le_bytes();
+    *word = (last & SYNCED_MASK).to_le_bytes();
     header_check(&header, salt, offset) == last >> SYNCED_BITS
 }
 
@@ -164,7 +166,7 @@ pub fn decode_record_header(bytes: &[u8], offset: u64, segment_length: u64) -> O
     let sum = cursor.u32("").ok()?;
     let payload_bytes = cursor.u32("").ok()?;
     let word = cursor.u64("").ok()?;
-    let synced = cursor.u64("").ok()? & (MAX_SEGMENT_BYTES - 1);
+    let synced = cursor.u64("").ok()? & SYNCED_MASK;
     let kind = RecordType::from_byte(word as u8)?;
     let end = offset.checked_add(RECORD_HEADER_BYTES as u64)?.checked_add(u64::from(payload_bytes))?;
     // A closing record has no payload; to say so keeps what looks like one from being long.

@@ -33,7 +33,7 @@ fn search(kind: RecordType, salt: Option<u64>) -> (Result<bool, Error>, u64) {
     let path = Path::new("1.wal");
     let file = env.open_log(path, Some(SEGMENT_BYTES), false).expect("no fault is set");
     file.write(0, &headers_within_headers(kind)).expect("no fault is set");
-    let found = SegmentFile { path: path.to_path_buf(), file, salt };
+    let found = SegmentFile { salt, ..SegmentFile::new(path.to_path_buf(), file) };
     let mut reader = SegmentReader::new(NUMBER, &found);
     (reader.synced_beyond(TORN_AT, 0), reader.checked_bytes)
 }

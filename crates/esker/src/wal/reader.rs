@@ -8,7 +8,7 @@
 //!    the device, the log ends there: recovery yields a prefix, never a hole. If something says so, that is corruption.
 
 use super::format::{
-    HEADER_BYTES, Link, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
+    HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
     decode_record_header, record_bytes, verify_header, verify_record,
 };
 use super::segment::{FreeFile, Retired, Segment, SegmentMaker, Space, file_number};
@@ -34,9 +34,17 @@ pub(super) struct SegmentFile {
     pub(super) file: Arc<dyn LogFile>,
     /// From its header.
     pub(super) salt: Option<u64>,
+    /// How long the segment is: less than its file if that was made longer.
+    pub(super) bytes: u64,
 }
 
 impl SegmentFile {
+    /// A file about which its header says nothing yet.
+    pub(super) fn new(path: PathBuf, file: Arc<dyn LogFile>) -> SegmentFile {
+        let bytes = file.len();
+        SegmentFile { path, file, salt: None, bytes }
+    }
+
     fn into_free(self) -> FreeFile {
         FreeFile { path: self.path, file: self.file, space: Space::Found }
     }
@@ -147,6 +155,9 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
         inherited.highest_number = inherited.highest_number.max(file_number);
         let path = maker.directory.join(&name);
         let file = maker.open(&path)?;
+        if file.len() > MAX_SEGMENT_BYTES {
+            return Err(Error::corruption(path, 0, "the file is longer than a log segment can be"));
+        }
         let mut header = [0u8; HEADER_BYTES];
         let number = if file.len() >= HEADER_BYTES as u64 + record_bytes(24) {
             file.read_at(0, &mut header)?;
@@ -161,12 +172,12 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
                     return Err(Error::corruption(path, file.len(), what));
                 }
                 inherited.highest_number = inherited.highest_number.max(number);
-                if let Some(twin) = segments.insert(number, SegmentFile { path: path.clone(), file, salt }) {
+                if let Some(twin) = segments.insert(number, SegmentFile { path: path.clone(), bytes: file.len(), file, salt }) {
                     let what = format!("{} says to be log segment {number} too", twin.path.display());
                     return Err(Error::corruption(path, 0, what));
                 }
             }
-            None => nameless.push(SegmentFile { path, file, salt: None }),
+            None => nameless.push(SegmentFile::new(path, file)),
         }
     }
     let highest = inherited.highest_number;
@@ -205,7 +216,7 @@ pub(super) struct FirstRecord {
 impl FirstRecord {
     pub(super) fn read(found: &SegmentFile) -> Result<FirstRecord> {
         let mut bytes = [0u8; RECORD_HEADER_BYTES + 24];
-        let segment_bytes = found.file.len();
+        let segment_bytes = found.bytes;
         if segment_bytes < HEADER_BYTES as u64 + bytes.len() as u64 {
             return Ok(FirstRecord { bytes: None, segment_bytes });
         }
@@ -323,7 +334,7 @@ impl<'a> SegmentReader<'a> {
 
     /// The bytes from `offset` on: at least `wanted` of them, or all there are.
     fn bytes(&mut self, offset: u64, wanted: usize) -> Result<&[u8]> {
-        let length = self.found.file.len();
+        let length = self.found.bytes;
         let wanted = wanted.min(usize::try_from(length - offset.min(length)).unwrap_or(usize::MAX));
         let inside = offset >= self.window_at && offset + wanted as u64 <= self.window_at + self.window.len() as u64;
         if !inside {
@@ -337,7 +348,7 @@ impl<'a> SegmentReader<'a> {
 
     /// The intact record at `offset`, if there is one.
     pub(super) fn record(&mut self, offset: u64) -> Result<Option<(RecordHeader, &[u8])>> {
-        let length = self.found.file.len();
+        let length = self.found.bytes;
         if offset + RECORD_HEADER_BYTES as u64 > length {
             return Ok(None);
         }
@@ -400,7 +411,7 @@ impl<'a> SegmentReader<'a> {
     /// # Errors
     /// `Io`; `Corruption` if so much looks like records that it must have been forged.
     pub(super) fn synced_beyond(&mut self, offset: u64, last_sequence: Sequence) -> Result<bool> {
-        let length = self.found.file.len();
+        let length = self.found.bytes;
         let mut at = offset + 8;
         let salt = self.found.salt;
         let most = self.checked_bytes.saturating_add(length.saturating_mul(SEARCH_FACTOR));

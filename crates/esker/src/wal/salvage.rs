@@ -1,7 +1,7 @@
 //! Replaying what is left of a damaged log, for a repair: as far as it can be read, and no further, so that what is replayed has no hole but where the log had
 //! lost its beginning.
 
-use super::format::{HEADER_BYTES, Link, RecordType, SegmentHeader, decode_header, record_bytes};
+use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
 use super::reader::{FirstRecord, Record, SegmentFile, SegmentReader, read_link};
 use super::segment::{SegmentMaker, file_number};
 use crate::base::key::Sequence;
@@ -94,13 +94,15 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         let Some(number_of_file) = file_number(&name) else { continue };
         log.highest_number = log.highest_number.max(number_of_file);
         let path = maker.directory.join(&name);
-        let mut found = SegmentFile { file: maker.open(&path)?, path, salt: None };
+        let file = maker.open(&path)?;
+        let mut found = SegmentFile::new(path, file);
         if found.file.len() < HEADER_BYTES as u64 + record_bytes(24) {
             if !found.file.is_empty() {
                 log.problem(found.path, 0, "the file is too short for a log segment".into());
             }
             continue;
         }
+        found.bytes = found.bytes.min(MAX_SEGMENT_BYTES);
         let mut header = [0u8; HEADER_BYTES];
         found.file.read_at(0, &mut header)?;
         let Some(SegmentHeader { number, length, salt }) = decode_header(&found.path, &header)? else {
@@ -112,6 +114,7 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         if length != found.file.len() {
             let what = format!("the segment should have {length} bytes, the file has {}", found.file.len());
             log.problem(found.path.clone(), found.file.len(), what);
+            found.bytes = found.bytes.min(length);
         }
         match read_link(&found, number)? {
             Some(link) => drop(segments.insert(number, (found, link))),

@@ -14,6 +14,7 @@ mod failed_open;
 mod fifo;
 mod filters;
 mod get_into;
+mod hostile;
 mod in_place;
 mod ingest;
 mod interplay;

@@ -52,6 +52,8 @@ const ZERO_CHUNK: usize = 1 << 20;
 ///   copy-on-write file system: a store that needs a new block could not report a full disk. Unmapped segments work
 ///   the same, one system call per store. [`LogFile::sync_range`] of a mapped segment touches the pages of that range
 ///   only; elsewhere it syncs the file. Pre-faulting touches pages for writing, so a `sync` after it writes them all.
+/// - What is opened must be a file, not a pipe or a device, and what is opened for writing not a link: a directory that somebody else has prepared leads nowhere.
+///   (Elsewhere than on Unix, links are followed.)
 /// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it with the process.
 ///   Elsewhere it excludes only other handles of the same process.
 ///
@@ -101,14 +103,15 @@ impl Env for OsEnv {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         let failed = |e| Error::io("open", path, e);
-        let file = File::open(path).map_err(failed)?;
+        let file = system::open_own(OpenOptions::new().read(true), path, false).map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
         let file = system::Positioned::new(file);
         Ok(Arc::new(OsReadFile { path: path.to_path_buf(), file, len, map: OnceLock::new() }))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
-        let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
+        let opened = system::open_own(OpenOptions::new().write(true).create(true).truncate(true), path, true);
+        let file = opened.map_err(|e| Error::io("create", path, e))?;
         Ok(Box::new(OsWriteFile { path: path.to_path_buf(), file, buffer: Vec::new(), len: 0, failed: false }))
     }
 
@@ -123,7 +126,8 @@ impl Env for OsEnv {
         let file = match create_bytes {
             Some(bytes) => create_zeroed(path, bytes)?,
             None => {
-                OpenOptions::new().read(true).write(true).open(path).map_err(|e| Error::io("open the log", path, e))?
+                let opened = system::open_own(OpenOptions::new().read(true).write(true), path, true);
+                opened.map_err(|e| Error::io("open the log", path, e))?
             }
         };
         let len = file.metadata().map_err(|e| Error::io("open the log", path, e))?.len();
@@ -199,7 +203,7 @@ fn allocate(mut file: &File, bytes: u64) -> io::Result<()> {
 
 fn read_holder(path: &Path) -> Option<u32> {
     let mut text = String::new();
-    File::open(path).ok()?.take(32).read_to_string(&mut text).ok()?;
+    system::open_own(OpenOptions::new().read(true), path, false).ok()?.take(32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }
 

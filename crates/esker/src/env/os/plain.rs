@@ -36,6 +36,12 @@ impl Positioned {
     }
 }
 
+/// Opens a file that is one of the engine's. Links are followed here.
+pub(super) fn open_own(options: &mut OpenOptions, path: &Path, _may_write: bool) -> io::Result<File> {
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+}
+
 /// Directories cannot be synced here; their names are as durable as the system makes them.
 pub(super) fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())

@@ -34,6 +34,16 @@ impl Positioned {
     }
 }
 
+/// Opens a file that is one of the engine's: nothing but a file, which a pipe or a device is not, and neither is waited for. What may be written is
+/// not opened through a link, which could lead out of the directory.
+pub(super) fn open_own(options: &mut OpenOptions, path: &Path, may_write: bool) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = if may_write { OFlags::NONBLOCK | OFlags::NOFOLLOW } else { OFlags::NONBLOCK };
+    let file = options.custom_flags(flags.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+}
+
 /// Makes the names in a directory durable.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
@@ -71,7 +81,7 @@ impl Locked {
     pub(super) fn try_new(path: &Path) -> io::Result<Option<Locked>> {
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = open_own(OpenOptions::new().read(true).write(true).create(true).truncate(false), path, true)?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(Locked { file })),
