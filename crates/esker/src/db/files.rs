@@ -4,6 +4,7 @@
 use super::copying;
 use super::events::Event;
 use super::inner::Inner;
+use super::repair_mark;
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
 use crate::env::Env;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
-    CURRENT, CURRENT_TEMPORARY, LOST, UNFINISHED, manifest, manifest_number, table, table_number,
+    CURRENT, CURRENT_TEMPORARY, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
 use crate::version::manifest::current_number;
 use crate::wal::segment::file_number;
@@ -289,6 +290,33 @@ pub fn remove_checkpoint_mark(env: &dyn Env, directory: &Path) -> Result<()> {
         env.sync_dir(directory)?;
     }
     Ok(())
+}
+
+/// Removes what a repair that was cut short has made, and its mark. Nothing that was there before the repair is gone then: another one begins anew. If `CURRENT` names a
+/// manifest of the repair, the repair is done, and only the mark goes. The caller has the lock on the directory.
+pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
+    if !env.exists(&directory.join(REPAIR))? {
+        return Ok(());
+    }
+    let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
+    if let Some(first) = repair_mark::first_number(env, directory)?.filter(|&first| current.is_none_or(|it| it < first))
+    {
+        for name in env.list(directory)? {
+            let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+            if number.is_some_and(|number| number >= first) {
+                env.remove(&directory.join(name))?;
+            }
+        }
+    }
+    // After the death of a process neither these names nor `CURRENT` need be durable.
+    env.sync_dir(directory)?;
+    remove_repair_mark(env, directory)
+}
+
+/// Takes the mark off a directory whose repair is done, or undone.
+pub fn remove_repair_mark(env: &dyn Env, directory: &Path) -> Result<()> {
+    env.remove(&directory.join(REPAIR))?;
+    env.sync_dir(directory)
 }
 
 /// Removes tables that were never named by a manifest.

@@ -65,6 +65,7 @@ pub mod read;
 pub mod reclaim;
 pub mod record;
 pub mod repair;
+mod repair_mark;
 pub mod replayed;
 mod resting;
 pub mod scan;

@@ -39,7 +39,7 @@ use crate::options::{Options, WalMode};
 use crate::table::{BlockCache, Table, TableKeyspace};
 use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::file_name::{
-    self, CURRENT, CURRENT_TEMPORARY, LOCK, LOST, UNFINISHED, manifest_number, table_number,
+    self, CURRENT, CURRENT_TEMPORARY, LOCK, LOST, REPAIR, UNFINISHED, manifest_number, table_number,
 };
 use crate::version::manifest::{InForce, Manifest, read_current};
 use crate::version::tree::Tree;
@@ -91,6 +91,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     refuse_unfinished_checkpoint(&options, directory)?;
     create_directory(&*env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
+    files::remove_unfinished_repair(&*env, directory)?;
     let found = read_current(&*env, directory)?;
     // After the death of a process `CURRENT` may be visible without being durable; what follows relies on it.
     env.sync_dir(directory)?;
@@ -250,7 +251,7 @@ pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
 
 /// Whether the engine makes files of that name.
 pub fn is_ours(name: &str) -> bool {
-    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK | LOST | UNFINISHED)
+    matches!(name, CURRENT | CURRENT_TEMPORARY | LOCK | LOST | REPAIR | UNFINISHED)
         || file_number(name).is_some()
         || table_number(name).is_some()
         || blob_number(name).is_some()

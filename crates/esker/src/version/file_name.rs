@@ -6,6 +6,8 @@ pub const CURRENT: &str = "CURRENT";
 pub const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
 /// The file that marks a checkpoint that is not complete.
 pub const UNFINISHED: &str = "CHECKPOINT";
+/// The file that marks a repair that is not complete.
+pub const REPAIR: &str = "REPAIR";
 /// The directory to which a repair moves what it could not use.
 pub const LOST: &str = "lost";
 /// The file that carries the lock.

@@ -12,4 +12,5 @@ mod log;
 mod operators;
 mod readers;
 mod recovery;
+mod repair;
 mod scans;

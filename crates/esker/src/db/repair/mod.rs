@@ -1,14 +1,15 @@
 //! Making a damaged database open again, with everything that can be read.
 //!
-//! 1. Take the lock. Open and verify as a reader would; if that succeeds there is nothing to do.
-//! 2. Read the manifest as far as it can be; without one, take every table for what it says to be.
+//! 1. Take the lock. Undo a repair that was cut short. Open and verify as a reader would; if that succeeds there is nothing to do.
+//! 2. Read the manifest as far as it can be; without one, take every table for what it says to be. Mark the directory (`db/repair_mark.rs`).
 //! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables, merge them by their sequence numbers.
 //! 4. Replay the log as far as it can be read, and write that to tables.
 //! 5. Give what was damaged or is not used a second name in the directory `lost`.
 //! 6. Begin a log segment, write a manifest, and point `CURRENT` at it.
-//! 7. Remove the first names of what is in `lost`. Cut short before that, the next open does it.
+//! 7. Remove the mark, and then the first names of what is in `lost`. Cut short before that, the next open does it.
 //!
-//! Nothing that was there is changed before step 6 is done, which is one rename; cut short before it, a repair begins anew.
+//! Nothing that was there is changed before step 6 is done, which is one rename; cut short before it, a repair begins anew, and the mark tells what not to read then:
+//! the tables of an unfinished repair say that they hold what is in the log, and those beside them that do may not have been durable.
 
 mod report;
 mod survey;
@@ -16,7 +17,7 @@ mod tables;
 
 pub use report::{RepairReport, RepairedFile};
 
-use super::{files, open};
+use super::{files, open, repair_mark};
 use crate::base::batch::{AnyOperation, Operations};
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
@@ -47,15 +48,17 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     }
     open::refuse_unfinished_checkpoint(options, directory)?;
     let _lock = env.lock(&directory.join(LOCK))?;
+    files::remove_unfinished_repair(env, directory)?;
     if first_damage(directory, options)?.is_none() {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
     let Survey { state, has_manifest, is_whole, damaged, tables, manifests } = survey(directory, options)?;
-    let next_file = AtomicU64::new(open::first_free_number(env, directory, state.next_file.max(1))?);
+    let first_made = open::first_free_number(env, directory, state.next_file)?;
+    repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
     let blobs = open::blob_store(directory, options);
     let mut work = Work {
-        tables: Tables { directory, options, cache, next_file, blobs },
+        tables: Tables { directory, options, cache, next_file: AtomicU64::new(first_made), blobs },
         state,
         report: RepairReport::default(),
         aside: BTreeSet::new(),
@@ -67,6 +70,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         work.aside.extend(manifests);
     }
     work.repair(&tables, has_manifest && is_whole)?;
+    files::remove_repair_mark(env, directory)?;
     work.report.lost_directory = files::remove_kept(env, directory, &work.aside)?;
     Ok(work.report)
 }

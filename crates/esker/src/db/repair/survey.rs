@@ -88,5 +88,7 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         survey.state = found.state;
         break;
     }
+    // A new manifest must not get the name of a missing one: it would be in force before it is written.
+    survey.state.next_file = survey.state.next_file.max(current.map_or(1, |number| number + 1));
     Ok(survey)
 }

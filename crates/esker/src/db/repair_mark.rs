@@ -1,0 +1,37 @@
+//! The mark of a repair that is not complete. It holds the first number that the repair gives to a file of its own:
+//!
+//! ```text
+//! REPAIR := number " " checksum of the number in hexadecimal "\n"
+//! ```
+//! The mark is durable before the repair makes its first file, and goes when `CURRENT` names the repair's manifest durably. What has a number from there on is
+//! otherwise a copy of what is in the directory besides, perhaps half of it, and tells nothing that may be relied on.
+
+use crate::base::checksum::checksum;
+use crate::env::Env;
+use crate::error::Result;
+use crate::version::file_name::REPAIR;
+use std::path::Path;
+
+fn line(first: u64) -> String {
+    let number = first.to_string();
+    format!("{number} {:08x}\n", checksum(0, 0, number.as_bytes()))
+}
+
+/// Marks the directory as under repair, durably.
+pub fn set(env: &dyn Env, directory: &Path, first: u64) -> Result<()> {
+    let mut file = env.create(&directory.join(REPAIR))?;
+    file.append(line(first).as_bytes())?;
+    file.sync()?;
+    env.sync_dir(directory)
+}
+
+/// The first number that the repair gives to a file. None where the mark, which exists, is torn: the repair has made no file yet.
+pub fn first_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
+    let file = env.open(&directory.join(REPAIR))?;
+    // A number and a checksum are shorter.
+    let mut bytes = vec![0; file.len().min(64) as usize];
+    file.read_at(0, &mut bytes)?;
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    let first = text.split(' ').next().and_then(|number| number.parse().ok());
+    Ok(first.filter(|&first| text == line(first)))
+}
