@@ -148,17 +148,22 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Finishes the last table, makes all names durable, and opens every table: what cannot be read back must not enter the manifest.
+    /// Makes all names durable, finishes the last table, and opens every table: what cannot be read back must not enter the manifest.
+    ///
+    /// In this order because the last table tells how far the keyspace is in tables: where no manifest is left, a repair relies on that. A table that says so
+    /// after a power loss has all of its entries, all tables and large values beside it, and their names.
     pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {
         if self.current.is_none() && !self.tombstones.is_empty() {
             self.start_table()?;
         }
-        self.finish_table(&[], self.options.flushed.max(self.options.keyspace.flushed))?;
-        if self.finished.is_empty() {
-            return Ok(Vec::new());
+        let Some(last) = &mut self.current else { return Ok(Vec::new()) };
+        let flushed = self.options.flushed.max(self.options.keyspace.flushed);
+        if flushed > self.options.keyspace.flushed {
+            last.sync_entries()?;
         }
         self.blobs.sync()?;
         self.options.env.sync_dir(&self.options.directory)?;
+        self.finish_table(&[], flushed)?;
         let finished = std::mem::take(&mut self.finished);
         finished.into_iter().map(|summary| self.reopen(summary)).collect()
     }

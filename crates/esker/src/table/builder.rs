@@ -188,6 +188,15 @@ impl TableBuilder {
         self.summary.keyspace = Some(keyspace);
     }
 
+    /// Makes the entries added so far durable, before the table says what the caller infers from them.
+    pub fn sync_entries(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.finish_block()?;
+        }
+        self.flush()?;
+        self.file.sync()
+    }
+
     /// As [`TableBuilder::finish_reusably`], for those who make one table.
     #[cfg(test)]
     pub fn finish(self) -> Result<TableSummary> {
