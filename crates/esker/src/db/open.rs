@@ -403,10 +403,8 @@ pub fn write_replayed(
         let memtables: Vec<Arc<Memtable>> = recovered.frozen.drain(..).rev().chain(newest).collect();
         let operator = keyspaces::stored_operator(&recovered.record);
         let expires = Ttl::from_stored(recovered.record.ttl).is_enabled();
-        // Nobody reads yet.
-        let expired_until_ms = if expires { options.clock.now_ms() } else { 0 };
-        let rules =
-            Rules { snapshots: &[], expired_until_ms, expires, operator: operator.as_deref(), ..Rules::default() };
+        // Nothing goes here because it has expired: the clock may have been wrong since the machine started. Reads hide it, and later merges drop it.
+        let rules = Rules { expires, operator: operator.as_deref(), ..Rules::default() };
         let (tree, changes) = replayed::write(&memtables, &recovered.tree, rules, &mut output)?;
         for change in &changes {
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;

@@ -3,9 +3,11 @@
 use crate::common::{Scratch, keyspace, simulated, synced};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Db, Error, Options};
+use esker::merge::UInt64Add;
+use esker::{Clock, Db, Error, KeyspaceOptions, ManualClock, Options, Ttl};
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Seen: "the database was closed with its log ending at offset ..." although nothing was damaged. Trigger: a clean close, then an open that failed
 /// behind the start of its log segment. Cost: a database that would not open again, with all data in place.
@@ -139,6 +141,33 @@ fn a_database_made_several_directories_deep_is_there_after_power_loss() {
         let db = Db::open(directory, simulated(after.clone()).create_if_missing(false)).unwrap();
         assert!(keyspace(&db, "k").get("a").unwrap().is_some(), "{directory}");
     }
+}
+
+/// Seen: entries with time left were gone for good. Trigger: a machine whose clock stood years ahead when it opened a database that had not been closed, and was then put right: what the
+/// log held was written to tables without what seemed to have expired. Cost: synced writes.
+#[test]
+fn a_clock_far_ahead_at_an_open_costs_no_entry() {
+    let env = MemEnv::new();
+    let clock = Arc::new(ManualClock::new(1_700_000_000_000));
+    let open = || Db::open("/db", simulated(env.clone()).clock(clock.clone())).unwrap();
+    let sessions = |db: &Db| {
+        let options = KeyspaceOptions::default()
+            .ttl(Ttl::Enabled { default: Some(Duration::from_secs(3600)) })
+            .merge_operator(UInt64Add);
+        db.keyspace("sessions", options).unwrap()
+    };
+    let db = open();
+    sessions(&db).put_with("a", 5u64.to_le_bytes(), &synced()).unwrap();
+    sessions(&db).merge_with("a", 2u64.to_le_bytes(), &synced()).unwrap();
+    drop(db);
+    let right = clock.now_ms();
+    clock.set(right + 10 * 365 * 86_400_000);
+    let db = open();
+    assert!(sessions(&db).get("a").unwrap().is_none(), "it has expired, as far as the clock can tell");
+    drop(db);
+    clock.set(right);
+    let value = sessions(&open()).get("a").unwrap();
+    assert_eq!(value.as_deref(), Some(&7u64.to_le_bytes()[..]));
 }
 
 /// A second open is refused, names the holder, and becomes possible with a close, though other handles of the database still live.
