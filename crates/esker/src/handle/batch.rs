@@ -363,6 +363,10 @@ impl Batch {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn commit_and_clear(&mut self, options: &WriteOptions) -> Result<()> {
+        // A write that changes nothing is a write; a transaction that has only read is none.
+        if self.is_empty() {
+            self.shared.inner.condition.check()?;
+        }
         self.commit_and_clear_if(options, &mut Unconditional)
     }
 

@@ -3,11 +3,12 @@
 use crate::common::{Scratch, keyspace, simulated};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
-use esker::{Db, Error, Options};
+use esker::merge::UInt64Add;
+use esker::{Batch, Db, Error, KeyspaceOptions, Options, Ttl, WriteOptions};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Seen: a read-only handle flushed. Trigger: `wait_idle`, `flush` or `compact` on it, without a background thread. Cost: a second writer in the
 /// directory of the first.
@@ -36,6 +37,73 @@ fn a_read_only_handle_writes_nothing() {
         db.close().unwrap();
         assert!(scratch.contents() == before, "files changed: {:?}", scratch.names_ending(""));
     }
+}
+
+/// Seen: a commit of an empty batch and a delete of an empty range succeeded on a handle that may not write. Trigger: a read-only handle, or one that had been closed. Cost: a
+/// caller that believes it can write.
+#[test]
+fn every_write_call_on_a_read_only_handle_is_refused() {
+    let mem = MemEnv::default();
+    let db = Db::open("/db", simulated(mem.clone())).unwrap();
+    let numbers = KeyspaceOptions::default()
+        .ttl(Ttl::Enabled { default: Some(Duration::from_secs(3600)) })
+        .merge_operator(UInt64Add);
+    let k = db.keyspace("k", numbers.clone()).unwrap();
+    k.put("a", 1u64.to_le_bytes()).unwrap();
+    let second = db.existing_keyspace("k").unwrap();
+    db.close().unwrap();
+    drop(second);
+    let db = Db::open_read_only("/db", simulated(mem)).unwrap();
+    let k = db.keyspace("k", numbers).unwrap();
+    let batch = |fill: &dyn Fn(&mut Batch) -> esker::Result<()>, options: &WriteOptions| {
+        let mut batch = db.batch();
+        fill(&mut batch)?;
+        batch.commit_and_clear(options)
+    };
+    let one = 1u64.to_le_bytes();
+    let (usual, soon) = (WriteOptions::new(), SystemTime::now() + Duration::from_secs(60));
+    let calls: &[(&str, &dyn Fn(&WriteOptions) -> esker::Result<()>)] = &[
+        ("put", &|options| k.put_with("b", one, options)),
+        ("put of nothing", &|options| k.put_with("", "", options)),
+        ("put with a time to live", &|options| k.put_with("b", one, &options.ttl(Duration::from_secs(9)))),
+        ("put until", &|_| k.put_until("b", one, soon)),
+        ("delete", &|options| k.delete_with("a", options)),
+        ("delete of what is not there", &|options| k.delete_with("z", options)),
+        ("merge", &|options| k.merge_with("a", one, options)),
+        ("delete of a range", &|options| k.delete_range_with("a".."b", options)),
+        ("delete of everything", &|options| k.delete_range_with::<&str>(.., options)),
+        ("delete of an empty range", &|options| k.delete_range_with("a".."a", options)),
+        ("delete of an inverted range", &|options| k.delete_range_with("b".."a", options)),
+        ("batch", &|options| batch(&|batch| batch.put(&k, "b", one), options)),
+        ("batch of merges", &|options| batch(&|batch| batch.merge(&k, "b", one), options)),
+        ("batch with an empty range", &|options| batch(&|batch| batch.delete_range(&k, "a".."a"), options)),
+        ("empty batch", &|options| batch(&|_| Ok(()), options)),
+        ("load", &|_| k.ingest([("b", one)]).map(drop)),
+        ("empty load", &|_| k.ingest::<&str, &str>([]).map(drop)),
+        ("transaction", &|options| {
+            let mut transaction = db.transaction();
+            transaction.put(&k, "b", one)?;
+            transaction.commit_with(options)
+        }),
+        ("new keyspace", &|_| db.keyspace("new", Default::default()).map(drop)),
+        ("sync", &|_| db.sync()),
+        ("flush", &|_| db.flush()),
+        ("compact", &|_| db.compact()),
+        ("compact a keyspace", &|_| k.compact()),
+        ("compact a range", &|_| k.compact_range("a".."b")),
+        ("compact an empty range", &|_| k.compact_range("a".."a")),
+        ("checkpoint", &|_| db.checkpoint("/copy")),
+    ];
+    for options in [usual, usual.sync(true), usual.disable_wal(true)] {
+        for (name, call) in calls {
+            let result = call(&options);
+            assert!(matches!(result, Err(Error::ReadOnly { .. })), "{name}, {options:?}: {result:?}");
+        }
+    }
+    // One that has only read has nothing to write.
+    let mut transaction = db.transaction();
+    assert!(transaction.get(&k, "a").unwrap().is_some());
+    transaction.commit().unwrap();
 }
 
 /// Seen: a scan of a read-only handle yielded a part of the keys, while `get` found them all. Trigger: nothing in the log above the last flush: the handle
