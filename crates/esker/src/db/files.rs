@@ -15,6 +15,7 @@ use crate::version::file_name::{
     CURRENT, CURRENT_TEMPORARY, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
 use crate::version::manifest::current_number;
+use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::segment::file_number;
 use crate::wal::writer::AppendError;
 use std::collections::BTreeSet;
@@ -198,9 +199,10 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
         found = true;
         env.create_dir_all(&lost)?;
         let Some(to) = free_name(env, &lost, name, &from)? else { continue };
-        // A log segment may be written to again, under another name; everything else stays as it is.
-        let is_reused = file_number(name).is_some();
-        let source = if is_reused { Some(env.open(&from)?) } else { copying::link_or_open(env, &from, &to)? };
+        // A log segment may be written to again, under another name; everything else stays as it is, and so does what is too long to be a segment.
+        let segment = file_number(name).map(|_| env.open(&from)).transpose()?;
+        let reused = segment.filter(|file| file.len() <= MAX_SEGMENT_BYTES);
+        let source = if reused.is_some() { reused } else { copying::link_or_open(env, &from, &to)? };
         if let Some(source) = source {
             // Whatever has its name in `lost` is whole.
             let unfinished = lost.join(format!("{name}.unfinished"));

@@ -136,7 +136,8 @@ pub(super) fn metadata_bytes(path: &Path, handle: Handle) -> Result<usize> {
     if handle.bytes > MAX_METADATA_BYTES {
         return Err(Error::corruption(path, handle.offset, "a block is longer than any that is written"));
     }
-    usize::try_from(handle.bytes).map_err(|_| Error::corruption(path, handle.offset, "a block does not fit into memory"))
+    usize::try_from(handle.bytes)
+        .map_err(|_| Error::corruption(path, handle.offset, "a block does not fit into memory"))
 }
 
 /// Reads a block that is never compressed and returns its content. The handle lies within the file.

@@ -8,8 +8,8 @@
 
 use super::format::{Handle, TRAILER_BYTES};
 use super::heads::Heads;
-use crate::base::compression::MAX_BLOCK_BYTES;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+use crate::base::compression::MAX_BLOCK_BYTES;
 use crate::base::key::{Sequence, common_prefix, head, rest_after};
 use std::cmp::Ordering;
 

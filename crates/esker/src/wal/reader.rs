@@ -172,7 +172,9 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
                     return Err(Error::corruption(path, file.len(), what));
                 }
                 inherited.highest_number = inherited.highest_number.max(number);
-                if let Some(twin) = segments.insert(number, SegmentFile { path: path.clone(), bytes: file.len(), file, salt }) {
+                if let Some(twin) =
+                    segments.insert(number, SegmentFile { path: path.clone(), bytes: file.len(), file, salt })
+                {
                     let what = format!("{} says to be log segment {number} too", twin.path.display());
                     return Err(Error::corruption(path, 0, what));
                 }

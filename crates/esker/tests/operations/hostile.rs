@@ -31,7 +31,10 @@ impl Scratch {
     /// Everything that is outside of the database.
     fn all_outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = fs::read_dir(self.0.join("outside")).expect("it was made");
-        files.map(|file| file.expect("it is there").path()).map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+        files
+            .map(|file| file.expect("it is there").path())
+            .map(|path| (path.clone(), fs::read(path).expect("a file")))
+            .collect()
     }
 }
 
@@ -42,7 +45,11 @@ impl Drop for Scratch {
 }
 
 fn options() -> Options {
-    Options::default().background_threads(0).wal_segment_bytes(8 << 10).large_value_bytes(1000).compression(Compression::None)
+    Options::default()
+        .background_threads(0)
+        .wal_segment_bytes(8 << 10)
+        .large_value_bytes(1000)
+        .compression(Compression::None)
 }
 
 /// Everything that makes files and removes them.
@@ -151,14 +158,25 @@ fn nothing_is_made_through_a_link() {
 /// A pipe has no other end, and would be waited for.
 #[test]
 fn pipes_and_directories_under_the_engines_names_hold_nobody_up() {
-    for kind in ["000001.wal", "000900.wal", "000900.table", "000900.blob", "CURRENT", "CURRENT.tmp", "LOCK", "lost", "MANIFEST-000900"] {
+    for kind in [
+        "000001.wal",
+        "000900.wal",
+        "000900.table",
+        "000900.blob",
+        "CURRENT",
+        "CURRENT.tmp",
+        "LOCK",
+        "lost",
+        "MANIFEST-000900",
+    ] {
         for pipe in [true, false] {
             let scratch = Scratch::new(&format!("pipe-{pipe}-{kind}"));
             let path = made(&scratch).join(kind);
             let _ = fs::remove_file(&path);
             if pipe {
                 let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-                rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("pipes are supported");
+                rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
+                    .expect("pipes are supported");
                 assert!(fs::symlink_metadata(&path).expect("it was made").file_type().is_fifo());
             } else {
                 fs::create_dir(&path).expect("a directory");
@@ -175,7 +193,8 @@ fn giants_are_refused_before_memory_is_taken_for_them() {
     for name in all.iter().map(String::as_str).chain(["000900.wal", "000900.table", "000900.blob", "MANIFEST-000900"]) {
         let scratch = Scratch::new(&format!("giant-{name}"));
         let path = made(&scratch);
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.join(name)).expect("a file");
+        let file =
+            fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.join(name)).expect("a file");
         if file.set_len(1 << 40).is_ok() {
             survives(&path);
         }
