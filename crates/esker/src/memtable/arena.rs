@@ -1,7 +1,7 @@
 //! The memory of a memtable: one block of entries, appended to by one writer, read by anyone.
 //!
 //! This file and `index.rs` are the only ones of the memtable with `unsafe`. What makes it sound:
-//! 1. Only the [`super::MemtableWriter`] appends, and there is one per memtable.
+//! 1. Only the owner of the arena's one [`Appender`] appends, and only behind all that was appended before.
 //! 2. An entry's key, value and expiry are written before its offset is published, with a release store, in the index or in the
 //!    published length; readers learn offsets only from those, with acquire loads.
 //! 3. After publication the only bytes that change are the header words and the values of exactly eight bytes; both are read and written
@@ -24,6 +24,8 @@ use crate::base::prefetch::prefetch_address;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+/// Offset of the first entry: 0 means "none" in the index.
+pub(super) const START: usize = 8;
 const HEADER_BYTES: usize = 24;
 /// Cache lines of an entry of about a hundred bytes.
 const ENTRY_LINES: usize = 3;
@@ -53,15 +55,36 @@ pub fn entry_bytes(key_length: usize, value_length: usize, expiry_ms: u64) -> us
 /// See the module's comment.
 pub struct Arena {
     memory: Memory,
+    /// Which appender is its own.
+    number: u64,
+}
+
+/// The right to append to one arena. There is one, made with the arena: whoever has it is the one writer.
+#[derive(Debug)]
+pub struct Appender {
+    arena: u64,
+    end: usize,
+}
+
+impl Appender {
+    /// Where the next entry will be.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.end
+    }
 }
 
 // SAFETY: shared access to the memory follows the three rules of the module's comment.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena of `capacity` bytes, which the system backs with memory as it is touched. Offset 0 is never an entry.
-    pub fn new(capacity: usize, pool: &Arc<MemoryPool>) -> Arena {
-        Arena { memory: pool.take(padded(capacity.clamp(64, MAX_ARENA_BYTES))) }
+    /// An arena for `capacity` bytes of entries, which the system backs with memory as it is touched, with the right to append to it.
+    pub fn new(capacity: usize, pool: &Arc<MemoryPool>) -> (Arena, Appender) {
+        // Never used again, unlike an address.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Relaxed);
+        let memory = pool.take(padded(capacity.saturating_add(START).clamp(64, MAX_ARENA_BYTES)));
+        (Arena { memory, number }, Appender { arena: number, end: START })
     }
 
     #[inline]
@@ -101,17 +124,28 @@ impl Arena {
         unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), length) }
     }
 
-    /// Writes the bytes of an entry that is not published yet. For the one writer only (rule 1).
+    /// Writes bytes of an entry that is not published yet.
+    ///
+    /// # Safety
+    /// `at` is not before the end of the arena's appender, which the caller has.
     #[inline]
-    fn write(&self, at: usize, bytes: &[u8]) {
+    unsafe fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at <= self.capacity() && bytes.len() <= self.capacity() - at);
-        // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is published (rule 2), and there is one
-        // writer (rule 1). `bytes` is a shared reference to other memory: nobody holds references into an unpublished part.
+        // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is published (rule 2), and the caller is the only one who
+        // writes (it promises it). `bytes` is a shared reference to other memory: nobody holds references into an unpublished part.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }
     }
 
-    /// Writes a whole entry at `at`, not published yet, and returns its length. `chain`: see [`Stored::chain`]. For the one writer only (rule 1).
-    pub(super) fn write_entry(&self, at: usize, entry: &crate::base::key::Entry<'_>, older: u32, chain: u32) -> usize {
+    /// Appends a whole entry, not published yet, and returns where it is. `chain`: see [`Stored::chain`].
+    pub(super) fn append(
+        &self,
+        appender: &mut Appender,
+        entry: &crate::base::key::Entry<'_>,
+        older: u32,
+        chain: u32,
+    ) -> usize {
+        assert_eq!(appender.arena, self.number, "the appender is another arena's");
+        let at = appender.end;
         let has_expiry = entry.expiry_ms != NEVER;
         self.word(at).store(entry.sequence << 8 | entry.kind as u64, Relaxed);
         self.half(at + OLDER_AT).store(older, Relaxed);
@@ -124,13 +158,16 @@ impl Arena {
             self.word(next).store(entry.expiry_ms, Relaxed);
             next += 8;
         }
-        self.write(next, entry.key);
+        // SAFETY: behind the end of the arena's own appender (checked), which is borrowed uniquely until it moves.
+        unsafe { self.write(next, entry.key) };
         next += padded(entry.key.len());
         match entry.value.try_into() {
             Ok(eight) => self.word(next).store(u64::from_le_bytes(eight), Relaxed),
-            Err(_) => self.write(next, entry.value),
+            // SAFETY: as above.
+            Err(_) => unsafe { self.write(next, entry.value) },
         }
-        next + padded(entry.value.len()) - at
+        appender.end = next + padded(entry.value.len());
+        at
     }
 
     /// The published entry at `at`.
@@ -176,9 +213,9 @@ impl<'a> Stored<'a> {
         Kind::from_byte(self.arena.word(self.at).load(Relaxed) as u8).expect("only kinds are stored there")
     }
 
-    /// Moves the entry to a later write that was folded into it. For the one writer only.
+    /// Moves the entry to a later write that was folded into it.
     #[inline]
-    pub fn set_sequence(&self, sequence: Sequence) {
+    pub fn set_sequence(&self, _writer: &mut Appender, sequence: Sequence) {
         self.arena.word(self.at).store(sequence << 8 | self.kind() as u64, Relaxed);
     }
 
@@ -210,9 +247,9 @@ impl<'a> Stored<'a> {
         word as u8 == Kind::Put as u8 && word >> 8 <= sequence && flags & (DEAD | HAS_EXPIRY) == 0
     }
 
-    /// Marks the entry as superseded and invisible to every snapshot. For the one writer only.
+    /// Marks the entry as superseded and invisible to every snapshot.
     #[inline]
-    pub fn set_dead(&self) {
+    pub fn set_dead(&self, _writer: &mut Appender) {
         let flags = self.arena.half(self.at + FLAGS_AT);
         flags.store(flags.load(Relaxed) | DEAD, Relaxed);
     }
@@ -258,8 +295,8 @@ impl<'a> Stored<'a> {
     where
         'a: 'b,
     {
-        if self.value_length() == 8 {
-            *eight = self.eight().to_le_bytes();
+        if let Some(found) = self.eight() {
+            *eight = found.get().to_le_bytes();
             return eight;
         }
         self.long_value()
@@ -273,29 +310,37 @@ impl<'a> Stored<'a> {
         self.arena.bytes(self.value_at(), length)
     }
 
-    /// A value of exactly eight bytes, as a little-endian number.
+    /// The value if it has exactly eight bytes.
     #[inline]
-    pub fn eight(&self) -> u64 {
-        self.arena.word(self.value_at()).load(Relaxed)
-    }
-
-    /// Replaces a value of exactly eight bytes.
-    #[inline]
-    pub fn set_eight(&self, value: u64) {
-        debug_assert_eq!(self.value_length(), 8);
-        self.arena.word(self.value_at()).store(value, Relaxed);
-    }
-
-    /// Adds to a value of exactly eight bytes, wrapping around.
-    #[inline]
-    pub fn add_eight(&self, operand: u64) {
-        debug_assert_eq!(self.value_length(), 8);
-        self.arena.word(self.value_at()).fetch_add(operand, Relaxed);
+    pub fn eight(&self) -> Option<Eight<'a>> {
+        if self.value_length() == 8 { Some(Eight(self.arena.word(self.value_at()))) } else { None }
     }
 
     /// The offset behind the entry.
     #[inline]
     pub fn end(&self) -> usize {
         self.value_at() + padded(self.value_length())
+    }
+}
+
+/// A value of exactly eight bytes, a little-endian number, which any thread may change in one step.
+#[derive(Clone, Copy)]
+pub struct Eight<'a>(&'a AtomicU64);
+
+impl Eight<'_> {
+    #[inline]
+    pub fn get(self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    #[inline]
+    pub fn set(self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    /// Adds to it, wrapping around.
+    #[inline]
+    pub fn add(self, operand: u64) {
+        self.0.fetch_add(operand, Relaxed);
     }
 }

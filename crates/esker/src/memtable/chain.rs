@@ -1,6 +1,8 @@
 //! Putting one entry in the place of a chain of merge operands, once somebody has found out what they come to.
 
+use super::arena::Appender;
 use super::index::{Found, Slot};
+use super::store::Memtable;
 use super::writer::MemtableWriter;
 use crate::base::key::{Entry, Kind, NEVER, Sequence};
 use crate::merge_operator::{MergeOperator, contained};
@@ -21,7 +23,7 @@ impl MemtableWriter {
         value: Option<&[u8]>,
         newest_snapshot: Sequence,
     ) -> bool {
-        let memtable = &self.memtable;
+        let MemtableWriter { memtable, appender, .. } = self;
         let found = memtable.index.find(hash, |offset| memtable.arena.entry(offset).key() == key);
         let Found::Entry(at, slot) = found else { return true };
         let newest = memtable.arena.entry(at);
@@ -37,14 +39,14 @@ impl MemtableWriter {
         if !memtable.fits(&whole, 0) {
             return false;
         }
-        self.put_in_place(at, slot, whole, newest_snapshot);
+        put_in_place(memtable, appender, at, slot, whole, newest_snapshot);
         true
     }
 
     /// As [`MemtableWriter::replace_chain`], with what the operator makes of the chain by itself: while the log is replayed, when there are no snapshots, and
     /// nothing else can be read yet. `bottom`: the key has nothing outside this memtable.
     pub fn combine_chain(&mut self, hash: u64, key: &[u8], operator: &dyn MergeOperator, bottom: bool) -> bool {
-        let memtable = &self.memtable;
+        let MemtableWriter { memtable, appender, .. } = self;
         if memtable.has_range_tombstones() {
             // One may lie in the chain.
             return false;
@@ -86,25 +88,31 @@ impl MemtableWriter {
         if !memtable.fits(&whole, 0) {
             return false;
         }
-        self.put_in_place(newest, slot, whole, 0);
+        put_in_place(memtable, appender, newest, slot, whole, 0);
         true
     }
+}
 
-    /// Publishes `whole` in the place of the chain that begins at `newest`, as far as only readers newer than all snapshots see it.
-    fn put_in_place(&self, newest: usize, slot: Slot<'_>, whole: Entry<'_>, newest_snapshot: Sequence) {
-        let memtable = &self.memtable;
-        let mut older = Some(newest);
-        let mut dead = 0;
-        while let Some(at) = older {
-            let entry = memtable.arena.entry(at);
-            if entry.sequence() <= newest_snapshot {
-                break;
-            }
-            entry.set_dead();
-            dead += 1;
-            older = entry.older();
+/// Publishes `whole` in the place of the chain that begins at `newest`, as far as only readers newer than all snapshots see it.
+fn put_in_place(
+    memtable: &Memtable,
+    appender: &mut Appender,
+    newest: usize,
+    slot: Slot<'_>,
+    whole: Entry<'_>,
+    newest_snapshot: Sequence,
+) {
+    let mut older = Some(newest);
+    let mut dead = 0;
+    while let Some(at) = older {
+        let entry = memtable.arena.entry(at);
+        if entry.sequence() <= newest_snapshot {
+            break;
         }
-        memtable.live.store(memtable.live() - dead, Ordering::Relaxed);
-        slot.publish(memtable.append(whole, older.unwrap_or(0)));
+        entry.set_dead(appender);
+        dead += 1;
+        older = entry.older();
     }
+    memtable.live.store(memtable.live() - dead, Ordering::Relaxed);
+    slot.publish(memtable.append(appender, whole, older.unwrap_or(0)));
 }

@@ -1,8 +1,9 @@
 //! The internal cursor over one ordered run of a memtable.
 
+use super::arena::START;
 use super::order::Order;
 use super::run::Run;
-use super::store::{Memtable, START};
+use super::store::Memtable;
 use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
 use crate::iter::{Cursor, PlainSearch};
@@ -96,8 +97,8 @@ impl RunCursor {
         self.index = index;
         if index < self.run.len() {
             let entry = self.memtable.arena.stored(self.run.offset(index));
-            if entry.value_length() == 8 {
-                self.eight = entry.eight().to_le_bytes();
+            if let Some(eight) = entry.eight() {
+                self.eight = eight.get().to_le_bytes();
             }
         }
     }

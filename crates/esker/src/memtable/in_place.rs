@@ -29,14 +29,15 @@ impl Memtable {
         }
         let Some(at) = self.index.get(hash, |offset| self.arena.entry(offset).key() == key) else { return false };
         let entry = self.arena.entry(at);
-        if entry.value_length() != 8 || entry.sequence() <= newest_snapshot || entry.has_expiry() {
+        let Some(eight) = entry.eight() else { return false };
+        if entry.sequence() <= newest_snapshot || entry.has_expiry() {
             return false;
         }
         match (entry.kind(), change) {
-            (Kind::Put, Change::Put(value)) => entry.set_eight(value),
-            (Kind::Put, Change::Add(operand)) => entry.add_eight(operand),
+            (Kind::Put, Change::Put(value)) => eight.set(value),
+            (Kind::Put, Change::Add(operand)) => eight.add(operand),
             // The writer may be looking up what a chain comes to.
-            (Kind::Merge | Kind::MergeFirst, Change::Add(operand)) if entry.chain() <= 1 => entry.add_eight(operand),
+            (Kind::Merge | Kind::MergeFirst, Change::Add(operand)) if entry.chain() <= 1 => eight.add(operand),
             _ => return false,
         }
         true

@@ -1,14 +1,13 @@
 use super::*;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, compare};
 use crate::base::memory::MemoryPool;
+use crate::memtable::arena::{Appender, START};
 
 struct Written {
     arena: Arena,
-    end: usize,
+    appender: Appender,
     entries: Vec<(Vec<u8>, Sequence)>,
 }
-
-const START: usize = 8;
 
 impl Written {
     fn new() -> Written {
@@ -16,12 +15,13 @@ impl Written {
     }
 
     fn with_room(bytes: usize) -> Written {
-        Written { arena: Arena::new(bytes, &Arc::<MemoryPool>::default()), end: START, entries: Vec::new() }
+        let (arena, appender) = Arena::new(bytes, &Arc::<MemoryPool>::default());
+        Written { arena, appender, entries: Vec::new() }
     }
 
     /// All in one run, as a flush needs it.
     fn seal(&self, order: &mut Order) -> Arc<Run> {
-        order.extend(&self.arena, START, self.end);
+        order.extend(&self.arena, START, self.appender.end());
         while let Some(pair) = order.any_pair() {
             order.replace(&pair, Run::merge(&self.arena, &pair[0], &pair[1]));
         }
@@ -31,7 +31,7 @@ impl Written {
     fn write(&mut self, key: &[u8]) {
         let sequence = self.entries.len() as u64 + 1;
         let entry = Entry { key, sequence, kind: Kind::Put, expiry_ms: NEVER, value: b"" };
-        self.end += self.arena.write_entry(self.end, &entry, 0, 0);
+        self.arena.append(&mut self.appender, &entry, 0, 0);
         self.entries.push((key.to_vec(), sequence));
     }
 
@@ -72,7 +72,7 @@ fn random_keys_are_ordered_and_found_in_every_run() {
                 let key = random_key(&mut state, prefixes);
                 written.write(&key);
             }
-            let runs = order.extend(&written.arena, START, written.end).to_vec();
+            let runs = order.extend(&written.arena, START, written.appender.end()).to_vec();
             assert!(runs.len() < 6, "seed {seed}: {} runs", runs.len());
             let mut all: Vec<_> = runs.iter().flat_map(|run| written.content(run)).collect();
             all.sort_by(|a, b| compare(&a.0, a.1, &b.0, b.1));
@@ -95,7 +95,7 @@ fn check_searches(written: &Written, run: &Run, state: &mut u64, prefixes: &[&[u
             _ if probe % 2 == 0 => content[(*state >> 33) as usize % content.len()].0.clone(),
             _ => random_key(state, prefixes),
         };
-        for sequence in [0, written.end as u64 / 100, MAX_SEQUENCE] {
+        for sequence in [0, written.appender.end() as u64 / 100, MAX_SEQUENCE] {
             let expected = content.partition_point(|entry| compare(&entry.0, entry.1, &key, sequence).is_lt());
             let found = run.lower_bound(&written.arena, run.first_candidate(&key), &key, sequence);
             assert_eq!(found, expected, "seed {seed}, key {key:?} at {sequence}");
@@ -113,7 +113,7 @@ fn a_sequential_load_is_not_sorted_and_its_prefix_shrinks() {
     for number in 95..1105 {
         written.write(format!("{number:016}").as_bytes());
         if number % 101 == 0 {
-            order.extend(&written.arena, START, written.end);
+            order.extend(&written.arena, START, written.appender.end());
         }
     }
     let run = written.seal(&mut order);
@@ -140,7 +140,7 @@ fn no_reader_beside_a_writer_moves_many_entries_and_few_runs_are_left() {
                 written.write(key.as_bytes());
             }
             let before = order.moved;
-            let runs = order.extend(&written.arena, START, written.end).len();
+            let runs = order.extend(&written.arena, START, written.appender.end()).len();
             let moved = order.moved - before;
             if background {
                 // Each merge of a reader's makes a run longer than the one before by a quarter at least, up to the limit.
@@ -168,10 +168,10 @@ fn a_merge_of_runs_that_are_gone_is_dropped() {
     for number in 0..3000 {
         written.write(format!("{:04}", number * 7919 % 3000).as_bytes());
         if number == 1999 {
-            order.extend(&written.arena, START, written.end);
+            order.extend(&written.arena, START, written.appender.end());
         }
     }
-    order.extend(&written.arena, START, written.end);
+    order.extend(&written.arena, START, written.appender.end());
     let old = [order.first(), order.first()];
     order.replace(&old, Run::empty());
     let sealed = written.seal(&mut order);

@@ -17,8 +17,8 @@ fn heads_behind_a_shorter_prefix_are_those_of_the_whole_keys() {
 fn merges_of_all_lengths_keep_the_order_of_versions() {
     let mut state = 7u64;
     for case in 0..60 {
-        let arena = Arena::new(1 << 20, &Arc::<MemoryPool>::default());
-        let (mut end, mut sequence) = (8, 0);
+        let (arena, mut appender) = Arena::new(1 << 20, &Arc::<MemoryPool>::default());
+        let mut sequence = 0;
         let mut gather = |count: usize| {
             let mut gathered = Gathered::default();
             for _ in 0..count {
@@ -32,8 +32,7 @@ fn merges_of_all_lengths_keep_the_order_of_versions() {
                 };
                 sequence += 1;
                 let entry = Entry { key: key.as_bytes(), sequence, kind: Kind::Put, expiry_ms: NEVER, value: b"" };
-                let at = end;
-                end += arena.write_entry(at, &entry, 0, 0);
+                let at = arena.append(&mut appender, &entry, 0, 0);
                 gathered.push(&arena, entry.key, (at / 8) as u32);
             }
             gathered.sort(&arena);

@@ -1,6 +1,6 @@
 //! The memtable itself: its parts, and reads of one key.
 
-use super::arena::Arena;
+use super::arena::{Arena, START};
 use super::index::Index;
 use super::order::Order;
 use super::tombstones::TombstoneSets;
@@ -13,9 +13,6 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-/// Offset of the first entry: 0 means "none" in the index.
-pub(super) const START: usize = 8;
 
 /// What the system gives out memory in.
 const PAGE_BYTES: usize = 4096;
@@ -55,11 +52,11 @@ impl std::fmt::Debug for Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys.
-    pub(super) fn new(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> Memtable {
+    /// An empty memtable with this arena and room for about `expected_keys` keys.
+    pub(super) fn new(arena: Arena, expected_keys: usize, pool: &Arc<MemoryPool>) -> Memtable {
         let index = Index::new(expected_keys, pool);
         Memtable {
-            arena: Arena::new(capacity.saturating_add(START), pool),
+            arena,
             index_bytes: AtomicUsize::new(index.bytes()),
             index,
             end: AtomicUsize::new(START),

@@ -33,6 +33,16 @@ fn scan(memtable: &Arc<Memtable>) -> Vec<(Vec<u8>, Sequence)> {
 }
 
 #[test]
+#[should_panic(expected = "another arena's")]
+fn nobody_appends_to_a_foreign_arena() {
+    let pool = Arc::default();
+    let arena = |_| arena::Arena::new(4096, &pool);
+    let ([(_, mut appender), (arena, _)], entry) =
+        ([0, 1].map(arena), Entry { key: b"k", sequence: 1, kind: Kind::Put, expiry_ms: NEVER, value: b"v" });
+    arena.append(&mut appender, &entry, 0, 0);
+}
+
+#[test]
 fn counters_fold_in_place_unless_a_snapshot_needs_the_old_value() {
     let (memtable, mut writer) = Memtable::create(4096, 0, &Arc::default());
     let one = 1u64.to_le_bytes();

@@ -1,6 +1,6 @@
 //! Writes: one entry appended, and what it supersedes folded into it.
 
-use super::arena::{Stored, entry_bytes};
+use super::arena::{Appender, Arena, Stored, entry_bytes};
 use super::index::Found;
 use super::store::Memtable;
 use crate::base::blob_reference::BlobReference;
@@ -32,6 +32,7 @@ pub struct WriteContext<'a> {
 #[derive(Debug)]
 pub struct MemtableWriter {
     pub(super) memtable: Arc<Memtable>,
+    pub(super) appender: Appender,
     keys: usize,
     longest_chain: u32,
     /// Once so much was written, somebody should look after the memory that comes next.
@@ -104,7 +105,7 @@ impl MemtableWriter {
     /// Applies one operation. The caller has made sure that its entry has room. Whether the operands of the key, which are kept apart, became many by
     /// it: then [`MemtableWriter::replace_chain`] should follow.
     pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) -> bool {
-        let MemtableWriter { memtable, keys, longest_chain, .. } = self;
+        let MemtableWriter { memtable, appender, keys, longest_chain, .. } = self;
         memtable.note_sequence(entry.sequence);
         if entry.expiry_ms != NEVER {
             memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
@@ -116,7 +117,7 @@ impl MemtableWriter {
         match memtable.index.find(hash, |offset| memtable.arena.entry(offset).key() == entry.key) {
             Found::Free(slot) => {
                 *keys += 1;
-                slot.publish(memtable.append(entry, 0));
+                slot.publish(memtable.append(appender, entry, 0));
                 if keys.is_power_of_two() {
                     memtable.index_bytes.store(memtable.index.bytes(), Ordering::Relaxed);
                 }
@@ -124,12 +125,12 @@ impl MemtableWriter {
             Found::Entry(at, slot) => {
                 let old = memtable.arena.entry(at);
                 if old.sequence() <= context.newest_snapshot {
-                    let new = memtable.append(entry, at);
+                    let new = memtable.append(appender, entry, at);
                     slot.publish(new);
                     return grew_long(memtable.arena.entry(new).chain(), longest_chain, context);
                 }
                 let covered = memtable.cover(entry.key, MAX_SEQUENCE) > old.sequence();
-                if !covered && fold_in_place(old, &entry, context.adds_uint64) {
+                if !covered && fold_in_place(appender, old, &entry, context.adds_uint64) {
                     return false;
                 }
                 let folded = fold(old, &entry, context.operator, covered);
@@ -144,14 +145,14 @@ impl MemtableWriter {
                 };
                 match whole.filter(|whole| memtable.fits(whole, context.reserved)) {
                     Some(whole) => {
-                        let new = memtable.append(whole, old.older().unwrap_or(0));
+                        let new = memtable.append(appender, whole, old.older().unwrap_or(0));
                         // Dead before its successor can be found: a scan that sees both must pass over one.
-                        old.set_dead();
+                        old.set_dead(appender);
                         memtable.live.store(memtable.live() - 1, Ordering::Relaxed);
                         slot.publish(new);
                     }
                     None => {
-                        let new = memtable.append(entry, at);
+                        let new = memtable.append(appender, entry, at);
                         slot.publish(new);
                         return grew_long(memtable.arena.entry(new).chain(), longest_chain, context);
                     }
@@ -171,9 +172,11 @@ fn grew_long(chain: u32, longest: &mut u32, context: WriteContext<'_>) -> bool {
 impl Memtable {
     /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its only writer.
     pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
-        let memtable = Arc::new(Memtable::new(capacity, expected_keys, pool));
+        let (arena, appender) = Arena::new(capacity, pool);
+        let memtable = Arc::new(Memtable::new(arena, expected_keys, pool));
         let writer = MemtableWriter {
             memtable: Arc::clone(&memtable),
+            appender,
             keys: 0,
             longest_chain: 0,
             next_touch: FIRST_TOUCH_BYTES,
@@ -201,16 +204,14 @@ impl Memtable {
         self.arena.capacity() - self.end.load(Ordering::Relaxed) >= bytes + reserved
     }
 
-    /// For the one writer.
-    pub(super) fn append(&self, entry: Entry<'_>, older: usize) -> usize {
-        let at = self.end.load(Ordering::Relaxed);
+    pub(super) fn append(&self, appender: &mut Appender, entry: Entry<'_>, older: usize) -> usize {
         let chain = match entry.kind {
             Kind::Merge if older != 0 => self.arena.entry(older).chain() + 1,
             Kind::Merge | Kind::MergeFirst => 1,
             _ => 0,
         };
-        let bytes = self.arena.write_entry(at, &entry, (older / 8) as u32, chain);
-        self.end.store(at + bytes, Ordering::Release);
+        let at = self.arena.append(appender, &entry, (older / 8) as u32, chain);
+        self.end.store(appender.end(), Ordering::Release);
         self.live.store(self.live() + 1, Ordering::Relaxed);
         at
     }
@@ -218,20 +219,18 @@ impl Memtable {
 
 /// Whether `entry` could be put into `old` by changing its eight bytes.
 #[inline]
-fn fold_in_place(old: Stored<'_>, entry: &Entry<'_>, adds_uint64: bool) -> bool {
+fn fold_in_place(writer: &mut Appender, old: Stored<'_>, entry: &Entry<'_>, adds_uint64: bool) -> bool {
     let Ok(eight) = <[u8; 8]>::try_from(entry.value) else { return false };
     // A reader must never see one's value with the other's expiry.
-    if old.value_length() != 8 || entry.expiry_ms != old.expiry_ms() {
-        return false;
-    }
+    let Some(found) = old.eight().filter(|_| entry.expiry_ms == old.expiry_ms()) else { return false };
     let operand = u64::from_le_bytes(eight);
     match (old.kind(), entry.kind) {
-        (Kind::Put, Kind::Put) => old.set_eight(operand),
+        (Kind::Put, Kind::Put) => found.set(operand),
         // In one step: other threads may be adding to it (`in_place.rs`).
-        (Kind::Put | Kind::Merge | Kind::MergeFirst, Kind::Merge) if adds_uint64 => old.add_eight(operand),
+        (Kind::Put | Kind::Merge | Kind::MergeFirst, Kind::Merge) if adds_uint64 => found.add(operand),
         _ => return false,
     }
-    old.set_sequence(entry.sequence);
+    old.set_sequence(writer, entry.sequence);
     true
 }
 
