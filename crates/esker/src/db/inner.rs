@@ -69,8 +69,8 @@ pub struct KeyspaceInner {
     pub name: String,
     pub operator_name: Option<String>,
     pub ttl: Ttl,
-    /// Values of eight bytes may be replaced, or added to, without the writer lock (`unlocked.rs`): nothing expires, and there are no merges at all, or
-    /// none but additions, whose order does not matter.
+    /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5 of `memtable/in_place.rs`): nothing expires, and there are no
+    /// merges at all, or none but additions.
     pub puts_in_place: bool,
     pub adds_in_place: bool,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
@@ -99,7 +99,6 @@ impl KeyspaceInner {
         KeyspaceInner {
             id,
             name,
-            // Beside merges a put has its place: one into a memtable that was just put aside could slip below an operand that was read already.
             puts_in_place: operator_name.is_none() && !ttl.is_enabled(),
             adds_in_place,
             operator_name,

@@ -221,7 +221,7 @@ impl Lookup {
             if bound.is_none() {
                 self.cover = memtable.cover(key, newest);
             }
-            // A tombstone written in the meantime may have taken the place of the one that counts.
+            // A tombstone written in the meantime may have taken the place of the one that counts: see `memtable/tombstones.rs`.
             if newest == at
                 || memtable.cover(key, at) <= newest
                 || inner.last_sequence.load(Ordering::Acquire) == finished

@@ -4,13 +4,8 @@
 //! sequence number, no entry. It is one atomic operation in memory (`memtable/in_place.rs`), done by any number of threads at once. Everything else
 //! goes through `write.rs`.
 //!
-//! What must not happen meanwhile waits for the threads at work (`at_work.rs`). That is three things:
-//! * a snapshot is registered: what it sees must not change, and what was written before must be in it;
-//! * a memtable is put aside: a flush reads what nobody changes any more;
-//! * the database is closed.
-//!
-//! In the order of writes such a write stands right behind the entry that it changes. Nobody can tell: no reader is registered between the two, and
-//! transactions look for conflicts among all keys that were appended after their snapshot, of which that entry is one.
+//! Why none is lost, and who waits for them: `memtable/in_place.rs`. Transactions look for conflicts among all keys that were appended after their
+//! snapshot: the entry that such a write changes is one of them.
 
 use super::inner::{Inner, KeyspaceInner};
 use crate::base::key::{Kind, hash};

@@ -13,8 +13,8 @@ impl MemtableWriter {
     /// `sequence` finds, with everything below. Nothing happens if that operand is not the newest entry any more, or if a snapshot sees it. Nothing
     /// happens either, and the result is false, if there is no room.
     ///
-    /// No write of the key came after `sequence`, so the value cannot have changed while it was looked up without a lock. The versions that
-    /// only newer readers see die; those that a snapshot may need stay below.
+    /// No write of the key came after `sequence`, and nobody changes a chain in place (`in_place.rs`), so the value cannot have changed while it was looked up
+    /// without a lock. The versions that only newer readers see die; those that a snapshot may need stay below.
     pub fn replace_chain(
         &mut self,
         hash: u64,
@@ -32,7 +32,7 @@ impl MemtableWriter {
         let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
         // A scan that sees the operand may have been made before its successor: it would pass over the one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
-        // One that is alone is no chain, and other threads may be adding to it.
+        // One that is alone may be changed in place.
         if !unseen || newest.kind() != Kind::Merge || newest.chain() <= 1 {
             return true;
         }

@@ -1,8 +1,26 @@
-//! Changing a value of eight bytes where it lies, by any thread, beside the writer.
+//! Changing a value of eight bytes where it lies, by any thread, beside the writer. Why none of these changes is lost:
 //!
-//! The writer and all threads in here change such values by single atomic operations only, so that none is lost: see the rules in `arena.rs`. What the
-//! writer makes of an entry by reading it first, to put another in its place, it makes of entries only that are refused here. Entries and
-//! their place in the index are the writer's alone.
+//! 1. **One step.** Such a value is changed by single atomic operations only, of the threads in here and of the writer (`fold_in_place`). So of two changes that meet in
+//!    one entry both count, in some order. Entries, and their place in the index, are the writer's alone.
+//! 2. **Nobody reads to replace.** What the writer makes of an entry by reading its value, to put another entry in its place, it makes of values only that nobody in
+//!    here changes any more:
+//!    * A keyspace with another operator than `uint64add` is closed to all changes, and one with `uint64add` to puts (`KeyspaceInner::new`). So where there are merges
+//!      the only change is an addition, and to that the writer adds in one step. It folds by reading only if one of both has not eight bytes or expires: such an entry
+//!      is refused here.
+//!    * Operands of `uint64add` are kept apart only where a snapshot lies between. Who registers it waits (4), so that nobody is at work below it; and an operand above
+//!      another one (a chain of more than one) is refused here, until the writer replaces the chain (`replace_chain`), which it does only if it knows of all that was written.
+//!    * An entry below a range tombstone is replaced without being read. Who did not see the tombstone comes before it in the order of writes.
+//! 3. **An entry that is superseded meanwhile.** Who found it before its successor was published, and changes it afterwards, comes before the successor in the order of
+//!    writes: the successor was made without reading the value (2), and overrides it.
+//! 4. **Who needs the value to stay** publishes what keeps others away, and then waits for all threads at work (`db/at_work.rs`): each of them either sees what was
+//!    published, or is waited for. So do the registration of a snapshot (`newest_snapshot` is looked at after entering), a flush (the memtable is put aside first;
+//!    whoever enters later finds the next one), and a close (`closing`).
+//! 5. **A memtable that is put aside meanwhile.** An addition to it counts below the operands in the next one, whatever they are: they commute. A put would not, which is why
+//!    there are none beside merges.
+//!
+//! In the order of writes a change stands right behind the entry that it is made to. Nobody can tell: no reader is registered between the two.
+//!
+//! The interleavings of 1 to 4 are tried by `interleavings/counters.rs`.
 
 use super::store::Memtable;
 use crate::base::key::{Kind, Sequence};
@@ -20,7 +38,7 @@ impl Memtable {
     /// Makes `change` of the newest value of `key`, if that lies here and no reader at or before `newest_snapshot` can see it. False, with nothing done, if
     /// only the writer can do it.
     ///
-    /// The caller sees to it that no snapshot is taken and nobody flushes this memtable meanwhile.
+    /// The caller is at work as `db/at_work.rs` has it from before it looked for this memtable and for `newest_snapshot` until this returns.
     #[inline]
     pub fn change_in_place(&self, key: &[u8], hash: u64, change: Change, newest_snapshot: Sequence) -> bool {
         if self.has_range_tombstones() {
@@ -36,7 +54,7 @@ impl Memtable {
         match (entry.kind(), change) {
             (Kind::Put, Change::Put(value)) => eight.set(value),
             (Kind::Put, Change::Add(operand)) => eight.add(operand),
-            // The writer may be looking up what a chain comes to.
+            // Of a longer chain somebody may be looking up what it comes to (rule 2).
             (Kind::Merge | Kind::MergeFirst, Change::Add(operand)) if entry.chain() <= 1 => eight.add(operand),
             _ => return false,
         }

@@ -226,7 +226,7 @@ fn fold_in_place(writer: &mut Appender, old: Stored<'_>, entry: &Entry<'_>, adds
     let operand = u64::from_le_bytes(eight);
     match (old.kind(), entry.kind) {
         (Kind::Put, Kind::Put) => found.set(operand),
-        // In one step: other threads may be adding to it (`in_place.rs`).
+        // In one step: other threads may be adding to it (rule 1 of `in_place.rs`).
         (Kind::Put | Kind::Merge | Kind::MergeFirst, Kind::Merge) if adds_uint64 => found.add(operand),
         _ => return false,
     }
