@@ -2,7 +2,7 @@
 //!
 //! A memtable combines an operand with the newest entry of its key. Where that cannot be done (a snapshot lies between, the operator declines, the value
 //! is long) operands are kept apart. The write that makes them many looks up what the key holds, as a get would, and puts the value in
-//! the place of its operand: one read for every [`LONG_CHAIN`] merges, in the thread that writes, without a lock on anything but the replacement. The log
+//! the place of its operand: one read for every [`LONG_CHAIN`] merges, in the thread that writes, without a lock on anything but the choice of the operand and the replacement. The log
 //! keeps the operands as they were written.
 //!
 //! [`LONG_CHAIN`]: crate::merge_operator::chain::LONG_CHAIN
@@ -20,9 +20,11 @@ pub struct LongChain {
     pub key: Vec<u8>,
 }
 
-/// The number of the operand that the key's chain ends with now, if it ends with one.
-fn newest_operand(LongChain { keyspace, key }: &LongChain) -> Option<Sequence> {
+/// The number of the operand that the key's chain ends with now, if it ends with one. Under the writer lock: a write that is folded into an entry changes its value and
+/// its number, and whoever sees the number without the lock may still read the value before.
+fn newest_operand(inner: &Inner, LongChain { keyspace, key }: &LongChain) -> Option<Sequence> {
     let mut newest = None;
+    let _writer = inner.lock_writer();
     let _ = keyspace.view.load().active.get(key, hash(key), MAX_SEQUENCE, &mut |entry| {
         newest = (entry.kind == Kind::Merge).then_some(entry.sequence);
         ControlFlow::Break(())
@@ -36,7 +38,7 @@ pub fn shorten(inner: &Inner, chains: &[LongChain]) {
     for chain in chains {
         let LongChain { keyspace, key } = chain;
         // Not what the write has put there: the rest of its batch, or another write, may have gone on.
-        let Some(sequence) = newest_operand(chain) else { continue };
+        let Some(sequence) = newest_operand(inner, chain) else { continue };
         // What fails here fails at every read of the key, and is reported there.
         let Ok(value) = read::get(inner, keyspace, key, sequence, inner.now_ms(keyspace)) else { continue };
         let mut writer = inner.writer.lock();

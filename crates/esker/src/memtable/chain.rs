@@ -8,12 +8,15 @@ use crate::base::key::{Entry, Kind, NEVER, Sequence};
 use crate::merge_operator::{MergeOperator, contained};
 use std::sync::atomic::Ordering;
 
+/// Shorter chains are not replaced: somebody may still be adding to the first operand (rule 2 of `in_place.rs`).
+const SHORTEST: u32 = 3;
+
 impl MemtableWriter {
     /// Makes the newest entry of `key`, the operand written at `sequence`, a put of `value`, or a delete if there is none: what a reader at
     /// `sequence` finds, with everything below. Nothing happens if that operand is not the newest entry any more, or if a snapshot sees it. Nothing
     /// happens either, and the result is false, if there is no room.
     ///
-    /// No write of the key came after `sequence`, and nobody changes a chain in place (`in_place.rs`), so the value cannot have changed while it was looked up
+    /// No write of the key came after `sequence`, and nobody changes such a chain in place (`in_place.rs`), so the value cannot have changed while it was looked up
     /// without a lock. The versions that only newer readers see die; those that a snapshot may need stay below.
     pub fn replace_chain(
         &mut self,
@@ -32,8 +35,7 @@ impl MemtableWriter {
         let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
         // A scan that sees the operand may have been made before its successor: it would pass over the one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
-        // One that is alone may be changed in place.
-        if !unseen || newest.kind() != Kind::Merge || newest.chain() <= 1 {
+        if !unseen || newest.kind() != Kind::Merge || newest.chain() < SHORTEST {
             return true;
         }
         if !memtable.fits(&whole, 0) {

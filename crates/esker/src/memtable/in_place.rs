@@ -7,8 +7,10 @@
 //!    * A keyspace with another operator than `uint64add` is closed to all changes, and one with `uint64add` to puts (`KeyspaceInner::new`). So where there are merges
 //!      the only change is an addition, and to that the writer adds in one step. It folds by reading only if one of both has not eight bytes or expires: such an entry
 //!      is refused here.
-//!    * Operands of `uint64add` are kept apart only where a snapshot lies between. Who registers it waits (4), so that nobody is at work below it; and an operand above
-//!      another one (a chain of more than one) is refused here, until the writer replaces the chain (`replace_chain`), which it does only if it knows of all that was written.
+//!    * Operands of `uint64add` are kept apart only where a snapshot lies between, and one above another (a chain of more than one) is refused here. The snapshot may have
+//!      left since the writer looked, so that somebody who found the first operand without one above it may still be adding to it when the second one is there. A
+//!      third one needs another snapshot, behind the second operand: who registers it waits (4), and from then on nobody changes any of them. So chains of three
+//!      and more are replaced by what they come to (`replace_chain`), and shorter ones are not.
 //!    * An entry below a range tombstone is replaced without being read. Who did not see the tombstone comes before it in the order of writes.
 //! 3. **An entry that is superseded meanwhile.** Who found it before its successor was published, and changes it afterwards, comes before the successor in the order of
 //!    writes: the successor was made without reading the value (2), and overrides it.
@@ -20,7 +22,7 @@
 //!
 //! In the order of writes a change stands right behind the entry that it is made to. Nobody can tell: no reader is registered between the two.
 //!
-//! The interleavings of 1 to 4 are tried by `interleavings/counters.rs`.
+//! The interleavings of 1 to 4 are tried by `db/interleavings/counters.rs`.
 
 use super::store::Memtable;
 use crate::base::key::{Kind, Sequence};
