@@ -4,6 +4,7 @@
 #   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
 #   make test          does everything hold? formatting, lints, documentation, every test
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
+#   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
 # With CI=true, `make test` also insists on every peer engine and on a browser; without, a missing one costs one line and nothing else.
 
@@ -20,7 +21,7 @@ FUZZ_SECONDS ?= 60
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: help bench bench-check bench-baseline build-time test fuzz
+.PHONY: help bench bench-check bench-baseline build-time test fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -33,6 +34,10 @@ help:
 	@echo "make build-time      build the engine from nothing and say how long it took"
 	@echo "make test            formatting, lints, documentation and all tests"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
+	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
+	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
+	@echo "make tsan            tests of threads under ThreadSanitizer; needs a nightly toolchain"
+	@echo "make deny            licences, sources and known faults of the dependencies; needs cargo-deny"
 	@echo "make help            this text"
 
 # The peers that are C libraries are installed where that is possible; the study leaves out what is missing.
@@ -88,6 +93,51 @@ endif
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
 	$(call step,build of the tests,$(CARGO) test --workspace --no-run)
 	$(call step,tests,$(CARGO) test --workspace --no-fail-fast)
+ifeq ($(CI),true)
+	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
+	$(call step,dependencies,$(MAKE) --no-print-directory deny)
+endif
+
+# In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
+# ESKER_SCHEDULES=n ends each model after so many. Loom itself is what takes the time, so that the engine need not be optimised.
+interleavings: export RUSTFLAGS := $(RUSTFLAGS) --cfg esker_loom
+interleavings: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
+interleavings:
+	@mkdir -p $(OUT)
+	@status=0; $(CARGO) test --config 'profile.dev.package."*".opt-level=1' --package esker --lib --target-dir target/interleavings \
+	    -- interleavings:: --nocapture --test-threads=1 >$(OUT)/interleavings.txt || status=$$?; \
+	if [ $$status -ne 0 ]; then cat $(OUT)/interleavings.txt; exit $$status; fi; \
+	sed -n 's/.*\(interleavings: .*\)/\1/p' $(OUT)/interleavings.txt; \
+	sed -n 's/.*interleavings: .* \([0-9]*\) schedules.*/\1/p' $(OUT)/interleavings.txt | \
+	    awk '{ sum += $$1 } END { print "interleavings: " sum " schedules of " NR " models, none wrong"; exit NR == 0 }'
+
+# The files with `unsafe` (crates/esker/tests/tidy/exceptions.rs) but for those that call the system, and what they are for.
+NIGHTLY ?= +nightly
+MIRI_TESTS ?= memtable:: base::memory:: base::counter:: base::slice:: cache:: db::at_work::
+miri:
+	@for tests in $(MIRI_TESTS); do \
+	    echo "== miri: $$tests"; \
+	    $(CARGO) $(NIGHTLY) miri test --package esker --lib --target-dir target/miri $$tests || exit 1; \
+	done
+
+# Every file that threads share, and the standard library, are compiled for it.
+TSAN_TESTS ?= memtable:: cache:: base:: wal:: db::
+TSAN_TARGET ?= $(shell rustc $(NIGHTLY) --version --verbose | sed -n 's/^host: //p')
+tsan: export RUSTFLAGS := $(RUSTFLAGS) -Zsanitizer=thread
+tsan: export TSAN_OPTIONS ?= halt_on_error=1
+tsan:
+	$(CARGO) $(NIGHTLY) test -Zbuild-std --target $(TSAN_TARGET) --target-dir target/tsan --package esker --lib -- $(TSAN_TESTS)
+
+# Without the advisory database, which is a repository of its own, the rest is checked all the same.
+deny:
+	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
+	    echo "deny: cargo-deny is missing (cargo install --locked cargo-deny): not checked"; \
+	elif $(CARGO) deny fetch db >/dev/null 2>&1; then \
+	    $(CARGO) deny --offline check; \
+	else \
+	    echo "deny: the advisory database cannot be fetched: advisories are not checked"; \
+	    $(CARGO) deny check bans licenses sources; \
+	fi
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)

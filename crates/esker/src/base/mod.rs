@@ -14,5 +14,6 @@ pub mod memory;
 pub mod prefetch;
 pub mod range_tombstone;
 pub mod slice;
+pub mod sync;
 #[cfg(test)]
 pub mod test_random;

@@ -17,12 +17,12 @@ mod ring;
 mod slots;
 mod stock;
 
-use parking_lot::Mutex;
+use crate::base::sync::{AtomicU64, Mutex};
 use ring::Ring;
 use slots::Shared;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 pub use slots::{Charge, Hit, Slots, Weigh};
 

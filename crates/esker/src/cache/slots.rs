@@ -3,10 +3,10 @@
 use super::stock::Stock;
 use crate::base::counter::Counter;
 use crate::base::prefetch::{prefetch_address, prefetch_first};
-use arc_swap::{ArcSwapOption, Guard};
+use crate::base::sync::{ArcSwapOption, AtomicU64, AtomicUsize, Guard, OnceLock};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a cached thing costs.
 pub trait Weigh: Send + Sync {

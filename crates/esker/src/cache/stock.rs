@@ -4,9 +4,9 @@
 //! and is not given back to the system as long as anything behind it lives. A full cache was found to take twice its budget so. What leaves the cache stays here
 //! instead, within the cache's budget.
 
-use parking_lot::Mutex;
+use crate::base::sync::{AtomicUsize, Mutex};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Smaller memory is not worth keeping, and the allocator gives larger back to the system itself.
 const KEPT: std::ops::RangeInclusive<usize> = (1 << 10)..=(128 << 10);

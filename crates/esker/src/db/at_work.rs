@@ -7,17 +7,17 @@
 //! opens the other one first: the count that is closed only falls, but for threads that looked just before which one is open. So nobody waits for who
 //! came later. Which count a thread takes has no part in what it sees: a stale choice costs whoever waits one operation more.
 
-use parking_lot::Mutex;
+use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, fence, spin_loop, yield_now};
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// Threads beyond this number share slots.
-pub(super) const SLOTS: usize = 64;
+pub(super) const SLOTS: usize = if cfg!(esker_loom) { 2 } else { 64 };
 /// A count has the threads at work in its lowest bits, and in the others all that ever were.
 const ENTERED: u64 = 1 << 16;
 /// How often a thread that waits looks before it does something about it.
-const LOOKS: u32 = 64;
+const LOOKS: u32 = if cfg!(esker_loom) { 1 } else { 64 };
 
 /// Two counts, on a cache line of their own.
 #[derive(Default)]
@@ -36,7 +36,7 @@ fn is_left_soon(count: &AtomicU64) -> bool {
         if is_left(count) {
             return true;
         }
-        std::hint::spin_loop();
+        spin_loop();
     }
     false
 }
@@ -83,7 +83,11 @@ impl ThreadsAtWork {
     /// Announces this thread. What it loads afterwards was not changed before everybody who changes it waits for the thread.
     #[inline]
     pub fn enter(&self) -> AtWork<'_> {
-        let slot = slot_of_this_thread();
+        self.enter_slot(slot_of_this_thread())
+    }
+
+    #[inline]
+    pub(super) fn enter_slot(&self, slot: usize) -> AtWork<'_> {
         if slot >= self.used.load(Ordering::Relaxed) {
             // Before the slot is used: whoever does not see this sees nothing of the thread's, which in turn sees all of theirs.
             self.used.fetch_max(slot + 1, Ordering::SeqCst);
@@ -97,7 +101,7 @@ impl ThreadsAtWork {
 
     /// Returns when no thread is at work that may have missed what the caller did before: after at most the operations that were under way when this began.
     pub fn wait_for_all(&self) {
-        self.wait(std::thread::yield_now);
+        self.wait(yield_now);
     }
 
     fn wait(&self, mut pause: impl FnMut()) {
@@ -141,7 +145,7 @@ thread_local! {
 
 #[inline]
 pub(super) fn slot_of_this_thread() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     SLOT.with(|slot| {
         if slot.get() == usize::MAX {
             slot.set(NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS);

@@ -1,9 +1,9 @@
 //! What a keyspace knows for the sake of compaction. Read by whoever compacts, which holds the job lock, and in small part by others.
 
+use crate::base::sync::ArcSwapOption;
 use crate::compaction_filter::CompactionFilter;
 use crate::options::CompactionStyle;
 use crate::version::tree::Tree;
-use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;

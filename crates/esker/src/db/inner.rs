@@ -34,6 +34,7 @@ use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
 use crate::base::memory::PoolUser;
+use crate::base::sync::{self, ArcSwap, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::env::Lock;
 use crate::error::Result;
@@ -46,7 +47,6 @@ use crate::version::edit::Change;
 use crate::version::manifest::Manifest;
 use crate::version::tree::Tree;
 use crate::wal::writer::{LogSync, LogWriter, Position};
-use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -240,7 +240,7 @@ pub struct Inner {
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
     /// Writes without the writer lock are over.
-    pub closing: AtomicBool,
+    pub closing: sync::AtomicBool,
     /// Background work should end as soon as it can.
     pub stopping: AtomicBool,
     /// Held from open to drop; none in a database opened read-only.

@@ -81,3 +81,6 @@ pub mod transaction_scan;
 pub mod unlocked;
 pub mod verify;
 pub mod write;
+
+#[cfg(all(test, esker_loom))]
+mod interleavings;

@@ -26,6 +26,7 @@ use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::{MemoryPool, PoolUser};
+use crate::base::sync;
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
 use crate::env::Lock;
@@ -599,7 +600,7 @@ fn assemble(
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),
         replayed_segments: 0,
-        closing: AtomicBool::new(false),
+        closing: sync::AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),
     };

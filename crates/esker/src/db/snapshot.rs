@@ -9,10 +9,10 @@
 
 use crate::base::clock::Clock;
 use crate::base::key::Sequence;
-use parking_lot::Mutex;
+use crate::base::sync::{AtomicU64, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Readers at one sequence number, and at one reading of the clock.
 #[derive(Debug)]

@@ -7,8 +7,11 @@
 //! Why none is lost, and who waits for them: `memtable/in_place.rs`. Transactions look for conflicts among all keys that were appended after their
 //! snapshot: the entry that such a write changes is one of them.
 
-use super::inner::{Inner, KeyspaceInner};
+use super::at_work::AtWork;
+use super::inner::{Inner, KeyspaceInner, View};
+use super::snapshot::SnapshotList;
 use crate::base::key::{Kind, hash};
+use crate::base::sync::{ArcSwap, AtomicBool};
 use crate::error::Result;
 use crate::memtable::Change;
 use crate::options::WriteOptions;
@@ -36,16 +39,30 @@ pub fn write(
     }
     inner.condition.check()?;
     let hash = hash(key);
-    let _at_work = inner.unlocked.enter();
-    if inner.closing.load(Ordering::Relaxed) {
-        return Ok(false);
+    let Inner { unlocked, closing, snapshots, .. } = inner;
+    Ok(change_at_work(unlocked.enter(), closing, &keyspace.view, snapshots, key, hash, change))
+}
+
+/// The change itself, by a thread at work: what it looks at, it looks at in here.
+#[inline]
+pub(super) fn change_at_work(
+    _at_work: AtWork<'_>,
+    closing: &AtomicBool,
+    view: &ArcSwap<View>,
+    snapshots: &SnapshotList,
+    key: &[u8],
+    hash: u64,
+    change: Change,
+) -> bool {
+    if closing.load(Ordering::Relaxed) {
+        return false;
     }
-    let view = keyspace.view.load();
-    let changed = view.active.change_in_place(key, hash, change, inner.snapshots.newest());
+    let view = view.load();
+    let changed = view.active.change_in_place(key, hash, change, snapshots.newest());
     if changed {
         view.active.note_unlogged();
     }
-    Ok(changed)
+    changed
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@
 use crate::base::key::{Kind, NEVER, Sequence};
 use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_address;
+use crate::base::sync::{AtomicU32, AtomicU64, raw};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Offset of the first entry: 0 means "none" in the index.
 pub(super) const START: usize = 8;
@@ -81,7 +82,7 @@ impl Arena {
     /// An arena for `capacity` bytes of entries, which the system backs with memory as it is touched, with the right to append to it.
     pub fn new(capacity: usize, pool: &Arc<MemoryPool>) -> (Arena, Appender) {
         // Never used again, unlike an address.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
         let memory = pool.take(padded(capacity.saturating_add(START).clamp(64, MAX_ARENA_BYTES)));
         (Arena { memory, number }, Appender { arena: number, end: START })
@@ -106,14 +107,14 @@ impl Arena {
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.capacity());
         // SAFETY: in bounds and aligned (checked); words reached this way are only ever accessed as atomics (rule 3).
-        unsafe { AtomicU64::from_ptr(self.memory.start().as_ptr().add(at).cast()) }
+        unsafe { raw::word(self.memory.start().as_ptr().add(at)) }
     }
 
     #[inline]
     fn half(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.capacity());
         // SAFETY: in bounds and aligned (checked); header halves are only ever accessed as 32-bit atomics (rule 3).
-        unsafe { AtomicU32::from_ptr(self.memory.start().as_ptr().add(at).cast()) }
+        unsafe { raw::half(self.memory.start().as_ptr().add(at)) }
     }
 
     #[inline]
@@ -121,7 +122,9 @@ impl Arena {
         assert!(at <= self.capacity() && length <= self.capacity() - at);
         // SAFETY: in bounds (checked), initialised (memory from the pool was zeroed once), and immutable: callers ask only for the keys and for the values not
         // eight bytes long of published entries (rules 2 and 3).
-        unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), length) }
+        let bytes = unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), length) };
+        raw::reads(bytes.as_ptr(), length);
+        bytes
     }
 
     /// Writes bytes of an entry that is not published yet.
@@ -131,6 +134,7 @@ impl Arena {
     #[inline]
     unsafe fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at <= self.capacity() && bytes.len() <= self.capacity() - at);
+        raw::writes(self.memory.start().as_ptr().wrapping_add(at), bytes.len());
         // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is published (rule 2), and the caller is the only one who
         // writes (it promises it). `bytes` is a shared reference to other memory: nobody holds references into an unpublished part.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }

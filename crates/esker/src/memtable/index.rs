@@ -7,13 +7,14 @@
 //! them: it does not grow for a few keys more, which in a large memtable would hold up everybody.
 
 use crate::base::memory::{Memory, MemoryPool};
-use crate::base::prefetch::prefetch_first;
-use parking_lot::Mutex;
+use crate::base::prefetch::prefetch_address;
+use crate::base::sync::{AtomicPtr, AtomicU64, Mutex, raw};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-const SMALLEST_BITS: u32 = 6;
+/// With few slots, few keys make an index grow.
+const SMALLEST_BITS: u32 = if cfg!(esker_loom) { 2 } else { 6 };
 
 struct Slots {
     /// A slot's index is the half hash shifted right by this.
@@ -28,22 +29,27 @@ impl Slots {
     fn new(bits: u32, pool: &MemoryPool) -> NonNull<Slots> {
         let slots = 1usize << bits;
         let slots = Slots { shift: 32 - bits, mask: slots - 1, memory: pool.take_zeroed(slots * 8) };
+        raw::begin(slots.memory.start().as_ptr(), slots.mask + 1);
         NonNull::from(Box::leak(Box::new(slots)))
     }
 
     #[inline]
-    fn slots(&self) -> &[AtomicU64] {
-        // SAFETY: the memory has eight bytes for each slot, is aligned to 64 and was zeroed, lives as long as `self`, and is only ever reached
-        // through this slice.
-        unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().cast(), self.mask + 1) }
+    fn slot(&self, at: usize) -> &AtomicU64 {
+        assert!(at <= self.mask);
+        // SAFETY: the memory has eight bytes for each slot (checked), is aligned to 64 and was zeroed, lives as long as `self`, and is only ever reached
+        // in this way.
+        unsafe { raw::word(self.memory.start().as_ptr().add(at * 8)) }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &AtomicU64> {
+        (0..=self.mask).map(|at| self.slot(at))
     }
 
     /// The slots from the first one for `half_hash` on, around the end.
     #[inline]
     fn probe(&self, half_hash: u32) -> impl Iterator<Item = &AtomicU64> {
-        let (slots, mask) = (self.slots(), self.mask);
         let first = (half_hash >> self.shift) as usize;
-        (0..=mask).map(move |step| &slots[(first + step) & mask])
+        (0..=self.mask).map(move |step| self.slot((first + step) & self.mask))
     }
 }
 
@@ -146,7 +152,7 @@ impl Index {
     pub fn prefetch(&self, hash: u64) {
         let table = self.current();
         let first = (half(hash) >> table.shift) as usize;
-        prefetch_first(&table.slots()[first..]);
+        prefetch_address(table.memory.start().as_ptr().addr() + first * 8, 1);
     }
 
     /// The offset of the newest entry that `is_key` accepts among those whose half hash agrees.
@@ -168,9 +174,9 @@ impl Index {
     /// Shows the newest entries of about `wanted` slots' keys, of all keys if there are no more slots, until `visit` returns
     /// false. Which ones, the hashes decide.
     pub fn sample(&self, wanted: usize, mut visit: impl FnMut(usize) -> bool) {
-        let slots = self.current().slots();
-        let step = slots.len().div_ceil(wanted.max(1));
-        for slot in slots.iter().step_by(step) {
+        let table = self.current();
+        let step = (table.mask + 1).div_ceil(wanted.max(1));
+        for slot in table.slots().step_by(step) {
             let value = slot.load(Ordering::Acquire);
             if value != 0 && !visit(offset_of(value)) {
                 return;

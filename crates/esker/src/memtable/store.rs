@@ -7,12 +7,12 @@ use super::tombstones::TombstoneSets;
 use crate::base::key::{Entry, Sequence, same};
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
+use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex};
 use crate::error::Result;
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What the system gives out memory in.
 const PAGE_BYTES: usize = 4096;

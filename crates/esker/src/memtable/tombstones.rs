@@ -14,13 +14,13 @@
 //! it a later end. If the end has moved, it has missed none either as long as no tombstone newer than its own number lies over the key: something took the place of
 //! whatever was left out. Otherwise it begins again; each time a batch was finished, so writers as a whole go on.
 //!
-//! The interleavings are tried by `interleavings/tombstones.rs`.
+//! The interleavings are tried by `db/interleavings/tombstones.rs`.
 
 use crate::base::key::Sequence;
 use crate::base::range_tombstone::RangeTombstones;
-use arc_swap::ArcSwap;
+use crate::base::sync::{ArcSwap, AtomicUsize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// See the module's comment.
 #[derive(Default)]

@@ -147,7 +147,7 @@ impl Table {
     /// Block `number` from the cache, or from the file; then the cache may keep it.
     #[inline]
     pub(super) fn owned(&self, number: usize) -> Result<Arc<Block>> {
-        match self.slots.lookup(number).and_then(arc_swap::Guard::into_inner) {
+        match self.slots.lookup(number).and_then(Hit::into_inner) {
             Some(block) => Ok(block),
             None => self.load(number),
         }
@@ -232,7 +232,7 @@ impl Table {
 
     /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache.
     pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Passing> {
-        if let Some(block) = self.slots.lookup(number).and_then(arc_swap::Guard::into_inner) {
+        if let Some(block) = self.slots.lookup(number).and_then(Hit::into_inner) {
             return Ok(Passing::Shared(block));
         }
         let Some(mapping) = self.mapping() else { return self.once(number, ahead, spare).map(Passing::Own) };

@@ -4,11 +4,11 @@
 
 use super::format::{HEADER_BYTES, MAX_NUMBER, encode_header};
 use crate::base::key::Sequence;
+use crate::base::sync::{AtomicBool, AtomicU64};
 use crate::env::{Env, LogFile, ReadFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What is known of the space of a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! How long writers have waited because the log's next segment was not ready. One waits at a time, under the writer lock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::base::sync::{AtomicBool, AtomicU64};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 #[derive(Debug, Default)]

@@ -9,11 +9,11 @@ use super::resident::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
 use super::waits::Waits;
 use crate::base::key::Sequence;
+use crate::base::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::error::{Error, Result};
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Records of at least this many bytes go through a system call: it copies whole pages as fast as a store does, and brings no page fault each.

@@ -1,0 +1,244 @@
+//! The same of loom. All threads of a model run on one thread of the system, in turn.
+
+pub use loom::hint::spin_loop;
+pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+pub use loom::thread::yield_now;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// As parking_lot's, which is never poisoned.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+/// The lock, held.
+pub struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+
+impl<T> Mutex<T> {
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().expect("loom's are not poisoned")))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("only empty within a wait")
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("only empty within a wait")
+    }
+}
+
+/// As parking_lot's.
+#[derive(Debug)]
+pub struct Condvar(loom::sync::Condvar);
+
+impl Condvar {
+    pub fn new() -> Condvar {
+        Condvar(loom::sync::Condvar::new())
+    }
+
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let held = guard.0.take().expect("only empty within a wait");
+        guard.0 = Some(self.0.wait(held).expect("loom's are not poisoned"));
+    }
+
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// As the standard's.
+#[derive(Debug)]
+pub struct OnceLock<T> {
+    value: std::sync::OnceLock<T>,
+    is_set: AtomicBool,
+    setting: Mutex<()>,
+}
+
+impl<T> OnceLock<T> {
+    pub fn new() -> OnceLock<T> {
+        OnceLock { value: std::sync::OnceLock::new(), is_set: AtomicBool::new(false), setting: Mutex::new(()) }
+    }
+
+    pub fn get(&self) -> Option<&T> {
+        if self.is_set.load(Ordering::Acquire) { self.value.get() } else { None }
+    }
+
+    pub fn get_or_init(&self, first: impl FnOnce() -> T) -> &T {
+        let _setting = self.setting.lock();
+        let value = self.value.get_or_init(first);
+        self.is_set.store(true, Ordering::Release);
+        value
+    }
+}
+
+/// A model of arc-swap's pointers by what their documentation promises, and no more: a load acquires what the store of its value released, and may miss later
+/// ones. Values stay until the pointer goes: what arc-swap does about their memory is not tried here.
+pub struct ArcSwapAny<T> {
+    values: std::sync::Mutex<Vec<T>>,
+    current: AtomicUsize,
+}
+
+pub type ArcSwap<T> = ArcSwapAny<Arc<T>>;
+pub type ArcSwapOption<T> = ArcSwapAny<Option<Arc<T>>>;
+
+/// What was loaded.
+pub struct Guard<T>(T);
+
+impl<T> Guard<T> {
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Guard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Clone> ArcSwapAny<T> {
+    pub fn new(value: T) -> ArcSwapAny<T> {
+        ArcSwapAny { values: std::sync::Mutex::new(vec![value]), current: AtomicUsize::new(0) }
+    }
+
+    fn value(&self, at: usize) -> T {
+        self.values.lock().expect("nothing panics under it")[at].clone()
+    }
+
+    pub fn load(&self) -> Guard<T> {
+        Guard(self.load_full())
+    }
+
+    pub fn load_full(&self) -> T {
+        self.value(self.current.load(Ordering::Acquire))
+    }
+
+    pub fn swap(&self, value: T) -> T {
+        let mut values = self.values.lock().expect("nothing panics under it");
+        values.push(value);
+        let at = values.len() - 1;
+        // Loom may run another thread in the middle of the swap.
+        drop(values);
+        self.value(self.current.swap(at, Ordering::AcqRel))
+    }
+
+    pub fn store(&self, value: T) {
+        self.swap(value);
+    }
+}
+
+impl<T> ArcSwap<T> {
+    pub fn from_pointee(value: T) -> ArcSwap<T> {
+        ArcSwap::new(Arc::new(value))
+    }
+}
+
+impl<T> ArcSwapOption<T> {
+    pub fn empty() -> ArcSwapOption<T> {
+        ArcSwapOption::new(None)
+    }
+}
+
+impl<T: Default> Default for ArcSwap<T> {
+    fn default() -> ArcSwap<T> {
+        ArcSwap::from_pointee(T::default())
+    }
+}
+
+impl<T> Default for ArcSwapOption<T> {
+    fn default() -> ArcSwapOption<T> {
+        ArcSwapOption::empty()
+    }
+}
+
+impl<T> fmt::Debug for ArcSwapAny<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ArcSwapAny")
+    }
+}
+
+/// Loom's atomics cannot lie in memory that somebody else owns: they are kept beside it, found by its address, while a model runs once.
+pub mod raw {
+    use super::{AtomicU32, AtomicU64};
+    use loom::cell::UnsafeCell;
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+    use std::hash::Hash;
+
+    type Kept<T> = RefCell<HashMap<usize, &'static T>>;
+
+    std::thread_local! {
+        static WORDS: Kept<AtomicU64> = RefCell::default();
+        static HALVES: Kept<AtomicU32> = RefCell::default();
+        static PLAIN: Kept<UnsafeCell<()>> = RefCell::default();
+    }
+
+    /// The object of an address, made at the first access. Loom takes that for the writing of its first value, so that an access that is not ordered
+    /// behind the first one is an error.
+    fn of<T>(kept: &'static std::thread::LocalKey<Kept<T>>, address: usize, first: impl FnOnce() -> T) -> &'static T {
+        if let Some(found) = kept.with_borrow(|kept| kept.get(&address).copied()) {
+            return found;
+        }
+        let made: &'static T = Box::leak(Box::new(first()));
+        kept.with_borrow_mut(|kept| kept.insert(address, made));
+        made
+    }
+
+    /// # Safety
+    /// As of the real one.
+    pub unsafe fn word<'a>(start: *mut u8) -> &'a AtomicU64 {
+        of(&WORDS, start.addr(), || AtomicU64::new(0))
+    }
+
+    /// # Safety
+    /// As of the real one.
+    pub unsafe fn half<'a>(start: *mut u8) -> &'a AtomicU32 {
+        of(&HALVES, start.addr(), || AtomicU32::new(0))
+    }
+
+    pub fn begin(start: *mut u8, words: usize) {
+        for word in 0..words {
+            of(&WORDS, start.addr() + word * 8, || AtomicU64::new(0));
+        }
+    }
+
+    /// Bytes are looked after in stretches of eight.
+    fn plain(start: *const u8, bytes: usize) -> impl Iterator<Item = &'static UnsafeCell<()>> {
+        (start.addr() / 8..(start.addr() + bytes).div_ceil(8)).map(|at| of(&PLAIN, at, || UnsafeCell::new(())))
+    }
+
+    pub fn reads(start: *const u8, bytes: usize) {
+        plain(start, bytes).for_each(|cell| cell.with(|_| ()));
+    }
+
+    pub fn writes(start: *const u8, bytes: usize) {
+        plain(start, bytes).for_each(|cell| cell.with_mut(|_| ()));
+    }
+
+    /// Lets go of all of it, at the end of a run.
+    pub fn forget() {
+        fn free<K: Eq + Hash, T>(kept: &mut HashMap<K, &'static T>) {
+            for (_, object) in kept.drain() {
+                // SAFETY: made by `of` from a box, and no thread of the model is left that has it.
+                drop(unsafe { Box::from_raw(std::ptr::from_ref(object).cast_mut()) });
+            }
+        }
+        WORDS.with_borrow_mut(free);
+        HALVES.with_borrow_mut(free);
+        PLAIN.with_borrow_mut(free);
+    }
+}

@@ -1,0 +1,205 @@
+//! Changes in place beside the writer, snapshots, flushes and a close (`memtable/in_place.rs`): none is lost, and none comes where nothing may change any more.
+//!
+//! Planted and seen: no fence in `ThreadsAtWork::enter`, or in `wait`; `is_left` loading relaxed; `AtWork` leaving relaxed; `wait` not waiting for the open count; `Eight::add` in two
+//! steps; the writer folding by reading; chains open to changes, or replaced from two operands on; `closing` not looked at; the number of a chain's newest
+//! operand read without the writer lock.
+
+use super::*;
+use crate::base::clock::ManualClock;
+use crate::base::key::MAX_SEQUENCE;
+use crate::base::sync::{ArcSwap, AtomicBool, Mutex};
+use crate::db::at_work::ThreadsAtWork;
+use crate::db::inner::View;
+use crate::db::snapshot::{Registration, SnapshotList};
+use crate::db::unlocked::change_at_work;
+use crate::memtable::Change;
+use crate::version::tree::Tree;
+use loom::thread;
+
+const KEY: &[u8] = b"k";
+const ONE: [u8; 8] = 1u64.to_le_bytes();
+
+/// As much of a database as takes part. What `Inner` does under its writer lock is mirrored; what is called is the engine's.
+struct Database {
+    writer: Mutex<Writer>,
+    view: ArcSwap<View>,
+    at_work: ThreadsAtWork,
+    snapshots: Arc<SnapshotList>,
+    closing: AtomicBool,
+}
+
+struct Writer {
+    memtable: MemtableWriter,
+    last_sequence: Sequence,
+}
+
+impl Database {
+    /// With a counter that stands at one.
+    fn new() -> Arc<Database> {
+        let (active, mut memtable) = small_memtable();
+        write(&mut memtable, Kind::Put, KEY, 1, &ONE, 0);
+        Arc::new(Database {
+            writer: Mutex::new(Writer { memtable, last_sequence: 1 }),
+            view: ArcSwap::from_pointee(View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) }),
+            at_work: ThreadsAtWork::default(),
+            snapshots: Arc::default(),
+            closing: AtomicBool::new(false),
+        })
+    }
+
+    /// Adds one in place, as a thread with this slot; whether it could.
+    fn add(&self, slot: usize) -> bool {
+        let at_work = self.at_work.enter_slot(slot);
+        change_at_work(at_work, &self.closing, &self.view, &self.snapshots, KEY, hash(KEY), Change::Add(1))
+    }
+
+    /// Adds one as `write.rs` does.
+    fn merge(&self) {
+        let mut writer = self.writer.lock();
+        writer.last_sequence += 1;
+        let sequence = writer.last_sequence;
+        write(&mut writer.memtable, Kind::Merge, KEY, sequence, &ONE, self.snapshots.newest());
+    }
+
+    /// As `Inner::register_snapshot`.
+    fn snapshot(&self) -> Registration {
+        let writer = self.writer.lock();
+        let registration = self.snapshots.register(writer.last_sequence, &ManualClock::new(1));
+        self.at_work.wait_for_all();
+        registration
+    }
+
+    /// As `freeze`: an empty memtable in the place of the active one, which is returned.
+    fn freeze(&self) -> Arc<Memtable> {
+        let mut writer = self.writer.lock();
+        let (active, memtable) = small_memtable();
+        writer.memtable = memtable;
+        let old = Arc::clone(&self.view.load().active);
+        self.view.store(Arc::new(View { active, frozen: vec![Arc::clone(&old)], tree: Arc::new(Tree::default()) }));
+        old
+    }
+
+    /// The counter at `sequence`, through all memtables.
+    fn sum(&self, sequence: Sequence) -> u64 {
+        let view = self.view.load();
+        [&view.active].into_iter().chain(&view.frozen).map(|memtable| sum(memtable, KEY, sequence)).sum()
+    }
+}
+
+/// A thread that adds one, in place if it can.
+fn adding(database: &Arc<Database>, slot: usize) -> thread::JoinHandle<()> {
+    let database = Arc::clone(database);
+    thread::spawn(move || {
+        if !database.add(slot) {
+            database.merge();
+        }
+    })
+}
+
+#[test]
+fn none_is_lost_among_threads_and_the_writer() {
+    explore("additions", PREEMPTIONS, || {
+        let database = Database::new();
+        let threads = [adding(&database, 0), adding(&database, 1)];
+        database.merge();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(database.sum(MAX_SEQUENCE), 4);
+    });
+}
+
+#[test]
+fn what_a_snapshot_sees_does_not_change() {
+    explore("a snapshot", PREEMPTIONS, || {
+        let database = Database::new();
+        let threads = [adding(&database, 0), adding(&database, 0)];
+        let snapshot = database.snapshot();
+        let seen = database.sum(snapshot.sequence());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(database.sum(snapshot.sequence()), seen);
+        assert_eq!(database.sum(MAX_SEQUENCE), 3);
+    });
+}
+
+#[test]
+fn a_flush_reads_what_nobody_changes() {
+    explore("a flush", PREEMPTIONS, || {
+        let database = Database::new();
+        let threads = [adding(&database, 0), adding(&database, 1)];
+        let frozen = database.freeze();
+        database.at_work.wait_for_all();
+        let flushed = sum(&frozen, KEY, MAX_SEQUENCE);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(sum(&frozen, KEY, MAX_SEQUENCE), flushed);
+        assert_eq!(database.sum(MAX_SEQUENCE), 3);
+    });
+}
+
+#[test]
+fn nothing_is_acknowledged_after_a_close() {
+    explore("a close", PREEMPTIONS, || {
+        let database = Database::new();
+        let other = Arc::clone(&database);
+        let thread = thread::spawn(move || u64::from(other.add(0)) + u64::from(other.add(0)));
+        database.closing.store(true, Relaxed);
+        database.at_work.wait_for_all();
+        let kept = database.sum(MAX_SEQUENCE);
+        assert_eq!(thread.join().unwrap() + 1, kept);
+    });
+}
+
+/// As `shorten` does, while others add: a chain that snapshots have made.
+#[test]
+fn a_chain_is_replaced_by_all_that_was_added() {
+    for operands in [2, 3] {
+        explore(&format!("a chain of {operands}"), PREEMPTIONS, move || {
+            let database = Database::new();
+            let thread = adding(&database, 0);
+            for _ in 0..operands {
+                let snapshot = database.snapshot();
+                // It may leave while the writer still counts with it.
+                let leaving = thread::spawn(move || drop(snapshot));
+                database.merge();
+                leaving.join().unwrap();
+            }
+            shorten(&database);
+            thread.join().unwrap();
+            assert_eq!(database.sum(MAX_SEQUENCE), 2 + operands);
+        });
+    }
+}
+
+/// Mirrors `shorten.rs`.
+fn shorten(database: &Database) {
+    let writer = database.writer.lock();
+    let newest = read(&database.view.load().active, KEY, MAX_SEQUENCE).expect("it is there");
+    drop(writer);
+    let value = database.sum(newest.0);
+    if newest.1 == Kind::Merge {
+        let mut writer = database.writer.lock();
+        let newest_snapshot = database.snapshots.newest();
+        writer.memtable.replace_chain(hash(KEY), KEY, newest.0, Some(&value.to_le_bytes()), newest_snapshot);
+    }
+}
+
+/// Whoever waits is done although others come and go in the same slot, and sees all of whom it has waited for.
+#[test]
+fn threads_that_share_a_slot_are_waited_for() {
+    explore("shared slots", PREEMPTIONS, || {
+        let (at_work, closed, value) =
+            (Arc::new(ThreadsAtWork::default()), Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0u64)));
+        let threads = [0, 0].map(|slot| {
+            let (at_work, closed, value) = (Arc::clone(&at_work), Arc::clone(&closed), Arc::clone(&value));
+            thread::spawn(move || {
+                let _at_work = at_work.enter_slot(slot);
+                if !closed.load(Relaxed) {
+                    *value.lock() += 1;
+                }
+            })
+        });
+        closed.store(true, Relaxed);
+        at_work.wait_for_all();
+        let seen = *value.lock();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(*value.lock(), seen);
+    });
+}
