@@ -51,8 +51,8 @@ fn work_until_stopped(inner: &Inner) {
         let result = if at_rest { work_at_rest(inner, hurry) } else { run_all(inner, idle) };
         match &result {
             Ok(()) => inner.condition.recovered(),
-            // Giving up for a close is no failure.
-            Err(_) if inner.stopping.load(Relaxed) => {}
+            // Giving up for a close is no failure, nor is one of its own that the database has become read-only: that was told.
+            Err(_) if inner.stopping.load(Relaxed) || inner.condition.check().is_err() => {}
             Err(error) => inner.condition.delay(error),
         }
         let until_due = if idle && result.is_ok() { wait_for_due(inner) } else { None };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The directory of every simulated database.
 pub const DIRECTORY: &str = "/db";
@@ -146,5 +146,14 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits for it. The limit only turns a wait for ever into a failure: no machine is that slow.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(300);
+    while !condition() {
+        assert!(Instant::now() < end, "waited for ever: {what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
