@@ -153,7 +153,7 @@ mod tests {
             freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
             assert!(reason(&keyspace).is_some(), "there are even more to be flushed");
             for _ in 0..2 {
-                let gone_on = is_done.recv_timeout(Duration::from_secs(60));
+                let gone_on = is_done.recv_timeout(Duration::from_secs(300));
                 inner.signals.lock().shutting_down |= gone_on.is_err();
                 assert_eq!(gone_on, Ok(true), "one of them waits for the next flush");
             }

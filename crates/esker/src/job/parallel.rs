@@ -189,7 +189,7 @@ mod tests {
             let merge = || in_parallel(&parts, &|_, pause| work(pause), 1, &mut |entries| pause(entries));
             let _ = tell.send(catch_unwind(AssertUnwindSafe(merge)).is_err());
         });
-        told.recv_timeout(Duration::from_secs(60)).ok()
+        told.recv_timeout(Duration::from_secs(300)).ok()
     }
 
     fn many_entries(pause: Pause<'_>) -> Result<()> {

@@ -134,7 +134,7 @@ fn a_panic_while_a_segment_is_prepared_holds_up_no_writer() {
         (1..=50).for_each(|sequence| append(&mut log, sequence));
         done.send(()).expect("the test waits");
     });
-    is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the writer waits for a preparation that is over");
+    is_done.recv_timeout(std::time::Duration::from_secs(300)).expect("the writer waits for a preparation that is over");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_panic_during_a_sync_is_a_sync_that_failed() {
     let (done, is_done) = std::sync::mpsc::channel();
     // Not scoped: if it hangs, the test must end all the same.
     std::thread::spawn(move || done.send(shared.sync_all().is_err() && shared.sync_link(1).is_err()));
-    let failed = is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("a sync waits for one that is over");
+    let failed = is_done.recv_timeout(std::time::Duration::from_secs(300)).expect("a sync waits for one that is over");
     assert!(failed, "nobody knows what the device has");
 }
 

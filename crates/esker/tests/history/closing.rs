@@ -1,22 +1,18 @@
 //! Closing, whatever the other handles are doing.
 
-use crate::common::{Scratch, keyspace, simulated, unlogged};
+use crate::common::{Scratch, keyspace, simulated, unlogged, wait_until};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
 use esker::{Db, Error, Options};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Panics unless all threads end soon.
-fn join_soon<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while threads.iter().any(|thread| !thread.is_finished()) {
-        assert!(Instant::now() < deadline, "a call did not return");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// Panics unless all threads end.
+fn join_all<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
+    wait_until("every call returns", || threads.iter().all(|thread| thread.is_finished()));
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
@@ -50,26 +46,23 @@ fn a_writer_without_log_does_not_hold_up_a_close() {
     let scratch = Scratch::new("close-beside-writer");
     let db = Db::open(scratch.path(), Options::default()).unwrap();
     let k = keyspace(&db, "k");
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
+    let written = Arc::new(AtomicU64::new(0));
+    let acknowledged = Arc::clone(&written);
+    // Goes on until it is refused.
     let writer = std::thread::spawn(move || {
-        let mut acknowledged = 0u64;
-        while !stopped.load(Ordering::Relaxed) && k.put_with(acknowledged.to_be_bytes(), "v", &unlogged()).is_ok() {
-            acknowledged += 1;
+        for number in 0u64.. {
+            if k.put_with(number.to_be_bytes(), "v", &unlogged()).is_err() {
+                break;
+            }
+            acknowledged.store(number + 1, Ordering::Relaxed);
         }
-        acknowledged
     });
-    std::thread::sleep(Duration::from_millis(30));
+    wait_until("the writer is at work", || written.load(Ordering::Relaxed) > 1000);
     let closing = std::thread::spawn(move || db.close());
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while !closing.is_finished() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let in_time = closing.is_finished();
-    stop.store(true, Ordering::Relaxed);
+    wait_until("the close does not wait for the writer", || closing.is_finished());
     closing.join().unwrap().unwrap();
-    assert!(in_time, "the close waited for the writer");
-    let acknowledged = writer.join().unwrap();
+    writer.join().unwrap();
+    let acknowledged = written.load(Ordering::Relaxed);
     let db = Db::open(scratch.path(), Options::default()).unwrap();
     let k = keyspace(&db, "k");
     assert!(k.get((acknowledged - 1).to_be_bytes()).unwrap().is_some());
@@ -99,7 +92,7 @@ fn a_close_ends_everything_that_waits() {
     }
     std::thread::sleep(Duration::from_millis(300));
     db.close().unwrap();
-    for error in join_soon(threads) {
+    for error in join_all(threads) {
         assert!(matches!(error, Some(Error::ReadOnly { .. })), "{error:?}");
     }
     drop(k);

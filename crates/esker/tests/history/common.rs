@@ -5,6 +5,7 @@ use esker::{Db, Keyspace, Options, WriteOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A directory of this test's own, removed at its end.
 pub struct Scratch(PathBuf);
@@ -55,4 +56,13 @@ pub fn synced() -> WriteOptions {
 
 pub fn unlogged() -> WriteOptions {
     WriteOptions::new().disable_wal(true)
+}
+
+/// Waits for it. The limit only turns a wait for ever into a failure: no machine is that slow.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(300);
+    while !condition() {
+        assert!(Instant::now() < end, "waited for ever: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }

@@ -1,8 +1,8 @@
 //! Flushes and merges beside each other, and what they leave.
 
-use crate::common::{Scratch, keyspace};
+use crate::common::{Scratch, keyspace, wait_until};
 use esker::{Compression, Db, Options};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Seen: reads returned what had been overwritten. Trigger: a flush in the middle of a merge put its table into the run that the merge was about to
 /// replace, below newer data. Cost: wrong values, and runs that overlap.
@@ -56,10 +56,6 @@ fn compacting_gives_the_space_of_its_inputs_back() {
         db.flush().unwrap();
     }
     db.compact().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(2);
     let left = || scratch.names_ending(".table").len() as u64;
-    while left() != db.stats().table_files && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(left(), db.stats().table_files);
+    wait_until("the inputs are removed", || left() == db.stats().table_files);
 }

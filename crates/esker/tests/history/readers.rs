@@ -62,7 +62,8 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
     };
     let one = 1u64.to_le_bytes();
     let (usual, soon) = (WriteOptions::new(), SystemTime::now() + Duration::from_secs(60));
-    let calls: &[(&str, &dyn Fn(&WriteOptions) -> esker::Result<()>)] = &[
+    type Call<'a> = (&'a str, &'a dyn Fn(&WriteOptions) -> esker::Result<()>);
+    let calls: &[Call] = &[
         ("put", &|options| k.put_with("b", one, options)),
         ("put of nothing", &|options| k.put_with("", "", options)),
         ("put with a time to live", &|options| k.put_with("b", one, &options.ttl(Duration::from_secs(9)))),

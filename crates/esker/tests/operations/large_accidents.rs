@@ -41,9 +41,7 @@ fn large_values_of_a_load_outlive_a_merge_that_ends_before_it_is_installed() {
     slow.put("key", "value").unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| db.compact().unwrap());
-        while !begun.load(SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("the merge is at work", || begun.load(SeqCst));
         // Written while the merge is at work; installed when it lets go of the job lock.
         loaded.ingest([("a", vec![7; 5000])]).unwrap();
     });

@@ -1,9 +1,9 @@
 //! What the log takes on disk while nobody writes, and that giving it back costs nothing that anybody needs.
 
-use crate::common::keyspace;
+use crate::common::{keyspace, wait_until};
 use crate::compaction_support::Scratch;
 use esker::{Db, Keyspace, Options};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The smallest size of a segment.
 const SMALLEST: u64 = 1 << 20;
@@ -77,11 +77,7 @@ fn a_pause_is_enough() {
     let db = Db::open(scratch.path(), options()).unwrap();
     load(&keyspace(&db, "k"), 1);
     db.flush().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while scratch.bytes_ending(".wal") > SMALLEST {
-        assert!(Instant::now() < deadline, "{} bytes of log are kept", scratch.bytes_ending(".wal"));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the log gives its space back", || scratch.bytes_ending(".wal") <= SMALLEST);
     check(&keyspace(&db, "k"), 1);
 }
 
@@ -92,11 +88,7 @@ fn a_memtable_that_keeps_much_of_the_log_is_flushed_once_writes_pause() {
     let db = Db::open(scratch.path(), Options::default()).unwrap();
     load(&keyspace(&db, "k"), 1);
     load(&keyspace(&db, "k"), 2);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while scratch.bytes_ending(".wal") > SMALLEST {
-        assert!(Instant::now() < deadline, "{} bytes of log are kept", scratch.bytes_ending(".wal"));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the log gives its space back", || scratch.bytes_ending(".wal") <= SMALLEST);
     let flushes = db.stats().flushes;
     assert!(flushes >= 1);
     check(&keyspace(&db, "k"), 2);
@@ -159,11 +151,7 @@ fn only_pages_around_the_writer_are_in_memory() {
         for round in 1..=10 {
             load(&k, round);
             // The background thread may not have come to it.
-            let deadline = Instant::now() + Duration::from_secs(60);
-            while resident_log_bytes(scratch.path()) > MOST {
-                assert!(Instant::now() < deadline, "{} bytes", resident_log_bytes(scratch.path()));
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("the log leaves memory", || resident_log_bytes(scratch.path()) <= MOST);
         }
         assert!(db.stats().flushes == 0 && resident_log_bytes(scratch.path()) > 0);
         check(&k, 10);

@@ -90,6 +90,34 @@ fn comment_above(source: &Source, index: usize, marks: &[&str]) -> bool {
     false
 }
 
+/// Every pause of a test of the engine outside the declared files. What a test waits for is a condition, or the machine's speed decides about it.
+pub fn sleeping_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let pauses = |source: &Source| -> Vec<usize> {
+        if !source.path.starts_with("crates/esker/") && !source.path.starts_with("crates/esker-check/") {
+            return Vec::new();
+        }
+        let is_test = workspace.is_test_file(&source.path);
+        let tokens = source.tokens.iter().enumerate().filter(|(_, token)| is_test || token.test);
+        tokens.filter(|(index, _)| source.reads(*index, &["sleep", "("])).map(|(_, token)| token.line).collect()
+    };
+    for source in workspace.sources.values().filter(|source| !declared.contains(&source.path.as_str())) {
+        for line in pauses(source) {
+            found.push(Violation::new(&source.path, line, "a test sleeps; wait for a condition, as `wait_until` does"));
+        }
+    }
+    for path in declared {
+        if workspace.sources.get(*path).is_none_or(|source| pauses(source).is_empty()) {
+            found.push(Violation::new(
+                path,
+                1,
+                "declared for tests that sleep, but none does; remove it from the list",
+            ));
+        }
+    }
+    found
+}
+
 /// Every `unwrap()` outside tests, and unfinished or left-over work anywhere.
 pub fn giving_up(workspace: &Workspace) -> Vec<Violation> {
     let mut found = Vec::new();

@@ -76,6 +76,11 @@ fn unsafe_code_is_declared_and_argued() {
 }
 
 #[test]
+fn tests_wait_for_conditions() {
+    none(code::sleeping_tests(workspace(), &exceptions::SLEEPING_TESTS));
+}
+
+#[test]
 fn nothing_gives_up() {
     none(code::giving_up(workspace()));
 }

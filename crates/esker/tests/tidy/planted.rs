@@ -134,6 +134,17 @@ fn unsafe_code() {
 }
 
 #[test]
+fn tests_that_sleep() {
+    let code =
+        "fn f() {\n    sleep(a);\n}\n#[cfg(test)]\nmod tests {\n    fn t() {\n        thread::sleep(a);\n    }\n}\n";
+    let workspace = engine(&[("lib.rs", code)]);
+    expect(&code::sleeping_tests(&workspace, &[]), &[("lib.rs", 7, "a test sleeps")]);
+    expect(&code::sleeping_tests(&workspace, &["crates/esker/src/lib.rs"]), &[]);
+    let needless = engine(&[("lib.rs", "fn f() {\n    sleep(a);\n}\n")]);
+    expect(&code::sleeping_tests(&needless, &["crates/esker/src/lib.rs"]), &[("lib.rs", 1, "remove it from the list")]);
+}
+
+#[test]
 fn code_that_gives_up() {
     let lines = "fn f() {\n    a().unwrap();\n    todo!();\n    let s = \"b.unwrap() todo!()\"; // c.unwrap()\n    dbg!(s);\n}\n";
     let test = "#[test]\nfn t() {\n    a().unwrap();\n}\n";

@@ -1,13 +1,14 @@
 //! Large values are made smaller when there is time, once, and nobody sees it but the disk.
 
 use super::{Scratch, blob_files, keyspace, repetitive, simulated, value};
+use crate::common::wait_until;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{CompactionStyle, Compression, Db, KeyspaceOptions, Options, Ttl, WriteOptions, merge::StringAppend};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A value of a seed and a length.
 type Make = fn(u64, usize) -> Vec<u8>;
@@ -127,11 +128,7 @@ fn a_database_at_rest_compresses_what_is_worth_it() {
     assert!(db.stats().blob_bytes > 10_000_000, "{}", db.stats());
     put(100, 300);
     // Nobody waits: the background comes to it a second after the last write.
-    let begin = Instant::now();
-    while db.stats().blob_bytes > 15_000_000 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{}", db.stats());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("large values are compressed", || db.stats().blob_bytes <= 15_000_000);
     (0..300u64).for_each(|i| {
         assert!(k.get(format!("{i:03}")).unwrap().as_deref() == Some(&repetitive(i, 100_000)[..]), "value {i}");
     });
