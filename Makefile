@@ -3,6 +3,7 @@
 #   make bench         how fast is it? builds, measures Esker beside the engines that are here, writes a report
 #   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
 #   make test          does everything hold? formatting, lints, documentation, every test
+#   make torture       the long tier of the checks in slices: TORTURE_ROUNDS of each campaign; adds the totals up
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
@@ -18,10 +19,12 @@ CHECK_NUM ?= 1000000
 CHECK_REPEAT ?= 3
 MAX_LOSS ?= 10
 FUZZ_SECONDS ?= 60
+TORTURE_ROUNDS ?= 1
+TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: help bench bench-check bench-baseline build-time test fuzz interleavings miri tsan deny
+.PHONY: help bench bench-check bench-baseline build-time test torture fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -33,6 +36,7 @@ help:
 	@echo "make bench-baseline  measure this tree and keep the figures for bench-check"
 	@echo "make build-time      build the engine from nothing and say how long it took"
 	@echo "make test            formatting, lints, documentation and all tests"
+	@echo "make torture         the long tier of the checks in slices, with totals (TORTURE_ROUNDS=$(TORTURE_ROUNDS) TORTURE_SECONDS=$(TORTURE_SECONDS))"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
 	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
@@ -141,3 +145,6 @@ deny:
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)
+
+torture:
+	scripts/torture --rounds $(TORTURE_ROUNDS) --seconds $(TORTURE_SECONDS)
