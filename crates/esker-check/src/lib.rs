@@ -10,6 +10,7 @@
 //! * [`ablation`]: the same power losses with one sync left out, which must be noticed.
 //! * [`threads`]: writers, readers, maintenance and losses at the same time.
 //! * [`kill9`]: a real process on a real directory, killed and reopened.
+//! * `realdisk` (Linux): a real file system, cut off from its device and mounted again.
 //!
 //! One 64-bit seed reproduces every single-threaded run; it is printed with the command that replays it.
 
@@ -27,6 +28,8 @@ pub mod operators;
 pub mod option_sets;
 pub mod powerloss;
 pub mod random;
+#[cfg(target_os = "linux")]
+pub mod realdisk;
 pub mod settings;
 pub mod shrink;
 pub mod simulated;

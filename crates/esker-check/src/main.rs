@@ -26,6 +26,8 @@ commands:
   ablation   power loss with one sync left out at a time     [--only SCRIPT]
   threads    writers, readers and losses at the same time
   kill9      a writing process killed again and again       [--rounds N] [--dir D]
+  realdisk   file systems cut off from their device while a process writes; needs root and Linux
+             [--only FILE_SYSTEM] [--cuts N] [--dir D]
 ";
 
 /// The options after the command, in any order.
@@ -148,6 +150,43 @@ fn kill9_child(arguments: &Arguments) -> Checked<()> {
     kill9::child(Path::new(path), number(seed)?, number(salt)?)
 }
 
+#[cfg(target_os = "linux")]
+fn realdisk(arguments: &Arguments) -> Checked<()> {
+    match esker_check::realdisk::obstacle() {
+        Some(what) => {
+            println!("realdisk: skipped: {what}");
+            Ok(())
+        }
+        None => Err(esker_check::realdisk::enter_namespace(&arguments.0)),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn realdisk_inside(arguments: &Arguments) -> Checked<()> {
+    let settings = arguments.settings()?;
+    let campaign = esker_check::realdisk::RealDisk {
+        settings,
+        program: std::env::current_exe().map_err(|error| format!("the own program is not known: {error}"))?,
+        directory: arguments.directory(),
+        only: arguments.only(),
+        cuts: arguments.number("--cuts", u64::MAX)?,
+    };
+    campaign.run(&mut |name, totals| println!("realdisk: seed {}, {name}: {totals:?}", settings.seed))
+}
+
+#[cfg(target_os = "linux")]
+fn realdisk_child(arguments: &Arguments) -> Checked<()> {
+    let [path, seed, cuts] = arguments.0.as_slice() else { return Err(USAGE.to_string()) };
+    let number = |text: &str| text.parse().map_err(|_| format!("not a number: {text:?}"));
+    esker_check::realdisk::write(Path::new(path), number(seed)?, number(cuts)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn realdisk(_: &Arguments) -> Checked<()> {
+    println!("realdisk: skipped: needs Linux");
+    Ok(())
+}
+
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
@@ -160,6 +199,11 @@ fn main() -> ExitCode {
         "threads" => threads(&arguments),
         "kill9" => kill9(&arguments),
         "kill9-child" => kill9_child(&arguments),
+        "realdisk" => realdisk(&arguments),
+        #[cfg(target_os = "linux")]
+        "realdisk-inside" => realdisk_inside(&arguments),
+        #[cfg(target_os = "linux")]
+        "realdisk-child" => realdisk_child(&arguments),
         _ => Err(USAGE.to_string()),
     };
     match outcome {
