@@ -4,6 +4,7 @@
 #   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
 #   make test          does everything hold? formatting, lints, documentation, every test
 #   make torture       the long tier of the checks in slices: TORTURE_ROUNDS of each campaign; adds the totals up
+#   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
@@ -24,7 +25,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: help bench bench-check bench-baseline build-time test torture fuzz interleavings miri tsan deny
+.PHONY: help bench bench-check bench-baseline build-time test torture planted-faults fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -37,6 +38,7 @@ help:
 	@echo "make build-time      build the engine from nothing and say how long it took"
 	@echo "make test            formatting, lints, documentation and all tests"
 	@echo "make torture         the long tier of the checks in slices, with totals (TORTURE_ROUNDS=$(TORTURE_ROUNDS) TORTURE_SECONDS=$(TORTURE_SECONDS))"
+	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
 	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
@@ -148,3 +150,7 @@ fuzz:
 
 torture:
 	scripts/torture --rounds $(TORTURE_ROUNDS) --seconds $(TORTURE_SECONDS)
+
+planted-faults:
+	@mkdir -p $(OUT)
+	scripts/planted-faults --results $(OUT)/planted-faults.jsonl

@@ -107,6 +107,7 @@ struct Expected {
 struct Promised {
     committed: u64,
     synced: u64,
+    heard: u64,
     checkpoints: Vec<u64>,
 }
 
@@ -204,7 +205,7 @@ impl RealDisk {
         let mut random = Random::derived(self.settings.seed, &[0, totals.cuts]);
         let cut = match random.below(20) {
             0 => Cut::Flush,
-            1..=3 => Cut::JournalOnly,
+            1..=5 => Cut::JournalOnly,
             _ => Cut::Nothing,
         };
         let moment = Moment::random(&mut random);
@@ -232,6 +233,7 @@ impl RealDisk {
         let _ = child.kill();
         let _ = child.wait();
         let (reports, mut promised) = outcome?;
+        promised.heard = promised.synced;
         // What it said before it died counts, even if it said so after the cut: no promise may be made then that does not hold.
         reports.into_iter().for_each(|report| promised.note(report));
         Ok(promised)
@@ -287,8 +289,9 @@ fn check(root: &Path, database: &mut Expected, life: Life, promised: &Promised, 
         Db::open(root.join(&database.name), options(database.seed)).map_err(|error| format!("open failed: {error}"))?;
     let count = counter(&db)?;
     if count < least || count > most {
+        let heard = promised.heard;
         return Err(format!(
-            "{count} commits are there; {} were after the cut before, {} were promised since and {} acknowledged",
+            "{count} commits are there; heard before the cut: {heard}; {} were after the cut before, {} were promised since and {} acknowledged",
             database.commits, promised.synced, promised.committed
         ));
     }
