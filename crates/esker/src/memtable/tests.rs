@@ -75,7 +75,7 @@ fn random_writes_are_found_and_ordered_while_growing() {
     let (memtable, mut writer) = Memtable::create(4 << 20, 0, &Arc::default());
     let mut model = std::collections::BTreeMap::new();
     let mut state = 1u64;
-    for sequence in 1..=if cfg!(miri) { 300 } else { 20_000u64 } {
+    for sequence in 1..=if cfg!(miri) { 100 } else { 20_000u64 } {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let key = format!("common/{:05}", (state >> 33) % 5000).into_bytes();
         let value = vec![sequence as u8; (state >> 20) as usize % 20];
