@@ -73,7 +73,7 @@ impl Manifest {
         self.file.sync()?;
         self.state = next;
         // Says that the edit before it was on the device. What it repeats does not matter.
-        self.append(&[Change::NextFile(self.state.next_file)])?;
+        self.append(&[voucher(&self.state)])?;
         self.file.flush()
     }
 
@@ -186,21 +186,56 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     check_header(path, number, bytes)?;
     let mut state = ManifestState::default();
     let mut offset = HEADER_BYTES;
+    let mut ends_with_edit = false;
     while let Some(payload) = record_at(number, bytes, offset) {
-        let base = (offset + RECORD_HEADER_BYTES) as u64;
-        for change in decode(payload).map_err(|error| error.at(path, base))? {
-            state.apply(&change).map_err(|what| Error::corruption(path, base, what))?;
-        }
-        offset += RECORD_HEADER_BYTES + payload.len();
+        ends_with_edit = offset > HEADER_BYTES && !is_voucher(payload);
+        offset = apply_record(path, offset, payload, &mut state)?;
     }
     if offset == HEADER_BYTES {
         return Err(Error::corruption(path, offset as u64, "the first record does not verify"));
+    }
+    if ends_with_edit && let Some((at, payload)) = edit_behind_lost_voucher(number, bytes, offset, &state) {
+        offset = apply_record(path, at, payload, &mut state)?;
     }
     // A record that ends the manifest is the last one: an intact one behind it means that it is damaged, not cut short.
     match RecordSearch::of(number, bytes).next_from(offset + 1) {
         Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len() }),
         Found::At(_) | Found::TooMuch => Err(Error::corruption(path, offset as u64, "a record does not verify")),
     }
+}
+
+/// Applies the record at `offset` to `state`; where the next one begins.
+fn apply_record(path: &Path, offset: usize, payload: &[u8], state: &mut ManifestState) -> Result<usize> {
+    let base = (offset + RECORD_HEADER_BYTES) as u64;
+    for change in decode(payload).map_err(|error| error.at(path, base))? {
+        state.apply(&change).map_err(|what| Error::corruption(path, base, what))?;
+    }
+    Ok(offset + RECORD_HEADER_BYTES + payload.len())
+}
+
+/// What says that the edit before it was on the device.
+fn voucher(state: &ManifestState) -> Change {
+    Change::NextFile(state.next_file)
+}
+
+fn is_voucher(payload: &[u8]) -> bool {
+    matches!(decode(payload).as_deref(), Ok([Change::NextFile(_)]))
+}
+
+/// The last edit, if the voucher at `offset` in front of it is all that is not intact: neither was synced when a power loss came, and it took the one and left the other. A voucher
+/// says nothing that the edit behind it does not, so nothing is missing. With an intact record behind that edit, the voucher was synced with it, and is damaged.
+fn edit_behind_lost_voucher<'a>(
+    number: u64,
+    bytes: &'a [u8],
+    offset: usize,
+    state: &ManifestState,
+) -> Option<(usize, &'a [u8])> {
+    let mut lost = Vec::new();
+    encode(&[voucher(state)], &mut lost);
+    let at = offset + RECORD_HEADER_BYTES + lost.len();
+    let payload = record_at(number, bytes, at).filter(|payload| !is_voucher(payload))?;
+    let behind = RecordSearch::of(number, bytes).next_from(at + 1);
+    matches!(behind, Found::Nothing).then_some((at, payload))
 }
 
 pub(super) fn check_header(path: &Path, number: u64, bytes: &[u8]) -> Result<()> {

@@ -9,3 +9,5 @@ pub mod tree;
 
 #[cfg(test)]
 mod example_test;
+#[cfg(test)]
+mod torn_test;
