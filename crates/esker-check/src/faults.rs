@@ -6,22 +6,20 @@
 
 use crate::Checked;
 use crate::campaign::panic_text;
-use crate::model::{Change, Write};
-use crate::powerloss::option_variants;
-use crate::powerloss::script::{
-    COUNTER, NAMES, Progress, Script, Session, Step, add, checkpoint_path, model_of, put, scripts,
-};
+use crate::model::Write;
+use crate::powerloss::progress::Progress;
+use crate::powerloss::script::{NAMES, NOW_MS, Script, Step, count, loaded, model_of};
+use crate::powerloss::session::{Ground, Session, checkpoint_path, with_operators};
+use crate::powerloss::{add, option_variants, put, scripts};
 use crate::random::Random;
 use crate::settings::Settings;
-use crate::simulated::MEMORY_PATH;
-use crate::state::{Durability, State, database_state, model_state, read_state};
+use crate::state::{Durability, Place, State, database_state, model_state, read_state};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
 use esker::{Db, Error, Options};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -54,6 +52,8 @@ enum Fault {
     },
     /// A sync that fails once; the pages are dropped, or reach the disk after all.
     Sync(SyncFailure),
+    /// The same of a directory.
+    SyncDir(SyncFailure),
 }
 
 impl Fault {
@@ -67,6 +67,7 @@ impl Fault {
                 faulty.add(if forever { rule.from_then_on() } else { rule });
             }
             Fault::Sync(failure) => memory.fail_sync(nth, failure),
+            Fault::SyncDir(failure) => memory.fail_sync_dir(nth, failure),
         }
     }
 
@@ -74,6 +75,7 @@ impl Fault {
         match self {
             Fault::Rule { class, .. } => class,
             Fault::Sync(_) => Class::Sync,
+            Fault::SyncDir(_) => Class::SyncDir,
         }
     }
 
@@ -83,7 +85,7 @@ impl Fault {
         match self {
             Fault::Rule { class: Class::LogStore, .. } => true,
             Fault::Rule { names, .. } => names == Some("MANIFEST"),
-            Fault::Sync(_) => false,
+            Fault::Sync(_) | Fault::SyncDir(_) => false,
         }
     }
 }
@@ -95,7 +97,9 @@ fn faults() -> Vec<Fault> {
         Action::Partial { kind: ErrorKind::StorageFull, bytes: 5 },
         Action::FailAfter(ErrorKind::Other),
     ];
-    let mut faults = vec![Fault::Sync(SyncFailure::DropPending), Fault::Sync(SyncFailure::KeepPending)];
+    let failures =
+        [SyncFailure::DropPending, SyncFailure::KeepPending, SyncFailure::KeepSome(1), SyncFailure::KeepSome(2)];
+    let mut faults: Vec<Fault> = failures.into_iter().flat_map(|how| [Fault::Sync(how), Fault::SyncDir(how)]).collect();
     for class in CLASSES {
         for action in actions {
             let partial = matches!(action, Action::Partial { .. });
@@ -163,7 +167,7 @@ impl Faults {
         for (script, Script { steps, .. }) in scripts.iter().enumerate() {
             for (variant, (_, options)) in variants.iter().enumerate() {
                 let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
-                let mut program = Program::new(options.clone().env(Arc::new(faulty.clone())), None);
+                let mut program = Program::new(Ground::new(options, faulty.clone()), None);
                 program.run(steps)?;
                 drop(program);
                 for fault in faults() {
@@ -213,16 +217,31 @@ impl Faults {
     }
 }
 
+/// Runs these steps with one fault at one call, all as the random numbers say.
+pub(crate) fn any_call_fails(steps: &[Step], options: &Options, random: &mut Random, totals: &Totals) -> Checked<()> {
+    let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+    let mut program = Program::new(Ground::new(options, faulty.clone()), None);
+    program.demand_success = true;
+    program.run(steps)?;
+    drop(program);
+    let all = faults();
+    let fault = all[random.below(all.len())];
+    let nth = random.below(faulty.calls(fault.class()) as usize) as u64;
+    totals.runs.fetch_add(1, Ordering::Relaxed);
+    run_job(&Job { script: 0, variant: 0, fault, nth }, steps, options, totals)
+        .map_err(|what| format!("{fault:?} at call {nth} of its kind: {what}"))
+}
+
 fn run_job(job: &Job, steps: &[Step], options: &Options, totals: &Totals) -> Checked<()> {
     let memory = MemEnv::new();
     let faulty = FaultEnv::new(Arc::new(memory.clone()));
     job.fault.arm(job.nth, &faulty, &memory);
     let poison = job.fault.poisons().then(|| faulty.clone());
-    let mut program = Program::new(options.clone().env(Arc::new(faulty.clone())), poison);
+    let mut program = Program::new(Ground::new(options, faulty.clone()), poison);
     program.run(steps)?;
     let refused = program.refused_ever;
     let possible = program.finish();
-    if faulty.fired() > 0 || matches!(job.fault, Fault::Sync(_)) {
+    if faulty.fired() > 0 || matches!(job.fault, Fault::Sync(_) | Fault::SyncDir(_)) {
         totals.hit.fetch_add(1, Ordering::Relaxed);
     }
     totals.became_read_only.fetch_add(u64::from(refused), Ordering::Relaxed);
@@ -237,13 +256,14 @@ fn run_job(job: &Job, steps: &[Step], options: &Options, totals: &Totals) -> Che
 }
 
 fn check_reopened(env: &MemEnv, options: &Options, possible: &Possible, least: usize) -> Checked<()> {
-    let on_env = options.clone().env(Arc::new(env.clone()));
-    let session = Session::open(Path::new(MEMORY_PATH), &on_env).map_err(|error| format!("open failed: {error}"))?;
+    let ground = Ground::new(options, env.clone());
+    let mut progress = Progress::unknown(0, possible.now, possible.damaged);
+    let session = Session::open(&ground, &mut progress).map_err(|error| format!("open failed: {error}"))?;
     let state = database_state(session.db(), &NAMES)?;
     possible.check(&state, least)?;
     session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
-    let mut after = Program::new(on_env, None);
-    after.possible = Possible::from_state(state);
+    let mut after = Program::new(ground, None);
+    after.possible = Possible::from_state(state, possible.now);
     after.session = Some(session);
     after.demand_success = true;
     after.run(&[
@@ -260,11 +280,27 @@ struct Possible {
     history: Vec<BTreeSet<State>>,
     /// The index in `history` from which on a power loss may have stopped.
     synced: usize,
+    /// What the clock shows.
+    now: u64,
+    /// Whether the file that names the manifest may be missing.
+    damaged: bool,
 }
 
 impl Possible {
-    fn from_state(state: State) -> Possible {
-        Possible { history: vec![BTreeSet::from([state])], synced: 0 }
+    fn from_state(state: State, now: u64) -> Possible {
+        Possible { history: vec![BTreeSet::from([state])], synced: 0, now, damaged: false }
+    }
+
+    /// Moves the clock: what has expired is in no state any more.
+    fn tick(&mut self, milliseconds: u64) {
+        self.now += milliseconds;
+        let live = |mut state: State| {
+            state.retain(|_, held| held.expiry > self.now);
+            state
+        };
+        for states in &mut self.history {
+            *states = std::mem::take(states).into_iter().map(live).collect();
+        }
     }
 
     fn now(&self) -> &BTreeSet<State> {
@@ -274,7 +310,7 @@ impl Possible {
 
     fn commit(&mut self, writes: &[Write], outcome: &esker::Result<()>, sync: bool) {
         let now = self.now().clone();
-        let with = now.iter().map(|state| apply(state, writes));
+        let with = now.iter().map(|state| apply(state, writes, self.now));
         let next = match outcome {
             Ok(()) => with.collect(),
             Err(Error::ReadOnly { .. } | Error::InvalidArgument { .. }) => return,
@@ -296,15 +332,15 @@ impl Possible {
     }
 }
 
-fn apply(state: &State, writes: &[Write]) -> State {
-    let mut model = model_of(state);
+fn apply(state: &State, writes: &[Write], now: u64) -> State {
+    let mut model = model_of(state, now);
     let at = model.commit(writes);
     model_state(&model, at)
 }
 
 /// A program that goes on whatever happens.
 struct Program {
-    options: Options,
+    ground: Ground,
     session: Option<Session>,
     possible: Possible,
     commits: u64,
@@ -318,11 +354,11 @@ struct Program {
 }
 
 impl Program {
-    fn new(options: Options, poison: Option<FaultEnv>) -> Program {
+    fn new(ground: Ground, poison: Option<FaultEnv>) -> Program {
         Program {
-            options,
+            ground,
             session: None,
-            possible: Possible::from_state(State::new()),
+            possible: Possible::from_state(State::new(), NOW_MS),
             commits: 0,
             poison,
             refused: false,
@@ -337,8 +373,12 @@ impl Program {
                 return Ok(());
             }
             let outcome = match step {
-                Step::Reopen | Step::DropAndReopen => {
-                    let outcome = self.close(*step == Step::Reopen);
+                Step::Reopen | Step::DropAndReopen | Step::Repair => {
+                    let mut outcome = self.close(*step == Step::Reopen);
+                    if *step == Step::Repair {
+                        self.possible.damaged = true;
+                        outcome = self.ground.lose_current();
+                    }
                     if !self.open() {
                         return self.end(outcome);
                     }
@@ -362,11 +402,19 @@ impl Program {
         }
     }
 
+    /// The progress that a session keeps assumes that everything succeeds; only its notice of what was tried counts here.
+    fn progress(&self) -> Progress {
+        let Possible { now, damaged, .. } = self.possible;
+        Progress::unknown(self.commits, now, damaged)
+    }
+
     /// Tries twice, as a program would that was told of an error.
     fn open(&mut self) -> bool {
         self.refused = false;
         for _ in 0..2 {
-            if let Ok(session) = Session::open(Path::new(MEMORY_PATH), &self.options) {
+            let mut progress = self.progress();
+            if let Ok(session) = Session::open(&self.ground, &mut progress) {
+                self.possible.damaged = false;
                 self.session = Some(session);
                 return true;
             }
@@ -383,9 +431,14 @@ impl Program {
     }
 
     fn perform(&mut self, step: &Step) -> Checked<esker::Result<()>> {
+        let mut progress = self.progress();
         let Some(session) = &mut self.session else { return Ok(Ok(())) };
-        // The progress that the session keeps assumes that everything succeeds; only its notice of what was tried counts.
-        let mut progress = Progress::numbered(self.commits);
+        match step {
+            // The program compares by itself, after every step.
+            Step::Hold(..) | Step::Look(..) | Step::Compare | Step::ReadBeside => return Ok(Ok(())),
+            Step::Clock(milliseconds) => self.possible.tick(*milliseconds),
+            _ => {}
+        }
         let faults_before = self.poison.as_ref().map_or(0, FaultEnv::fired);
         let outcome = session.perform(step, &mut progress);
         let tried = progress.attempted() > 0;
@@ -440,7 +493,9 @@ impl Program {
             Err(error) if self.demand_success => return Err(format!("a scan failed: {error}")),
             Err(_) => {}
         }
-        let keys: BTreeSet<&(usize, Vec<u8>)> = self.possible.now().iter().flat_map(|state| state.keys()).collect();
+        // What was there once may not come back.
+        let states = self.possible.history.iter().flatten();
+        let keys: BTreeSet<&Place> = states.flat_map(|state| state.keys()).collect();
         for place in keys {
             let Ok(keyspace) = session.db().existing_keyspace(NAMES[place.0]) else { continue };
             let Ok(found) = keyspace.get(&place.1) else { continue };
@@ -454,7 +509,10 @@ impl Program {
 
     /// What was reported as copied must be a whole copy; reading it may meet the fault.
     fn check_checkpoint(&self, number: usize) -> Checked<()> {
-        let Ok(db) = Db::open(checkpoint_path(number), self.options.clone()) else { return Ok(()) };
+        let opened = Db::open(checkpoint_path(number), self.ground.options_at(self.possible.now));
+        let Ok(db) = opened.and_then(with_operators) else {
+            return Ok(());
+        };
         match read_state(&db, &NAMES)? {
             Ok(state) if !self.possible.now().contains(&state) => Err(format!("checkpoint {number} is wrong")),
             _ => Ok(()),
@@ -469,12 +527,11 @@ impl Program {
 /// What a step writes, exactly as the session writes it.
 fn written(step: &Step, commits: u64) -> Option<(Vec<Write>, Durability)> {
     match step {
-        Step::Batch(writes, durability) => {
-            let change = Change::Put((commits + 1).to_be_bytes().to_vec());
-            let counter = Write::new(COUNTER.0, COUNTER.1, change);
-            Some((writes.iter().cloned().chain([counter]).collect(), *durability))
+        Step::Batch(writes, durability) | Step::Transaction(writes, durability) => {
+            Some((writes.iter().cloned().chain([count(commits + 1)]).collect(), *durability))
         }
         Step::Single(write, durability) => Some((vec![write.clone()], *durability)),
+        Step::Ingest(keyspace, pairs) => Some((loaded(*keyspace, pairs), Durability::Sync)),
         _ => None,
     }
 }

@@ -6,8 +6,10 @@
 //! * [`operators`]: the merge operators that the engine is given, failing ones among them.
 //! * [`fuzzed`]: the same with the choices of a coverage-guided fuzzer, and options with its numbers.
 //! * [`powerloss`]: every mutating call of small scripts, with power lost there, reopened and compared.
+//! * [`crashes`]: random scripts over the whole interface, with losses at random calls.
 //! * [`faults`]: every call of small scripts failing once, or from then on.
 //! * [`ablation`]: the same power losses with one sync left out, which must be noticed.
+//! * [`rot`]: bits of stored files that flip, while closed and while open.
 //! * [`threads`]: writers, readers, maintenance and losses at the same time.
 //! * [`kill9`]: a real process on a real directory, killed and reopened.
 //! * `realdisk` (Linux): a real file system, cut off from its device and mounted again.
@@ -18,6 +20,7 @@ pub mod ablation;
 pub mod answer;
 pub mod campaign;
 pub mod cast;
+pub mod crashes;
 pub mod driver;
 pub mod faults;
 pub mod fuzzed;
@@ -30,6 +33,7 @@ pub mod powerloss;
 pub mod random;
 #[cfg(target_os = "linux")]
 pub mod realdisk;
+pub mod rot;
 pub mod settings;
 pub mod shrink;
 pub mod simulated;

@@ -2,9 +2,11 @@
 
 use esker_check::Checked;
 use esker_check::campaign::Campaign;
+use esker_check::crashes::Crashes;
 use esker_check::faults::Faults;
 use esker_check::kill9::{self, KillLoop};
 use esker_check::powerloss::PowerLoss;
+use esker_check::rot::Rot;
 use esker_check::settings::Settings;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,8 +24,12 @@ commands:
              [--dir D] [--workers N]
   powerloss  power loss at every call of the scripts, then of all sequences of steps
              [--only SCRIPT] [--seeds N] [--depth N] [--length N] [--threads N]
+  crashes    random scripts over the whole interface, with losses at random calls
+             [--runs N] [--first-run N] [--points N] [--only OPTIONS] [--without repair] [--threads N]
   faults     a failing call at every index of the scripts   [--only SCRIPT] [--threads N]
   ablation   power loss with one sync left out at a time     [--only SCRIPT]
+  rot        flipped bits of stored files, while closed and while open
+             [--runs N] [--first-run N] [--flips N] [--full yes] [--threads N]
   threads    writers, readers and losses at the same time
   kill9      a writing process killed again and again       [--rounds N] [--dir D]
   realdisk   file systems cut off from their device while a process writes; needs root and Linux
@@ -103,6 +109,31 @@ fn powerloss(arguments: &Arguments) -> Checked<()> {
     println!("powerloss, every call: seed {}, {}", settings.seed, campaign.every_call()?);
     let length = arguments.number("--length", 3)? as u32;
     println!("powerloss, sequences of {length}: seed {}, {}", settings.seed, campaign.every_sequence(length)?);
+    Ok(())
+}
+
+fn crashes(arguments: &Arguments) -> Checked<()> {
+    let settings = arguments.settings()?;
+    let mut campaign = Crashes::new(settings);
+    campaign.first_run = arguments.number("--first-run", 0)?;
+    campaign.runs = arguments.number("--runs", u64::MAX)?;
+    campaign.limits.repair = arguments.text("--without") != Some("repair");
+    campaign.points = arguments.number("--points", 6)? as usize;
+    campaign.only = arguments.only();
+    campaign.threads = arguments.threads("--threads")?;
+    println!("crashes: seed {}, {}", settings.seed, campaign.run()?);
+    Ok(())
+}
+
+fn rot(arguments: &Arguments) -> Checked<()> {
+    let settings = arguments.settings()?;
+    let mut campaign = Rot::new(settings);
+    campaign.first_run = arguments.number("--first-run", 0)?;
+    campaign.runs = arguments.number("--runs", u64::MAX)?;
+    campaign.flips = arguments.number("--flips", campaign.flips)?;
+    campaign.full = arguments.text("--full").is_some();
+    campaign.threads = arguments.threads("--threads")?;
+    println!("rot: seed {}, {}", settings.seed, campaign.run()?);
     Ok(())
 }
 
@@ -194,6 +225,8 @@ fn main() -> ExitCode {
     let outcome = match command.as_str() {
         "model" => model(&arguments),
         "powerloss" => powerloss(&arguments),
+        "crashes" => crashes(&arguments),
+        "rot" => rot(&arguments),
         "faults" => faults(&arguments),
         "ablation" => ablation(&arguments),
         "threads" => threads(&arguments),

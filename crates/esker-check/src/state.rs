@@ -3,8 +3,8 @@
 use crate::Checked;
 use crate::model::{At, Change, Life, Model, NEVER, Operator, Span, Ttl, Write};
 use crate::operators::supply;
-use esker::{Db, Error, Expiry, Keyspace, KeyspaceOptions, WriteOptions};
-use std::collections::BTreeMap;
+use esker::{Db, Error, Expiry, Keyspace, KeyspaceOptions, Snapshot, WriteOptions};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a key holds.
@@ -17,7 +17,7 @@ pub struct Held {
 }
 
 /// Every visible key of every keyspace, and what it holds.
-pub type State = BTreeMap<(usize, Vec<u8>), Held>;
+pub type State = BTreeMap<Place, Held>;
 
 /// How safe a write must be when it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,20 +153,53 @@ pub fn database_state(db: &Db, names: &[&str]) -> Checked<State> {
     read_state(db, names)?.map_err(|error| format!("the scan of everything failed: {error}"))
 }
 
-/// Also reads every key by get, which takes other paths than a scan does.
-pub fn check_gets(db: &Db, names: &[&str], state: &State) -> Checked<()> {
-    for ((index, key), Held { value, .. }) in state {
-        let keyspace = db.existing_keyspace(names[*index]).map_err(|error| format!("keyspace {index}: {error}"))?;
-        match keyspace.get(key) {
-            Ok(Some(found)) if found[..] == value[..] => {}
-            Ok(found) => {
-                let found = found.map(|slice| shown(&slice));
-                return Err(format!("get {} yields {found:?}, a scan {}", shown(key), shown(value)));
-            }
-            Err(error) => return Err(format!("get {} failed: {error}", shown(key))),
+/// A key of a keyspace, by the keyspace's index.
+pub type Place = (usize, Vec<u8>);
+
+/// Reads by get, which takes other paths than a scan does, every key of the state and every one of `probes`, which are
+/// there or not as the state says. Results as for [`read_state`].
+pub fn read_gets(db: &Db, names: &[&str], state: &State, probes: &BTreeSet<Place>) -> Checked<esker::Result<()>> {
+    let more = probes.iter().filter(|place| !state.contains_key(*place));
+    for place in state.keys().chain(more) {
+        let (index, key) = place;
+        let found = match db.existing_keyspace(names[*index]) {
+            Ok(keyspace) => keyspace.get(key),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        let expected = state.get(place).map(|held| &held.value[..]);
+        if found.as_deref() != expected {
+            let [found, expected] = [found.as_deref(), expected].map(|value| value.map(shown));
+            return Err(format!("get {index}/{} yields {found:?}, a scan {expected:?}", shown(key)));
         }
     }
-    Ok(())
+    Ok(Ok(()))
+}
+
+/// The same of what is there, where every read must succeed.
+pub fn check_gets(db: &Db, names: &[&str], state: &State) -> Checked<()> {
+    read_gets(db, names, state, &BTreeSet::new())?.map_err(|error| format!("a get failed: {error}"))
+}
+
+/// The keys and values that a snapshot shows. Results as for [`read_state`].
+pub fn snapshot_values(db: &Db, snapshot: &Snapshot, names: &[&str]) -> esker::Result<BTreeMap<Place, Vec<u8>>> {
+    let mut values = BTreeMap::new();
+    for (index, name) in names.iter().enumerate() {
+        let keyspace = match db.existing_keyspace(name) {
+            Ok(keyspace) => keyspace,
+            Err(Error::NotFound { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in snapshot.iter(&keyspace) {
+            let (key, value) = entry?;
+            values.insert((index, key.to_vec()), value.to_vec());
+        }
+    }
+    Ok(values)
 }
 
 /// The first difference between two states, in words.

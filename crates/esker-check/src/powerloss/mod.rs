@@ -5,26 +5,30 @@
 //! may find. Each image must open, hold exactly the commits up to some number that is not below the promised one,
 //! pass the engine's own verification, take further writes, and survive the same treatment again.
 
+pub mod generated;
+pub mod progress;
 pub mod script;
+pub mod session;
+mod written;
 
 use crate::Checked;
 use crate::campaign::panic_text;
 use crate::random::Random;
 use crate::settings::Settings;
-use crate::simulated::MEMORY_PATH;
-use crate::state::{check_gets, database_state};
+use crate::state::{database_state, read_gets};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Db, ManualClock, Options, WalMode};
-use script::{NAMES, Progress, Script, Session, Step, aftermath, checkpoint_path, run, scripts, sequences};
+use esker::{Compression, Db, Options, WalMode};
+use progress::Progress;
+use script::{NAMES, Script, Step};
+use session::{Ground, Session, checkpoint_path, run, with_operators};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub use written::{add, aftermath, put, scripts, sequences};
 
 /// What dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
+pub(crate) enum Loss {
     Machine(CrashMode, u64),
     Process,
     /// The process, with everything that files may buffer until they are synced.
@@ -32,7 +36,7 @@ enum Loss {
 }
 
 impl Loss {
-    fn image(self, env: &MemEnv) -> MemEnv {
+    pub(crate) fn image(self, env: &MemEnv) -> MemEnv {
         match self {
             Loss::Machine(mode, seed) => env.crash(&mode, seed),
             Loss::Process => env.kill(),
@@ -49,7 +53,7 @@ impl Loss {
         if self.is_machine() { progress.synced } else { progress.acknowledged }
     }
 
-    fn random(random: &mut Random) -> Loss {
+    pub(crate) fn random(random: &mut Random) -> Loss {
         match random.below(8) {
             0 => Loss::Process,
             1 => Loss::ProcessAndBuffers,
@@ -68,7 +72,6 @@ pub fn option_variants() -> Vec<(&'static str, Options)> {
             .block_bytes(256)
             .target_file_bytes(2 << 10)
             .wal_segment_bytes(8 << 10)
-            .clock(Arc::new(ManualClock::new(script::NOW_MS)))
     };
     vec![
         ("mapped", base()),
@@ -152,9 +155,8 @@ impl PowerLoss {
         for (script, Script { name, steps }) in scripts.iter().enumerate() {
             for (variant, (variant_name, options)) in variants.iter().enumerate() {
                 let env = MemEnv::new();
-                let options = options.clone().env(Arc::new(env.clone()));
                 let mut progress = Progress::default();
-                run(steps, Path::new(MEMORY_PATH), &options, &mut progress, &mut |_| {})
+                run(steps, &Ground::new(options, env.clone()), &mut progress, &mut |_| {})
                     .map_err(|error| format!("script {name} fails by itself under {variant_name}: {error}"))?;
                 points.extend((0..=env.mutations()).map(|calls| Point { script, variant, calls: Some(calls) }));
             }
@@ -229,15 +231,14 @@ impl PowerLoss {
             &[number_of(&script.name), point.variant as u64, point.calls.map_or(u64::MAX, |calls| calls)],
         );
         let env = MemEnv::new();
-        let on_env = options.clone().env(Arc::new(env.clone()));
+        let ground = Ground::new(options, env.clone());
         let mut progress = Progress::default();
-        let path = Path::new(MEMORY_PATH);
         let losses = self.losses(&mut random);
         let check = Examination { options, totals, nested_percent: self.nested_percent };
         let Some(calls) = point.calls else {
             // Images are taken while the session is open, as they would be found after a death between two calls.
             let mut images = Vec::new();
-            run(steps, path, &on_env, &mut progress, &mut |progress| {
+            run(steps, &ground, &mut progress, &mut |progress| {
                 images.extend(losses.iter().map(|&loss| (loss, loss.image(&env), progress.clone())));
             })
             .map_err(|error| format!("the script fails by itself: {error}"))?;
@@ -247,7 +248,7 @@ impl PowerLoss {
             return Ok(());
         };
         env.crash_after(calls);
-        if let Err(error) = run(steps, path, &on_env, &mut progress, &mut |_| {})
+        if let Err(error) = run(steps, &ground, &mut progress, &mut |_| {})
             && !env.is_dead()
         {
             return Err(format!("the script fails by itself: {error}"));
@@ -266,14 +267,14 @@ impl PowerLoss {
 }
 
 /// How images are examined.
-struct Examination<'a> {
-    options: &'a Options,
-    totals: &'a Totals,
-    nested_percent: usize,
+pub(crate) struct Examination<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) totals: &'a Totals,
+    pub(crate) nested_percent: usize,
 }
 
 impl Examination<'_> {
-    fn examine(
+    pub(crate) fn examine(
         &self,
         image: &MemEnv,
         loss: Loss,
@@ -295,22 +296,25 @@ impl Examination<'_> {
         depth: usize,
     ) -> Checked<()> {
         let env = image.kill();
-        let on_env = self.options.clone().env(Arc::new(env.clone()));
-        let path = Path::new(MEMORY_PATH);
-        let session = Session::open(path, &on_env).map_err(|error| format!("the image does not open: {error}"))?;
+        let ground = Ground::new(self.options, env.clone());
+        let mut before = progress.clone();
+        let session =
+            Session::open(&ground, &mut before).map_err(|error| format!("the image does not open: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
         let count = progress.find(&state, loss.least(progress))?;
-        check_gets(session.db(), &NAMES, &state)?;
+        read_gets(session.db(), &NAMES, &state, &progress.places())?
+            .map_err(|error| format!("a get failed: {error}"))?;
         session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
         drop(session);
         check_checkpoints(&env, self.options, progress)?;
 
         // Life goes on, and one more opening finds all of it.
         let steps = aftermath(random);
-        let recovered = progress.recovered(count, loss.is_machine());
+        let recovered = progress.recovered(count, state, loss.is_machine());
         let mut after = recovered.clone();
-        run(&steps, path, &on_env, &mut after, &mut |_| {}).map_err(|error| format!("afterwards: {error}"))?;
-        let session = Session::open(path, &on_env).map_err(|error| format!("the second opening: {error}"))?;
+        after.damaged = false;
+        run(&steps, &ground, &mut after, &mut |_| {}).map_err(|error| format!("afterwards: {error}"))?;
+        let session = Session::open(&ground, &mut after).map_err(|error| format!("the second opening: {error}"))?;
         let state = database_state(session.db(), &NAMES)?;
         after.find(&state, after.attempted()).map_err(|what| format!("after writing more: {what}"))?;
         drop(session);
@@ -336,9 +340,8 @@ impl Examination<'_> {
         let limit = random.below(calls as usize + 1);
         let after = env.mutations() + random.below(limit + 1) as u64;
         env.crash_after(after);
-        let on_env = self.options.clone().env(Arc::new(env.clone()));
         let mut progress = recovered.clone();
-        if let Err(error) = run(steps, Path::new(MEMORY_PATH), &on_env, &mut progress, &mut |_| {})
+        if let Err(error) = run(steps, &Ground::new(self.options, env.clone()), &mut progress, &mut |_| {})
             && !env.is_dead()
         {
             return Err(format!("the second recovery fails by itself: {error}"));
@@ -353,8 +356,10 @@ impl Examination<'_> {
 /// A checkpoint that was reported as made opens and holds what the database held then.
 pub(crate) fn check_checkpoints(env: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
     for &(number, count) in &progress.checkpoints {
-        let on_env = options.clone().env(Arc::new(env.clone()));
-        let db = Db::open(checkpoint_path(number), on_env).map_err(|error| format!("checkpoint {number}: {error}"))?;
+        let on_env = Ground::new(options, env.clone()).options_at(progress.now);
+        let db = Db::open(checkpoint_path(number), on_env)
+            .and_then(with_operators)
+            .map_err(|error| format!("checkpoint {number}: {error}"))?;
         let state = database_state(&db, &NAMES)?;
         if let Some(what) = crate::state::difference(&progress.states[count], &state) {
             return Err(format!("checkpoint {number}: {what}"));

@@ -6,8 +6,9 @@
 //! change: the disk is assumed not to harm the rest of a sector that it rewrites.
 
 use super::content::{Content, PAGE};
+use super::random::Random;
 use super::state::{Change, Directory, Entry, FileData, Inode, NameChange, Names, State};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,6 +38,9 @@ pub enum CrashMode {
     OnlyData,
     /// Each item by itself, chosen by the seed: lost, kept, torn, zeroed, turned into garbage, reordered.
     Random,
+    /// As `Random`, by a disk that also harms the neighbours of what it rewrites: units of that many bytes that it was writing are garbage
+    /// as a whole. No database promises to survive that whole; it must not give wrong answers.
+    TornNeighbours(usize),
 }
 
 impl CrashMode {
@@ -57,7 +61,7 @@ impl CrashMode {
 
 /// One possible state of the disk after a power loss; everything in it is durable.
 pub(super) fn image(state: &State, mode: CrashMode, seed: u64) -> State {
-    let mut after = State { next_inode: state.next_inode, ..State::default() };
+    let mut after = State { next_inode: state.next_inode, mapped: state.mapped, ..State::default() };
     // A file may have several names, also in different directories.
     let mut files: HashMap<u64, Arc<Inode>> = HashMap::new();
     for (order, (path, directory)) in state.directories.iter().enumerate() {
@@ -95,7 +99,7 @@ fn surviving_names(directory: &Directory, mode: CrashMode, random: &mut Random) 
     match mode {
         CrashMode::LoseAll | CrashMode::OnlyData => {}
         CrashMode::KeepAll | CrashMode::OnlyMetadata => pending.iter().for_each(|change| change.apply(&mut names)),
-        CrashMode::Random => {
+        CrashMode::Random | CrashMode::TornNeighbours(_) => {
             let kept = random_subset(pending, random);
             kept.into_iter().for_each(|change| change.apply(&mut names));
         }
@@ -127,6 +131,10 @@ fn surviving_content(data: &FileData, mode: CrashMode, random: &mut Random) -> C
             2 => torn_prefix(&mut content, &data.pending, random),
             _ => scattered(&mut content, &data.pending, random),
         },
+        CrashMode::TornNeighbours(unit) => {
+            scattered(&mut content, &data.pending, random);
+            torn_neighbours(&mut content, &data.pending, unit.max(1), random);
+        }
     }
     content
 }
@@ -202,44 +210,27 @@ fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
     content.resize(len);
 }
 
+/// Half of the units that pending writes touch are garbage from end to end, as far as the file reaches.
+fn torn_neighbours(content: &mut Content, pending: &[Change], unit: usize, random: &mut Random) {
+    let mut touched = BTreeSet::new();
+    for change in pending {
+        if let Change::Write { offset, bytes, .. } = change
+            && !bytes.is_empty()
+        {
+            touched.extend(offset / unit..=(offset + bytes.len() - 1) / unit);
+        }
+    }
+    for number in touched {
+        let end = ((number + 1) * unit).min(content.len());
+        if number * unit < end && random.below(2) == 0 {
+            content.write(number * unit, &random.garbage(end - number * unit));
+        }
+    }
+}
+
 /// The part of a write that lies in a range.
 fn clip<'a>((offset, bytes): (usize, &'a [u8]), range: &Range<usize>) -> (usize, &'a [u8]) {
     let start = offset.max(range.start);
     let end = (offset + bytes.len()).min(range.end);
     (start, &bytes[start - offset..end - offset])
-}
-
-/// A small generator of the splitmix family: equal seeds give equal choices on every platform.
-pub(super) struct Random {
-    state: u64,
-}
-
-impl Random {
-    /// A stream of its own for each item, so that one item's choices do not depend on how many others there are.
-    fn new(seed: u64, item: u64) -> Random {
-        let mut random = Random { state: seed };
-        random.state = random.next() ^ item.wrapping_mul(0xd605_1e4d_2f0e_9a5b);
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which is at least 1.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn pick(&mut self, from: &[usize]) -> usize {
-        from[self.below(from.len())]
-    }
-
-    fn garbage(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.next() as u8).collect()
-    }
 }

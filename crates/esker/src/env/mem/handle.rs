@@ -5,13 +5,43 @@ use crate::env::{GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 pub(super) struct MemReadFile {
     pub(super) shared: Arc<Shared>,
     pub(super) inode: Arc<Inode>,
     pub(super) path: PathBuf,
     pub(super) len: usize,
+    /// None where files cannot be mapped.
+    pub(super) mapping: Option<Mapping>,
+}
+
+/// The bytes of a mapped file: a copy for every damage it has taken, so that none of them changes under a reader.
+#[derive(Default)]
+pub(super) struct Mapping {
+    copy: OnceLock<Box<Copy>>,
+}
+
+struct Copy {
+    bytes: Vec<u8>,
+    damages: u64,
+    next: Mapping,
+}
+
+impl Mapping {
+    fn newest(&self, inode: &Inode) -> &[u8] {
+        let damages = inode.damages.load(Ordering::Acquire);
+        let make = || {
+            let bytes = inode.data.lock().visible.to_vec();
+            Box::new(Copy { bytes, damages, next: Mapping::default() })
+        };
+        let mut copy = self.copy.get_or_init(make);
+        while copy.damages < damages {
+            copy = copy.next.copy.get_or_init(make);
+        }
+        &copy.bytes
+    }
 }
 
 pub(super) struct MemWriteFile {
@@ -70,16 +100,18 @@ impl ReadFile for MemReadFile {
     }
 
     fn mapping(&self) -> Option<&[u8]> {
-        None
+        let bytes = self.mapping.as_ref()?.newest(&self.inode);
+        Some(&bytes[..bytes.len().min(self.len)])
     }
 }
 
 impl WriteFile for MemWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let state = self.shared.begin("append to", &self.path)?;
+        let change = |bytes: &[u8]| Change::Write { offset: self.len, bytes: bytes.into(), append: true };
+        let state = self.shared.begin_write("append to", &self.path, &self.inode, &change(bytes))?;
         let room = usize::try_from(state.room()).unwrap_or(usize::MAX);
         let written = &bytes[..bytes.len().min(room)];
-        self.inode.data.lock().change(Change::Write { offset: self.len, bytes: written.into(), append: true });
+        self.inode.data.lock().change(change(written));
         self.len += written.len();
         if written.len() < bytes.len() {
             return Err(disk_full("append to", &self.path));
@@ -98,17 +130,18 @@ impl WriteFile for MemWriteFile {
 
 impl GrowingFile for MemGrowingFile {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let state = self.shared.begin("write to", &self.path)?;
         let Some((offset, end)) = usize::try_from(offset).ok().and_then(|at| Some((at, at.checked_add(bytes.len())?)))
         else {
             return Err(disk_full("write to", &self.path));
         };
+        let change = Change::Write { offset, bytes: bytes.into(), append: true };
+        let state = self.shared.begin_write("write to", &self.path, &self.inode, &change)?;
         // The room is counted before this file's own lock is taken: counting takes the locks of all files.
         let len = self.inode.data.lock().visible.len();
         if end.saturating_sub(len) as u64 > state.room() {
             return Err(disk_full("write to", &self.path));
         }
-        self.inode.data.lock().change(Change::Write { offset, bytes: bytes.into(), append: true });
+        self.inode.data.lock().change(change);
         Ok(())
     }
 
@@ -139,7 +172,6 @@ impl LogFile for MemLogFile {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let _order = self.shared.begin("write to", &self.path)?;
         let fits = |&offset: &usize| offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len);
         let Some(offset) = usize::try_from(offset).ok().filter(fits) else {
             return Err(Error::invalid(format!(
@@ -149,7 +181,9 @@ impl LogFile for MemLogFile {
                 self.len
             )));
         };
-        self.inode.data.lock().change(Change::Write { offset, bytes: bytes.into(), append: false });
+        let change = Change::Write { offset, bytes: bytes.into(), append: false };
+        let _order = self.shared.begin_write("write to", &self.path, &self.inode, &change)?;
+        self.inode.data.lock().change(change);
         Ok(())
     }
 

@@ -30,7 +30,7 @@
 use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use content::Content;
-use handle::{MemGrowingFile, MemLock, MemLogFile, MemReadFile, MemWriteFile};
+use handle::{Mapping, MemGrowingFile, MemLock, MemLogFile, MemReadFile, MemWriteFile};
 use state::{Change, Entry, FileData, Inode, NameChange, Shared, State};
 use std::collections::HashMap;
 use std::fmt;
@@ -42,6 +42,7 @@ use std::sync::atomic::Ordering;
 mod content;
 mod crash;
 mod handle;
+mod random;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -52,7 +53,7 @@ pub use state::SyncFailure;
 /// A deterministic file system in memory with a power-loss model; see the module text. Clones share everything.
 ///
 /// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or locks, whether it
-/// succeeds or not. Nothing is ever mapped, and appends are visible to readers at once.
+/// succeeds or not. Nothing is mapped unless asked for, and appends are visible to readers at once.
 ///
 /// ```
 /// use esker::{Db, Options, WriteOptions, env::mem::{CrashMode, MemEnv}};
@@ -119,6 +120,24 @@ impl MemEnv {
     /// ```
     pub fn crash_after(&self, count: u64) {
         self.shared.state.lock().power_loss_at = Some(count);
+    }
+
+    /// Like [`MemEnv::crash_after`], but the call that dies has had a part of its effect if it is one that writes: some of the bytes,
+    /// in whole words of eight as a processor stores them, which ones as the seed says.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.crash_inside(1, 7);
+    /// let log = env.open_log(Path::new("1.wal"), Some(4096), true)?;
+    /// assert!(log.store(0, &[1; 64]).is_err() && env.is_dead());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn crash_inside(&self, count: u64, seed: u64) {
+        let mut state = self.shared.state.lock();
+        state.power_loss_at = Some(count);
+        state.torn_call = Some(seed);
     }
 
     /// Whether the power is gone.
@@ -200,6 +219,23 @@ impl MemEnv {
         self.shared.state.lock().failing_sync = Some((successes, failure));
     }
 
+    /// Lets the sync of a directory after the next `successes` ones fail, once.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// env.create(Path::new("note"))?;
+    /// env.fail_sync_dir(0, SyncFailure::DropPending);
+    /// assert!(env.sync_dir(Path::new("")).is_err());
+    /// env.sync_dir(Path::new(""))?; // succeeds without the name
+    /// assert!(!env.crash(&CrashMode::KeepAll, 0).exists(Path::new("note"))?);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn fail_sync_dir(&self, successes: u64, failure: SyncFailure) {
+        self.shared.state.lock().failing_sync_dir = Some((successes, failure));
+    }
+
     /// Limits the sum of the lengths of all files, or lifts the limit. Beyond it an append writes what fits and fails,
     /// a log is not created, and no new file can be created once nothing is left.
     ///
@@ -264,6 +300,68 @@ impl MemEnv {
         }
     }
 
+    /// Inverts one bit of a file, on the disk, in the page cache, and in what is still to be written: rot that no sync repairs. Open handles
+    /// and mappings see it. False if the file has no such byte.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.set_file_bytes(Path::new("note"), b"ada".to_vec());
+    /// assert!(env.flip_bit(Path::new("note"), 0, 1) && !env.flip_bit(Path::new("note"), 3, 1));
+    /// assert_eq!(env.file_bytes(Path::new("note")).as_deref(), Some(&b"cda"[..]));
+    /// ```
+    pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> bool {
+        let Ok(Some(inode)) = self.shared.state.lock().find("flip a bit of", path) else { return false };
+        let flipped = usize::try_from(offset).is_ok_and(|offset| inode.data.lock().flip(offset, 1 << (bit % 8)));
+        inode.damages.fetch_add(u64::from(flipped), Ordering::Release);
+        flipped
+    }
+
+    /// Lets files that are opened from now on be mapped, here and in what becomes of this environment by a crash or a kill. A mapping is a copy of the file
+    /// that [`MemEnv::flip_bit`] reaches; for files that do not change otherwise.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.set_file_bytes(Path::new("note"), b"ada".to_vec());
+    /// env.map_files();
+    /// let file = env.open(Path::new("note"))?;
+    /// assert_eq!(file.mapping(), Some(&b"ada"[..]));
+    /// env.flip_bit(Path::new("note"), 0, 1);
+    /// assert_eq!(file.mapping(), Some(&b"cda"[..]));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn map_files(&self) {
+        self.shared.state.lock().mapped = true;
+    }
+
+    /// Puts other bytes over a part of a file, on the disk and in the page cache, as a write that another place was meant for does. What lies beyond the
+    /// end of the file is left out. Open handles and mappings see it.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.set_file_bytes(Path::new("note"), b"ada".to_vec());
+    /// env.misdirect(Path::new("note"), 1, b"bob");
+    /// assert_eq!(env.file_bytes(Path::new("note")).as_deref(), Some(&b"abo"[..]));
+    /// ```
+    pub fn misdirect(&self, path: &Path, offset: u64, bytes: &[u8]) {
+        let Ok(Some(inode)) = self.shared.state.lock().find("damage", path) else { return };
+        let Ok(offset) = usize::try_from(offset) else { return };
+        let mut data = inode.data.lock();
+        for (at, &byte) in (offset..).zip(bytes) {
+            let mut old = [0];
+            if !data.visible.read(at, &mut old) {
+                break;
+            }
+            data.flip(at, old[0] ^ byte);
+        }
+        inode.damages.fetch_add(1, Ordering::Release);
+    }
+
     /// The paths of all files, sorted.
     ///
     /// ```
@@ -320,6 +418,7 @@ impl MemEnv {
             directories,
             next_inode: state.next_inode,
             capacity: state.capacity,
+            mapped: state.mapped,
             ..State::default()
         })
     }
@@ -375,9 +474,10 @@ impl Env for MemEnv {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         self.shared.check_alive("open", path)?;
-        let inode = self.shared.state.lock().existing("open", path)?;
-        let len = inode.data.lock().visible.len();
-        Ok(Arc::new(MemReadFile { shared: self.shared.clone(), inode, path: path.to_path_buf(), len }))
+        let mut state = self.shared.state.lock();
+        let inode = state.existing("open", path)?;
+        let (len, mapping) = (inode.data.lock().visible.len(), state.mapped.then(Mapping::default));
+        Ok(Arc::new(MemReadFile { shared: self.shared.clone(), inode, path: path.to_path_buf(), len, mapping }))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
@@ -386,6 +486,10 @@ impl Env for MemEnv {
     }
 
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
+        // As the real environment does it: a file of that name would be somebody else's.
+        if self.shared.state.lock().find("create", path)?.is_some() {
+            return Err(Error::io("create", path, io::ErrorKind::AlreadyExists.into()));
+        }
         let inode = self.create_empty(path, None)?;
         Ok(Arc::new(MemGrowingFile { shared: self.shared.clone(), inode, path: path.to_path_buf() }))
     }
@@ -460,9 +564,16 @@ impl Env for MemEnv {
 
     fn sync_dir(&self, directory: &Path) -> Result<()> {
         let mut state = self.shared.begin("sync the directory", directory)?;
-        match state.directories.get_mut(&state::normal(directory)) {
-            Some(directory) => directory.sync(),
-            None => return Err(state::not_found("sync the directory", directory)),
+        let failure = state::due(&mut state.failing_sync_dir);
+        let Some(found) = state.directories.get_mut(&state::normal(directory)) else {
+            return Err(state::not_found("sync the directory", directory));
+        };
+        match failure {
+            None => found.sync(),
+            Some(failure) => {
+                found.fail_sync(failure);
+                return Err(state::failed_sync("sync the directory", directory));
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What the simulated machine holds: files with their durable bytes and pending changes, directories likewise.
 
-use super::content::Content;
+use super::content::{Content, PAGE};
+use super::random::Random;
 use crate::error::{Error, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -8,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A change to a file that is not durable yet.
 #[derive(Clone)]
@@ -25,6 +26,25 @@ impl Change {
             Change::Write { offset, bytes, .. } => content.write(*offset, bytes),
             Change::Resize(len) => content.resize(*len),
         }
+    }
+
+    /// What a writer that died on the way has written of it: a first part, or some of its words.
+    fn parts(&self, seed: u64) -> Vec<Change> {
+        let Change::Write { offset, bytes, append } = self else { return Vec::new() };
+        let mut random = Random::new(seed, *offset as u64);
+        let part = |start: usize, end: usize| Change::Write {
+            offset: offset + start,
+            bytes: bytes[start..end].into(),
+            append: *append,
+        };
+        let words = bytes.len().div_ceil(8);
+        if *append || random.below(2) == 0 {
+            let end = (random.below(words + 1) * 8).min(bytes.len());
+            return if end == 0 { Vec::new() } else { vec![part(0, end)] };
+        }
+        let kept_of_eight = random.below(8);
+        let kept = (0..words).filter(|_| random.below(8) < kept_of_eight);
+        kept.map(|word| part(word * 8, (word * 8 + 8).min(bytes.len()))).collect()
     }
 
     /// Only what a change does to the length; what it adds reads as zeroes.
@@ -58,6 +78,26 @@ impl FileData {
     pub(super) fn change(&mut self, change: Change) {
         change.apply(&mut self.visible);
         self.pending.push(change);
+    }
+
+    /// Inverts bits of one byte wherever it is held; false if there is no such byte.
+    pub(super) fn flip(&mut self, at: usize, bits: u8) -> bool {
+        let mut byte = [0];
+        for content in [&mut self.visible, &mut self.durable] {
+            if content.read(at, &mut byte) {
+                content.write(at, &[byte[0] ^ bits]);
+            }
+        }
+        for change in &mut self.pending {
+            if let Change::Write { offset, bytes, .. } = change
+                && (*offset..*offset + bytes.len()).contains(&at)
+            {
+                let mut damaged = bytes.to_vec();
+                damaged[at - *offset] ^= bits;
+                *bytes = damaged.into();
+            }
+        }
+        at < self.visible.len()
     }
 
     /// Moves the pending changes to the durable image, and nothing else: what a failed sync dropped stays lost.
@@ -98,6 +138,26 @@ impl FileData {
         self.mark_flushed();
     }
 
+    /// A sync that fails when it has written some of the pages.
+    pub(super) fn keep_some(&mut self, seed: u64) {
+        let mut random = Random::new(seed, 1);
+        for change in std::mem::take(&mut self.pending) {
+            let Change::Write { offset, bytes, .. } = &change else {
+                change.apply(&mut self.durable);
+                continue;
+            };
+            let mut start = 0;
+            while start < bytes.len() {
+                let end = (start + PAGE - (offset + start) % PAGE).min(bytes.len());
+                if random.below(2) == 0 {
+                    self.durable.write(offset + start, &bytes[start..end]);
+                }
+                start = end;
+            }
+        }
+        self.mark_flushed();
+    }
+
     fn mark_flushed(&mut self) {
         if self.flushed.is_some() {
             self.flushed = Some(self.visible.len());
@@ -109,11 +169,13 @@ impl FileData {
 pub(super) struct Inode {
     pub(super) number: u64,
     pub(super) data: Mutex<FileData>,
+    /// How often a byte was damaged: mappings look whether they are up to date.
+    pub(super) damages: AtomicU64,
 }
 
 impl Inode {
     pub(super) fn new(number: u64, data: FileData) -> Arc<Inode> {
-        Arc::new(Inode { number, data: Mutex::new(data) })
+        Arc::new(Inode { number, data: Mutex::new(data), damages: AtomicU64::new(0) })
     }
 }
 
@@ -156,7 +218,7 @@ impl NameChange {
     }
 }
 
-/// The names in a directory. Invariant: `visible` is `durable` with all of `pending` applied in order.
+/// The names in a directory. Invariant: unless a failed sync dropped changes, `visible` is `durable` with all of `pending` applied in order.
 #[derive(Clone, Default)]
 pub(super) struct Directory {
     pub(super) visible: Names,
@@ -170,9 +232,26 @@ impl Directory {
         self.pending.push(change);
     }
 
+    /// Moves the pending names to the disk, and nothing else: what a failed sync dropped stays lost.
     pub(super) fn sync(&mut self) {
-        self.durable = self.visible.clone();
-        self.pending.clear();
+        for change in std::mem::take(&mut self.pending) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// What a sync that fails leaves of the pending names. Those of sub-directories stay: a directory that is there cannot be made anew.
+    pub(super) fn fail_sync(&mut self, failure: SyncFailure) {
+        let kept = match failure {
+            SyncFailure::DropPending => 0,
+            SyncFailure::KeepPending => self.pending.len(),
+            SyncFailure::KeepSome(seed) => Random::new(seed, 0).below(self.pending.len() + 1),
+        };
+        let mut number = 0;
+        self.pending.retain(|change| {
+            number += 1;
+            number <= kept || matches!(change, NameChange::Set(_, Entry::Directory))
+        });
+        self.sync();
     }
 }
 
@@ -197,6 +276,8 @@ pub enum SyncFailure {
     DropPending,
     /// The error is reported although everything became durable.
     KeepPending,
+    /// Some pages, or of a directory some first changes, became durable, as the seed says; the others are dropped.
+    KeepSome(u64),
 }
 
 /// Everything behind the one lock that orders all mutating calls. An inode's own lock is taken after it.
@@ -207,9 +288,15 @@ pub(super) struct State {
     pub(super) next_inode: u64,
     pub(super) mutations: u64,
     pub(super) power_loss_at: Option<u64>,
+    /// Which part of the call that dies still happens, as a seed.
+    pub(super) torn_call: Option<u64>,
     pub(super) capacity: Option<u64>,
+    /// Whether files that are opened can be mapped.
+    pub(super) mapped: bool,
     /// How many successful syncs come before the one that fails, and how it fails.
     pub(super) failing_sync: Option<(u64, SyncFailure)>,
+    /// The same for syncs of directories.
+    pub(super) failing_sync_dir: Option<(u64, SyncFailure)>,
 }
 
 impl Default for State {
@@ -221,8 +308,11 @@ impl Default for State {
             next_inode: 0,
             mutations: 0,
             power_loss_at: None,
+            torn_call: None,
             capacity: None,
+            mapped: false,
             failing_sync: None,
+            failing_sync_dir: None,
         }
     }
 }
@@ -320,6 +410,24 @@ impl Shared {
         Ok(state)
     }
 
+    /// The same for a call that is to make this change: the one that dies may have made a part of it.
+    pub(super) fn begin_write(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        inode: &Inode,
+        change: &Change,
+    ) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock();
+        let dies = state.power_loss_at.is_some_and(|at| state.mutations >= at);
+        if let Some(seed) = state.torn_call.take_if(|_| dies) {
+            let mut data = inode.data.lock();
+            change.parts(seed).into_iter().for_each(|part| data.change(part));
+        }
+        drop(state);
+        self.begin(operation, path)
+    }
+
     pub(super) fn sync(&self, inode: &Inode, path: &Path) -> Result<()> {
         self.sync_as(inode, path, FileData::sync)
     }
@@ -331,25 +439,33 @@ impl Shared {
     fn sync_as(&self, inode: &Inode, path: &Path, sync: impl FnOnce(&mut FileData)) -> Result<()> {
         let mut state = self.begin("sync", path)?;
         let mut data = inode.data.lock();
-        let failure = match &mut state.failing_sync {
-            Some((0, failure)) => Some(*failure),
-            Some((left, _)) => {
-                *left -= 1;
-                None
-            }
-            None => None,
-        };
-        let Some(failure) = failure else {
+        let Some(failure) = due(&mut state.failing_sync) else {
             sync(&mut data);
             return Ok(());
         };
-        state.failing_sync = None;
         match failure {
             SyncFailure::DropPending => data.drop_pending(),
             SyncFailure::KeepPending => sync(&mut data),
+            SyncFailure::KeepSome(seed) => data.keep_some(seed),
         }
-        Err(Error::io("sync", path, io::Error::other("simulated failure of a sync")))
+        Err(failed_sync("sync", path))
     }
+}
+
+/// The failure if it is due now, else one success less to wait for.
+pub(super) fn due(failing: &mut Option<(u64, SyncFailure)>) -> Option<SyncFailure> {
+    match failing {
+        Some((0, _)) => failing.take().map(|(_, failure)| failure),
+        Some((left, _)) => {
+            *left -= 1;
+            None
+        }
+        None => None,
+    }
+}
+
+pub(super) fn failed_sync(operation: &'static str, path: &Path) -> Error {
+    Error::io(operation, path, io::Error::other("simulated failure of a sync"))
 }
 
 pub(super) fn not_found(operation: &'static str, path: &Path) -> Error {

@@ -447,3 +447,85 @@ fn a_ranged_sync_makes_those_bytes_durable_and_no_others() {
     log.sync().unwrap();
     assert_eq!(image(CrashMode::LoseAll), expected(0, 2, 3, 4));
 }
+
+#[test]
+fn a_dying_store_has_put_some_of_its_words() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..200 {
+        let env = MemEnv::new();
+        env.crash_inside(1, seed);
+        let log = env.open_log(path("log"), Some(4096), true).unwrap();
+        assert!(log.store(0, &[1; 32]).is_err() && env.is_dead());
+        let words: Vec<u8> = env.kill().file_bytes(path("log")).unwrap()[..32].chunks(8).map(|word| word[0]).collect();
+        seen.insert(words);
+    }
+    assert!(
+        [[0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]].iter().all(|words| seen.contains(&words[..])),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_failed_sync_may_have_written_some_pages() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..50 {
+        let env = settled();
+        let log = env.open_log(path("/db/log"), Some(3 * 4096), false).unwrap();
+        log.sync().unwrap();
+        env.sync_dir(path("/db")).unwrap();
+        log.write(0, &[1; 3 * 4096]).unwrap();
+        env.fail_sync(0, SyncFailure::KeepSome(seed));
+        assert!(log.sync().is_err());
+        log.sync().unwrap();
+        let image = env.crash(&CrashMode::KeepAll, 0).file_bytes(path("/db/log")).unwrap();
+        seen.insert(image.chunks(4096).map(|page| page[0]).collect::<Vec<u8>>());
+        assert!(env.file_bytes(path("/db/log")).unwrap().iter().all(|&byte| byte == 1), "the page cache has all of it");
+    }
+    assert_eq!(seen.len(), 8, "every choice of the three pages");
+}
+
+#[test]
+fn a_failed_sync_of_a_directory_may_drop_names_for_good() {
+    let env = settled();
+    put(&env, "/db/new", b"1", true);
+    env.fail_sync_dir(0, SyncFailure::DropPending);
+    assert!(env.sync_dir(path("/db")).is_err());
+    assert!(env.exists(path("/db/new")).unwrap(), "the running system still shows it");
+    env.sync_dir(path("/db")).unwrap();
+    assert_eq!(bytes(&env.crash(&CrashMode::KeepAll, 0), "/db/new"), None);
+}
+
+#[test]
+fn a_growing_file_is_never_made_over_another() {
+    let env = settled();
+    assert!(env.create_growing(path("/db/a")).is_err());
+    assert_eq!(bytes(&env, "/db/a").as_deref(), Some("aaaa"));
+}
+
+#[test]
+fn damage_shows_on_the_disk_in_the_cache_and_in_mappings() {
+    let env = settled();
+    env.map_files();
+    let file = env.open(path("/db/a")).unwrap();
+    let before = file.mapping().unwrap();
+    assert!(env.flip_bit(path("/db/a"), 1, 0));
+    env.misdirect(path("/db/a"), 3, b"zz");
+    assert_eq!((before, file.mapping().unwrap()), (&b"aaaa"[..], &b"a`az"[..]));
+    assert_eq!((bytes(&env, "/db/a").as_deref(), lost(&env, "/db/a").as_deref()), (Some("a`az"), Some("a`az")));
+}
+
+#[test]
+fn torn_neighbours_are_those_of_what_was_written() {
+    let env = MemEnv::new();
+    env.set_file_bytes(path("log"), vec![7; 3 * 4096]);
+    env.open_log(path("log"), None, false).unwrap().write(4096 + 600, &[8; 8]).unwrap();
+    for (unit, range) in [(512, 4096 + 512..4096 + 1024), (4096, 4096..8192)] {
+        let mut torn = 0;
+        for seed in 0..50 {
+            let image = env.crash(&CrashMode::TornNeighbours(unit), seed).file_bytes(path("log")).unwrap();
+            assert!((0..image.len()).all(|at| range.contains(&at) || image[at] == 7));
+            torn += u32::from(image[range.start] != 7);
+        }
+        assert!(torn > 10);
+    }
+}

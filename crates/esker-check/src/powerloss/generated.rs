@@ -1,0 +1,262 @@
+//! Random scripts over the whole interface, each from one seed.
+
+use super::script::{KEYSPACES, NOW_MS, SLOTS, Script, Step};
+use crate::model::{Change, Life, Operator, Ttl, Write};
+use crate::random::Random;
+use crate::state::Durability;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// What a script may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most steps.
+    pub steps: usize,
+    /// The most operations of a large batch.
+    pub batch: usize,
+    /// The longest value, in bytes.
+    pub value: usize,
+    /// Whether writes may go without log.
+    pub unlogged: bool,
+    /// Whether databases are damaged and repaired.
+    pub repair: bool,
+}
+
+impl Limits {
+    /// The usual ones.
+    pub const USUAL: Limits = Limits { steps: 30, batch: 300, value: 3000, unlogged: true, repair: true };
+}
+
+/// The script of that seed.
+pub fn generated(seed: u64, limits: Limits) -> Script {
+    let mut random = Random::new(seed);
+    let mut cast: Vec<usize> = (0..KEYSPACES.len()).collect();
+    random.shuffle(&mut cast);
+    cast.truncate(random.between(1, 5));
+    let keys = (0..[6, 20, 60][random.below(3)]).map(|number| key(&mut random, number)).collect();
+    let sync_percent = [5, 20, 60][random.below(3)];
+    let mut maker = Maker { random, limits, cast, keys, sync_percent, now: NOW_MS, checkpoints: 0 };
+    let count = maker.random.between(4, limits.steps);
+    let steps = (0..count).map(|_| maker.step()).collect();
+    Script { name: format!("generated-{seed}"), steps }
+}
+
+fn key(random: &mut Random, number: usize) -> Vec<u8> {
+    match random.below(8) {
+        0 => random.bytes(number % 3),
+        1 => [&[b'l'; 40][..], &[number as u8]].concat(),
+        2 => (number as u64).to_be_bytes().to_vec(),
+        _ => format!("key-{number:03}").into_bytes(),
+    }
+}
+
+struct Maker {
+    random: Random,
+    limits: Limits,
+    cast: Vec<usize>,
+    keys: Vec<Vec<u8>>,
+    sync_percent: usize,
+    now: u64,
+    checkpoints: usize,
+}
+
+impl Maker {
+    fn step(&mut self) -> Step {
+        match self.random.below(100) {
+            0..=24 => self.batch(),
+            25..=30 => self.transaction(),
+            31..=46 => self.single(),
+            47..=52 => self.ingest(),
+            53..=60 => Step::Flush,
+            61..=64 => Step::Compact,
+            65..=67 => Step::CompactRange(self.keyspace(), self.bound(), self.bound()),
+            68..=69 => Step::WaitIdle,
+            70..=71 => Step::Sync,
+            72..=76 => self.clock(),
+            77..=80 => Step::Hold(self.random.below(SLOTS), self.keyspace()),
+            81..=86 => Step::Look(self.random.below(SLOTS), self.random.below(20)),
+            87..=88 => Step::Compare,
+            89..=90 => Step::ReadBeside,
+            91..=93 => Step::Reopen,
+            94..=96 => Step::DropAndReopen,
+            97..=98 if self.limits.repair => Step::Repair,
+            97..=98 => Step::DropAndReopen,
+            _ => {
+                self.checkpoints += 1;
+                Step::Checkpoint(self.checkpoints)
+            }
+        }
+    }
+
+    fn batch(&mut self) -> Step {
+        let count = match self.random.below(12) {
+            0 => self.random.between(self.limits.batch / 4, self.limits.batch),
+            1 => 0,
+            _ => self.random.between(1, 8),
+        };
+        let writes: Vec<Write> = (0..count).map(|_| self.write()).collect();
+        let durability = self.durability(&writes);
+        Step::Batch(writes, durability)
+    }
+
+    fn transaction(&mut self) -> Step {
+        let count = self.random.between(0, 6);
+        let all: Vec<Write> = (0..count).map(|_| self.write()).collect();
+        // How long a merged value lives is not for a transaction to say.
+        let is_sound = |write: &Write| !matches!(write.change, Change::Merge(_)) || !expires(write.keyspace);
+        let writes: Vec<Write> = all.into_iter().filter(is_sound).collect();
+        let durability = self.durability(&writes);
+        Step::Transaction(writes, durability)
+    }
+
+    fn single(&mut self) -> Step {
+        let write = self.write();
+        let durability = match write.life {
+            Life::Until(_) => Durability::Async,
+            _ => self.durability(std::slice::from_ref(&write)),
+        };
+        Step::Single(write, durability)
+    }
+
+    fn ingest(&mut self) -> Step {
+        let keyspace = self.keyspace();
+        let count = self.random.between(1, 30);
+        let keys: BTreeSet<Vec<u8>> = (0..count).map(|_| self.key()).collect();
+        let pairs = keys.into_iter().map(|key| (key, self.value(KEYSPACES[keyspace].1))).collect();
+        Step::Ingest(keyspace, pairs)
+    }
+
+    fn clock(&mut self) -> Step {
+        let milliseconds = match self.random.below(4) {
+            0 => 1,
+            1 => self.random.between(1, 50) as u64,
+            2 => self.random.between(100, 500) as u64,
+            _ => self.random.between(1000, 4_000_000) as u64,
+        };
+        self.now += milliseconds;
+        Step::Clock(milliseconds)
+    }
+
+    /// Without log only where nothing expires: what a merge there makes depends on what is lost.
+    fn durability(&mut self, writes: &[Write]) -> Durability {
+        let timeless = !writes.iter().any(|write| expires(write.keyspace));
+        match self.random.below(100) {
+            below if below < self.sync_percent => Durability::Sync,
+            90.. if self.limits.unlogged && timeless => Durability::Unlogged,
+            _ => Durability::Async,
+        }
+    }
+
+    fn write(&mut self) -> Write {
+        let keyspace = self.keyspace();
+        let (_, operator, _) = KEYSPACES[keyspace];
+        let change = match self.random.below(100) {
+            0..=3 => return Write::delete_range(keyspace, self.bound(), self.bound()),
+            4..=19 => Change::Delete,
+            20..=59 if operator != Operator::None => Change::Merge(self.operand(operator)),
+            _ => Change::Put(self.value(operator)),
+        };
+        let life = match &change {
+            Change::Put(_) | Change::Merge(_) if expires(keyspace) => self.life(matches!(change, Change::Put(_))),
+            _ => Life::Usual,
+        };
+        Write::new(keyspace, self.key(), change).living(life)
+    }
+
+    fn life(&mut self, of_put: bool) -> Life {
+        match self.random.below(10) {
+            0..=3 => Life::For(self.random.between(1, 400) as u64),
+            4 => Life::For(self.random.between(1, 5_000_000) as u64),
+            5..=6 if of_put => Life::Until(self.now + self.random.below(600) as u64 - 100),
+            _ => Life::Usual,
+        }
+    }
+
+    fn operand(&mut self, operator: Operator) -> Vec<u8> {
+        if matches!(operator, Operator::UInt64Add | Operator::Int64Add) {
+            return (self.random.below(1000) as u64).to_le_bytes().to_vec();
+        }
+        let length = self.random.below(12);
+        self.random.bytes(length)
+    }
+
+    fn value(&mut self, operator: Operator) -> Vec<u8> {
+        if matches!(operator, Operator::UInt64Add | Operator::Int64Add) {
+            return self.operand(operator);
+        }
+        let length = match self.random.below(40) {
+            0..=1 => 0,
+            2..=29 => self.random.between(1, 20),
+            30..=37 => self.random.between(21, 300),
+            _ => self.random.between(301, 3000),
+        };
+        let length = length.min(self.limits.value);
+        if self.random.percent(50) { vec![self.random.next() as u8; length] } else { self.random.bytes(length) }
+    }
+
+    fn keyspace(&mut self) -> usize {
+        self.cast[self.random.below(self.cast.len())]
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        self.keys[self.random.below(self.keys.len())].clone()
+    }
+
+    fn bound(&mut self) -> Bound<Vec<u8>> {
+        match self.random.below(6) {
+            0 => Bound::Unbounded,
+            1..=3 => Bound::Included(self.key()),
+            _ => Bound::Excluded(self.key()),
+        }
+    }
+}
+
+fn expires(keyspace: usize) -> bool {
+    KEYSPACES[keyspace].2 != Ttl::Off
+}
+
+/// Counters keep their eight bytes: merges onto others fail.
+fn simpler_write(write: &Write) -> Vec<Write> {
+    let counts = matches!(KEYSPACES[write.keyspace].1, Operator::UInt64Add | Operator::Int64Add);
+    let sound = |simpler: &Write| !counts || matches!(&simpler.change, Change::Put(value) if value.len() == 8);
+    write.simpler().into_iter().filter(sound).collect()
+}
+
+/// The same step with less in it.
+pub fn simpler(step: &Step) -> Vec<Step> {
+    fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
+        let half = items.len() / 2;
+        let mut parts = Vec::new();
+        if items.len() > 1 {
+            parts.extend([items[..half].to_vec(), items[half..].to_vec()]);
+        }
+        if items.len() <= 12 {
+            parts.extend((0..items.len()).map(|index| [&items[..index], &items[index + 1..]].concat()));
+        }
+        parts
+    }
+    match step {
+        Step::Batch(writes, durability) => {
+            let mut found: Vec<Step> = parts(writes).into_iter().map(|part| Step::Batch(part, *durability)).collect();
+            for (index, write) in writes.iter().enumerate().take(12) {
+                found.extend(simpler_write(write).into_iter().map(|simpler| {
+                    let mut writes = writes.clone();
+                    writes[index] = simpler;
+                    Step::Batch(writes, *durability)
+                }));
+            }
+            found
+        }
+        Step::Transaction(writes, durability) => {
+            parts(writes).into_iter().map(|part| Step::Batch(part, *durability)).collect()
+        }
+        Step::Single(write, durability) => {
+            simpler_write(write).into_iter().map(|simpler| Step::Single(simpler, *durability)).collect()
+        }
+        Step::Ingest(keyspace, pairs) => {
+            let some = parts(pairs).into_iter().filter(|part| !part.is_empty());
+            some.map(|part| Step::Ingest(*keyspace, part)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
