@@ -8,7 +8,7 @@ use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::chain::LONG_CHAIN;
-use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained};
+use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
 use crate::options::{CompactionStyle, KeyspaceOptions};
 use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
 use crate::version::tree::Tree;
@@ -88,10 +88,13 @@ struct Named {
 
 impl Named {
     fn new(operator: Arc<dyn MergeOperator>) -> Result<Named> {
-        match contained::name(&*operator) {
-            Ok(name) => Ok(Named { operator, name }),
-            Err(why) => Err(Error::invalid(format!("the merge operator does not tell its name: {why}"))),
+        let name = contained::name(&*operator)
+            .map_err(|why| Error::invalid(format!("the merge operator does not tell its name: {why}")))?;
+        if is_impostor(&*operator, &name) {
+            let what = format!("the merge operator {name:?} has the name of a built-in one; give it another name");
+            return Err(Error::invalid(what));
         }
+        Ok(Named { operator, name })
     }
 }
 

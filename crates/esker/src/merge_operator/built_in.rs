@@ -2,6 +2,7 @@
 
 use super::bitwise::{BIT_OR, BYTES_XOR, BitOr, BytesXor};
 use super::int64_add::{INT64_ADD, Int64Add};
+use super::internal::OnlyHere;
 use super::{MergeError, MergeOperator};
 use std::sync::Arc;
 
@@ -31,6 +32,12 @@ pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
             Arc::new(StringAppend::from_name(name, delimiter)?)
         }
     })
+}
+
+/// Whether `operator`, which calls itself `name`, is not the built-in operator of that name, but there is one: that would take its place when the database is
+/// opened again.
+pub(crate) fn is_impostor(operator: &dyn MergeOperator, name: &str) -> bool {
+    built_in(name).is_some_and(|real| real.operator_type(OnlyHere) != operator.operator_type(OnlyHere))
 }
 
 /// Adds 8-byte little-endian unsigned integers, wrapping around at 2^64. An absent key counts as 0. Operands and values of any other

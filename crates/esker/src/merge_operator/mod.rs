@@ -1,5 +1,6 @@
 //! Merge operators: how an operand combines with what a key holds, without reading it at the time of the write.
 
+use std::any::TypeId;
 use std::fmt;
 
 mod bitwise;
@@ -11,6 +12,7 @@ mod laws;
 
 pub use bitwise::{BitOr, BytesXor};
 pub(crate) use built_in::UINT64_ADD;
+pub(crate) use built_in::is_impostor;
 pub use built_in::{Max, Min, Put, StringAppend, UInt64Add, built_in};
 pub use int64_add::Int64Add;
 pub use laws::{LawViolation, Outcome, check_laws};
@@ -56,7 +58,7 @@ impl fmt::Display for MergeError {
 /// ```
 pub trait MergeOperator: Send + Sync + 'static {
     /// The name stored with the keyspace: 1 to 1024 bytes without control characters, always the same. Change it when the meaning of stored operands
-    /// changes.
+    /// changes. The names of built-in operators ([`crate::merge::built_in`]) are theirs: a keyspace is not opened with another operator of such a name.
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -116,4 +118,16 @@ pub trait MergeOperator: Send + Sync + 'static {
         let _ = operand;
         Ok(())
     }
+
+    /// The type behind a `dyn MergeOperator`. Nobody outside can name the argument's type, so that nobody implements it otherwise.
+    #[doc(hidden)]
+    fn operator_type(&self, _: internal::OnlyHere) -> TypeId {
+        TypeId::of::<Self>()
+    }
+}
+
+pub(crate) mod internal {
+    /// See [`super::MergeOperator::operator_type`].
+    #[derive(Debug)]
+    pub struct OnlyHere;
 }

@@ -2,7 +2,7 @@
 
 use crate::merge_support::{Scratch, inline, moody, text};
 use esker::merge::{BitOr, BytesXor, Int64Add, UInt64Add};
-use esker::{Db, Error, KeyspaceOptions, MergeError, MergeOperator};
+use esker::{Db, Error, KeyspaceOptions, MergeError, MergeOperator, merge};
 
 /// Trap: a tool that only knows the name adds up something else, or nothing.
 #[test]
@@ -139,4 +139,35 @@ fn names_that_cannot_be_kept_are_refused() {
         other => panic!("{other:?}"),
     }
     db.keyspace("still writable", KeyspaceOptions::default()).unwrap().put("a", "b").unwrap();
+}
+
+/// Trap: whoever opens the database next finds the built-in operator of that name attached, and other values.
+#[test]
+fn names_of_built_in_operators_are_reserved() {
+    let scratch = Scratch::new("reserved");
+    let db = Db::open(scratch.path(), inline()).unwrap();
+    let names: [fn() -> &'static str; 8] = [
+        || "uint64add",
+        || "int64add",
+        || "max",
+        || "min",
+        || "put",
+        || "bytesxor",
+        || "bitor",
+        || "stringappend:2c20",
+    ];
+    for (at, name) in names.into_iter().enumerate() {
+        let keyspace = format!("k{at}");
+        match db.keyspace(&keyspace, KeyspaceOptions::default().merge_operator(Named(name))) {
+            Err(Error::InvalidArgument { what }) => assert!(what.contains(name()), "{what}"),
+            other => panic!("{}: {other:?}", name()),
+        }
+        // One of the same name and kind is welcome, shared or not, and the other is not taken for it at a later open either.
+        let own = merge::built_in(name()).unwrap();
+        db.keyspace(&keyspace, KeyspaceOptions::default().shared_merge_operator(own)).unwrap();
+        assert!(db.keyspace(&keyspace, KeyspaceOptions::default().merge_operator(Named(name))).is_err());
+    }
+    db.keyspace("list", KeyspaceOptions::default().merge_operator(merge::StringAppend::new("; "))).unwrap();
+    // What no built-in operator is called is free.
+    db.keyspace("free", KeyspaceOptions::default().merge_operator(Named(|| "stringappend:zz"))).unwrap();
 }
