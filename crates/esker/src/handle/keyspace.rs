@@ -15,7 +15,7 @@ use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
 use crate::db::{compacting, ingest, large, read, sizes, unlocked};
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -39,11 +39,25 @@ pub struct Keyspace {
 
 thread_local! {
     /// The record of the write at hand: kept, so that a write allocates nothing.
-    static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static RECORD: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Records longer than this give their memory back after the write.
 const KEEP_RECORD_BYTES: usize = 1 << 20;
+
+/// Performs a write of one operation with this thread's memory for records.
+#[inline]
+fn with_record(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+    // Taken out: a merge operator that is called meanwhile may write to another database. A thread that is ending has none any more.
+    let mut record = RECORD.try_with(Cell::take).unwrap_or_default();
+    start_record(&mut record);
+    encode(&mut record, operation);
+    let result = write(&mut record);
+    if record.capacity() <= KEEP_RECORD_BYTES {
+        let _ = RECORD.try_with(|kept| kept.set(record));
+    }
+    result
+}
 
 /// Refuses what can be seen to be wrong with an operation before anything is written.
 pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
@@ -176,9 +190,7 @@ impl Keyspace {
     fn commit_merge(&self, operation: Operation<'_>, now_ms: u64, options: &WriteOptions) -> Result<()> {
         // Room for an expiry, whether it will have one or not.
         let needs = [(self.inner.id, need_of(&Operation { expiry_ms: u64::MAX, ..operation }))];
-        RECORD.with_borrow_mut(|record| {
-            start_record(record);
-            encode(record, &operation);
+        with_record(&operation, |record| {
             commit_merges_if(&self.shared.inner, record, now_ms, &needs, options, &mut Unconditional)
         })
     }
@@ -186,15 +198,7 @@ impl Keyspace {
     #[inline]
     fn commit_one(&self, operation: Operation<'_>, options: &WriteOptions) -> Result<()> {
         let needs = [(self.inner.id, need_of(&operation))];
-        RECORD.with_borrow_mut(|record| {
-            start_record(record);
-            encode(record, &operation);
-            let result = commit(&self.shared.inner, record, Content::One(operation), &needs, options);
-            if record.capacity() > KEEP_RECORD_BYTES {
-                *record = Vec::new();
-            }
-            result
-        })
+        with_record(&operation, |record| commit(&self.shared.inner, record, Content::One(operation), &needs, options))
     }
 
     /// Sets the value of `key`. The write survives the death of the process from here on, and that of the machine once a later sync returned.

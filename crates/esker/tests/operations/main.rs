@@ -36,6 +36,7 @@ mod scan_walks;
 mod scans_beside_writer;
 mod sizes;
 mod styles;
+mod thread_end;
 mod transactions;
 mod ttl;
 mod ttl_merge;
