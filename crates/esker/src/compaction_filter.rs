@@ -29,7 +29,8 @@ pub enum Decision {
 /// made while such a merge is at work, and still alive at its end, makes the merge start again without the filter.) `Remove` never uncovers an older
 /// value. A value below merge operands that are not merged with it yet may be asked about, and taken from below them. Flushes ask nothing.
 ///
-/// Called from any thread, from several at once. A panic counts as [`Decision::Keep`].
+/// Called from any thread, from several at once. A panic counts as [`Decision::Keep`]. What a filter may ask of its own database is what a
+/// [`crate::MergeOperator`] may ask.
 ///
 /// ```
 /// use esker::{CompactionFilter, Decision};

@@ -49,6 +49,12 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
+    /// A merge operator, compaction filter or clock made a call that may have to wait for who called it: of the database's own, it may only read single keys. Nothing
+    /// was done.
+    InCallback {
+        /// The directory of the database.
+        database: PathBuf,
+    },
     /// The caller passed something that the operation cannot take. Nothing was written.
     InvalidArgument {
         /// What is wrong with it, and what would be right.
@@ -188,6 +194,11 @@ impl fmt::Display for Error {
                 f,
                 "{} is damaged at offset {offset}: {what}; run `esker verify` and restore the file from a checkpoint, or try `esker repair`",
                 path.display()
+            ),
+            Error::InCallback { database } => write!(
+                f,
+                "a merge operator, compaction filter or clock must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
+                database.display()
             ),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
             Error::Locked { path, holder: Some(pid) } => {

@@ -97,8 +97,8 @@ pub struct TableCreated {
 /// write and no background work, and an event may be some time old. If more than 4096 wait, later ones are left out until there is room, and
 /// [`EventListener::missed`] says how many. [`crate::Db::close`], and dropping the last handle, return after the listener has seen every event.
 ///
-/// No lock of the engine is held during a call, so a listener may use the database. It should keep no handle of it: that handle
-/// would keep the database open. Only closing must be left to other threads. A panic in a listener is contained; the next event comes all the same.
+/// No lock of the engine is held during a call, so a listener may use the database in every way. It should keep no handle of it: that handle
+/// would keep the database open. If it closes the database, the events that wait come after that. A panic in a listener is contained; the next event comes all the same.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {

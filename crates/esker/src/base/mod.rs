@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod blob_reference;
+pub mod callback;
 pub mod checksum;
 pub mod clock;
 pub mod coding;

@@ -30,6 +30,13 @@ pub fn run(inner: &Inner) {
         inner.signals.lock().busy = false;
         inner.work_done.notify_all();
     }
+    let mut signals = inner.signals.lock();
+    signals.ended = true;
+    let abandoned = signals.abandoned;
+    drop(signals);
+    if abandoned {
+        inner.release();
+    }
 }
 
 fn work_until_stopped(inner: &Inner) {
@@ -166,6 +173,7 @@ fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
 
 /// Waits until nothing is left to do in the background, as after a long pause.
 pub fn wait_idle(inner: &Inner) -> Result<()> {
+    inner.refuse_in_callback()?;
     inner.condition.check()?;
     if inner.inline_jobs() {
         return work_at_rest(inner, true);

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 /// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and opens as a database.
 pub fn checkpoint(inner: &Inner, target: &Path) -> Result<()> {
+    inner.refuse_in_callback()?;
     inner.condition.check()?;
     // Two into the same directory would take each other's copy for an unfinished one.
     let _alone = inner.checkpoints.lock();

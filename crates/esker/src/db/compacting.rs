@@ -423,6 +423,7 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
 
 /// Flushes, then merges what the keyspace has in a range of keys into its last run.
 pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
+    inner.refuse_in_callback()?;
     // One key too many does no harm.
     let smallest = match range.0 {
         Bound::Included(key) | Bound::Excluded(key) => key,

@@ -55,7 +55,7 @@ pub struct Conflicts<'t> {
 }
 
 impl<'t> Conflicts<'t> {
-    pub fn new(inner: &'t Inner, transaction: &'t Transaction) -> Conflicts<'t> {
+    pub fn new(inner: &'t Inner, transaction: &'t Transaction) -> Result<Conflicts<'t>> {
         let question = |part: &'t Part| Question {
             part,
             intervals: part.reads.intervals(),
@@ -63,8 +63,8 @@ impl<'t> Conflicts<'t> {
             end: 0,
         };
         let questions = transaction.parts().map(question).collect();
-        let snapshot = transaction.registration().sequence();
-        Conflicts { inner, snapshot, questions, answered: snapshot, rounds: 0 }
+        let snapshot = transaction.registration()?.sequence();
+        Ok(Conflicts { inner, snapshot, questions, answered: snapshot, rounds: 0 })
     }
 
     /// Looks at what is in the views, above what has been looked at.

@@ -215,6 +215,7 @@ fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 
 /// Flushes everything written before the call.
 pub fn flush_now(inner: &Inner) -> Result<()> {
+    inner.refuse_in_callback()?;
     inner.condition.check()?;
     let waiting = freeze_all(inner, &mut inner.writer.lock());
     while waiting.iter().any(still_waits) {

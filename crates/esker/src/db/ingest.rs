@@ -123,6 +123,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     keyspace: &Arc<KeyspaceInner>,
     pairs: impl Iterator<Item = (K, V)>,
 ) -> Result<IngestReport> {
+    inner.refuse_in_callback()?;
     inner.condition.check()?;
     stall::wait_if_behind(inner, keyspace)?;
     let expected = pairs.size_hint().0 as u64;

@@ -15,6 +15,9 @@
 //!    the blob store's `files`,
 //!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
 //!
+//! The user's code is called with the first two held, and with that of the snapshots for readings of the clock, which comes after them and before the leaves. So what that
+//! code calls takes none of these, or is refused (`Inner::refuse_in_callback`).
+//!
 //! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
 //! threads are taken with none of these held.
 //!
@@ -30,6 +33,7 @@ use super::pace::Pace;
 use super::passed::Passed;
 use super::searches::Searches;
 use super::snapshot::{Readers, Registration, SnapshotList};
+use crate::base::callback;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
@@ -37,7 +41,7 @@ use crate::base::memory::PoolUser;
 use crate::base::sync::{self, ArcSwap, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::env::Lock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::merge_operator::chain::LongestChain;
 use crate::merge_operator::{MergeError, MergeOperator, UINT64_ADD, contained};
@@ -181,6 +185,10 @@ pub struct Writer {
 #[derive(Debug, Default)]
 pub struct Signals {
     pub shutting_down: bool,
+    /// The background thread does nothing more.
+    pub ended: bool,
+    /// Nobody waits for the background thread to end: it does itself what comes after that.
+    pub abandoned: bool,
     /// There may be work for the background thread.
     pub work: bool,
     /// The background thread is at work.
@@ -192,6 +200,8 @@ pub struct Signals {
 /// See the module's comment.
 pub struct Inner {
     pub directory: PathBuf,
+    /// What its callbacks know it by.
+    pub number: callback::Database,
     pub options: Options,
     /// Held by a checkpoint from its beginning to its end. Before all other locks.
     pub checkpoints: Mutex<()>,
@@ -254,13 +264,26 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// Refuses a call that takes locks or waits for work, if a callback of this database makes it: whoever called that has locks, or does the work.
+    #[inline]
+    pub fn refuse_in_callback(&self) -> Result<()> {
+        if self.number.is_calling() { Err(self.in_callback()) } else { Ok(()) }
+    }
+
+    /// The error for such a call.
+    #[cold]
+    pub fn in_callback(&self) -> Error {
+        Error::InCallback { database: self.directory.clone() }
+    }
+
     /// A reader's registration at the last write acknowledged.
-    pub fn register_snapshot(&self) -> Registration {
+    pub fn register_snapshot(&self) -> Result<Registration> {
+        self.refuse_in_callback()?;
         let writer = self.lock_writer();
         let registration = self.snapshots.register(writer.last_sequence, &*self.options.clock);
         // From here on nobody changes what it sees.
         self.unlocked.wait_for_all();
-        registration
+        Ok(registration)
     }
 
     /// The time of a read that belongs to no snapshot; not looked at where nothing expires.
@@ -290,6 +313,12 @@ impl Inner {
             pauses = MOST_PAUSES.min(pauses * 2);
         }
         self.writer.lock()
+    }
+
+    /// Lets go of the directory, and ends events: nobody writes any more.
+    pub fn release(&self) {
+        self.lock.lock().take();
+        self.events.end();
     }
 
     /// What a job on the keyspace has to respect.
@@ -358,6 +387,7 @@ impl Inner {
 
     /// Makes the log durable as far as it goes, poisoning the handle if that fails.
     pub fn sync_log(&self) -> Result<()> {
+        self.refuse_in_callback()?;
         match &self.log {
             Some(log) => log.sync_all().map_err(|error| self.condition.poison(error)),
             None => Ok(()),

@@ -28,6 +28,7 @@ const LONG_MANIFEST_BYTES: u64 = 32 << 20;
 
 /// The right to flush and merge, for a handle that may still write.
 pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
+    inner.refuse_in_callback()?;
     let jobs = inner.jobs.lock();
     // Whoever had it before may have closed the database.
     inner.condition.check()?;

@@ -3,7 +3,7 @@
 use super::freeze::freeze;
 use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
 use super::pace::Pace;
-use super::{installing, memory, stall};
+use super::{guarded, installing, memory, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
@@ -21,8 +21,12 @@ const MAX_OPERATOR_NAME_BYTES: usize = 1024;
 
 /// Opens the keyspace, creating it if it is missing.
 pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    inner.refuse_in_callback()?;
     check_style(&options)?;
-    let operator = options.merge_operator.clone().map(Named::new).transpose()?;
+    let guard = |operator| Named::new(operator, inner);
+    let operator = options.merge_operator.clone().map(guard).transpose()?;
+    let filter = |filter| guarded::filter(inner.number, filter);
+    let options = KeyspaceOptions { compaction_filter: options.compaction_filter.map(filter), ..options };
     if let Some(found) = find(inner, name) {
         let found = check(inner, found, options.ttl, operator)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
@@ -87,14 +91,14 @@ struct Named {
 }
 
 impl Named {
-    fn new(operator: Arc<dyn MergeOperator>) -> Result<Named> {
+    fn new(operator: Arc<dyn MergeOperator>, inner: &Inner) -> Result<Named> {
         let name = contained::name(&*operator)
             .map_err(|why| Error::invalid(format!("the merge operator does not tell its name: {why}")))?;
         if is_impostor(&*operator, &name) {
             let what = format!("the merge operator {name:?} has the name of a built-in one; give it another name");
             return Err(Error::invalid(what));
         }
-        Ok(Named { operator, name })
+        Ok(Named { operator: guarded::operator(inner.number, operator, &name), name })
     }
 }
 

@@ -22,6 +22,7 @@ pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
 /// Writes a value to a blob file. The operation is then a `PutLarge` of the reference; what is returned must live until it was committed.
 #[cold]
 pub fn put_aside(inner: &Inner, value: &[u8]) -> Result<Appended> {
+    inner.refuse_in_callback()?;
     inner.condition.check()?;
     let appended = inner.blobs.append(value, &|| inner.next_file_number())?;
     let written = appended.written_before + value.len() as u64;

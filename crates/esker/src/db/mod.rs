@@ -46,6 +46,7 @@ pub mod files;
 pub mod flushing;
 pub mod footprint;
 pub mod freeze;
+mod guarded;
 pub mod health;
 pub mod ingest;
 pub mod inner;

@@ -20,9 +20,10 @@ use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::memory::new_memtable;
 use super::snapshot::SnapshotList;
-use super::{files, flushing, keyspaces, lost_edit, memory, replayed};
+use super::{files, flushing, guarded, keyspaces, lost_edit, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
+use crate::base::callback;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
 use crate::base::memory::{MemoryPool, PoolUser};
@@ -567,8 +568,14 @@ fn assemble(
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let events = Events::new(options.event_listener.clone());
+    let number = callback::Database::new();
+    let mut options = options;
+    if !options.is_free("clock") {
+        options.clock = guarded::clock(number, options.clock);
+    }
     let inner = Inner {
         directory: directory.to_path_buf(),
+        number,
         account: MemoryAccount::new(&options),
         large_threshold: options.large_threshold(),
         options,

@@ -3,7 +3,7 @@
 //! A reader registers under the writer lock, so that no batch is half visible to it; from then on writes keep what it sees. It leaves without that
 //! lock: writers then keep a little too much for a moment, which harms nobody.
 //!
-//! Its reading of the clock is taken under the list's lock, as is the bound up to which a job treats entries as expired. So what a job reclaims
+//! Its reading of the clock is taken under a lock of its own, as is the bound up to which a job treats entries as expired. So what a job reclaims
 //! is expired for every reader there is, and for every reader that comes while the job is at work: none gets a reading below the job's bound, even
 //! if the clock steps back. So no reader ever sees something go.
 
@@ -43,6 +43,8 @@ impl List {
 /// The sequence numbers in use.
 #[derive(Debug, Default)]
 pub struct SnapshotList {
+    /// Held while the clock is read for the list, and until that is in it. The list is not locked meanwhile: the clock may be the user's.
+    reading_clock: Mutex<()>,
     list: Mutex<List>,
     newest: AtomicU64,
 }
@@ -73,8 +75,10 @@ impl Drop for Readers {
 impl SnapshotList {
     /// Registers a reader at `sequence`, which is not below any registered before. Call under the writer lock.
     pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: &dyn Clock) -> Registration {
+        let _reading = self.reading_clock.lock();
+        let now_ms = clock.now_ms();
         let mut list = self.list.lock();
-        let now_ms = clock.now_ms().max(list.reclaimed_until_ms);
+        let now_ms = now_ms.max(list.reclaimed_until_ms);
         match list.live.back_mut() {
             Some(newest) if (newest.sequence, newest.now_ms) == (sequence, now_ms) => newest.readers += 1,
             _ => list.live.push_back(Live { sequence, now_ms, readers: 1 }),
@@ -112,11 +116,13 @@ impl SnapshotList {
     /// What a job on a keyspace has to respect; to be kept until its result is what readers find. Without `clock`, in a keyspace in which nothing
     /// expires, the time is 0.
     pub fn readers(self: &Arc<SnapshotList>, clock: Option<&dyn Clock>) -> Readers {
+        let Some(clock) = clock else { return Readers { sequences: self.all(), expired_until_ms: 0, list: None } };
+        let _reading = self.reading_clock.lock();
+        let now_ms = clock.now_ms();
         let mut list = self.list.lock();
         let sequences = list.sequences();
-        let Some(clock) = clock else { return Readers { sequences, expired_until_ms: 0, list: None } };
         let oldest = list.live.iter().map(|live| live.now_ms).min().unwrap_or(u64::MAX);
-        let expired_until_ms = clock.now_ms().min(oldest);
+        let expired_until_ms = now_ms.min(oldest);
         list.reclaimed_until_ms = list.reclaimed_until_ms.max(expired_until_ms);
         list.jobs += 1;
         Readers { sequences, expired_until_ms, list: Some(Arc::clone(self)) }

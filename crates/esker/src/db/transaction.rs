@@ -75,7 +75,8 @@ pub struct ScanParts<'t> {
 #[derive(Debug)]
 pub struct Transaction {
     inner: Arc<Inner>,
-    registration: Arc<Registration>,
+    /// None in a transaction that a callback of the database began: it neither reads nor commits.
+    registration: Option<Arc<Registration>>,
     /// By keyspace id.
     parts: BTreeMap<u64, Part>,
 }
@@ -83,13 +84,13 @@ pub struct Transaction {
 impl Transaction {
     /// One that sees every write acknowledged so far.
     pub fn begin(inner: &Arc<Inner>) -> Transaction {
-        let registration = Arc::new(inner.register_snapshot());
+        let registration = inner.register_snapshot().ok().map(Arc::new);
         Transaction { inner: Arc::clone(inner), registration, parts: BTreeMap::new() }
     }
 
     /// The registered snapshot.
-    pub fn registration(&self) -> &Registration {
-        &self.registration
+    pub fn registration(&self) -> Result<&Arc<Registration>> {
+        self.registration.as_ref().ok_or_else(|| self.inner.in_callback())
     }
 
     /// The keyspaces concerned.
@@ -109,7 +110,8 @@ impl Transaction {
     /// The value of `key`.
     pub fn get(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> Result<Option<Slice>> {
         let inner = Arc::clone(&self.inner);
-        let (sequence, now_ms) = (self.registration.sequence(), self.registration.now_ms());
+        let registration = self.registration()?;
+        let (sequence, now_ms) = (registration.sequence(), registration.now_ms());
         let Part { reads, writes, deleted, .. } = self.part(keyspace);
         let Some(pending) = writes.get_mut(key) else {
             if deleted.covers(key) {
@@ -166,13 +168,13 @@ impl Transaction {
         keyspace: &Arc<KeyspaceInner>,
         lower: Bound<Vec<u8>>,
         upper: Bound<Vec<u8>>,
-    ) -> ScanParts<'_> {
-        let source = self.source(keyspace);
+    ) -> Result<ScanParts<'_>> {
+        let source = self.source(keyspace)?;
         let Part { reads, writes, deleted, .. } = self.part(keyspace);
-        ScanParts { source, writes, deleted, passage: reads.begin_scan(lower, upper) }
+        Ok(ScanParts { source, writes, deleted, passage: reads.begin_scan(lower, upper) })
     }
 
-    fn source(&self, keyspace: &Arc<KeyspaceInner>) -> Source {
-        Source::new(&self.inner, keyspace, Arc::clone(&self.registration))
+    fn source(&self, keyspace: &Arc<KeyspaceInner>) -> Result<Source> {
+        Ok(Source::new(&self.inner, keyspace, Arc::clone(self.registration()?)))
     }
 }

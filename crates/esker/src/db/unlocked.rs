@@ -37,6 +37,7 @@ pub fn write(
     if !options.disable_wal || options.sync || inner.log.is_none() {
         return Ok(false);
     }
+    inner.refuse_in_callback()?;
     inner.condition.check()?;
     let hash = hash(key);
     let Inner { unlocked, closing, snapshots, .. } = inner;
@@ -112,7 +113,7 @@ mod tests {
         let log = WriteOptions::new();
         assert!(!write(&inner, &keyspace, Kind::Put, b"k", &[0; 8], &log).unwrap(), "it is to be in the log");
         keyspace.view.load().active.note_unlogged();
-        let snapshot: fn(&Inner) = |inner| drop(inner.register_snapshot());
+        let snapshot: fn(&Inner) = |inner| drop(inner.register_snapshot().unwrap());
         for waits in [snapshot, |inner| flushing::flush_exactly(inner, || Ok(())).unwrap()] {
             // Something to flush.
             let mut writer = inner.writer.lock();
@@ -190,7 +191,7 @@ mod tests {
                 std::thread::yield_now();
             }
             for _ in 0..3 {
-                drop(inner.register_snapshot());
+                drop(inner.register_snapshot().unwrap());
                 logged(0);
             }
             let when_done = most();

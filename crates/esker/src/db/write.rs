@@ -83,7 +83,7 @@ pub fn commit_if(
     options: &WriteOptions,
     precondition: &mut impl Precondition,
 ) -> Result<()> {
-    check(record.len(), needs, options)?;
+    check(inner, record.len(), needs, options)?;
     let writer = lock_if(inner, needs, precondition)?;
     commit_locked(inner, writer, record, content, needs, options)
 }
@@ -99,14 +99,14 @@ pub fn commit_merges_if(
 ) -> Result<()> {
     let mut needs = needs.to_vec();
     loop {
-        check(record.len(), &needs, options)?;
+        check(inner, record.len(), &needs, options)?;
         let writer = lock_if(inner, &needs, precondition)?;
         // What somebody has seen expired while this write was held up stays so.
         let now_ms = now_ms.max(inner.options.clock.now_ms());
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         let has_room = |need: &Need| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {
-            check(resolved.record.len(), &resolved.needs, options)?;
+            check(inner, resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
             return commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options);
         }
@@ -129,7 +129,8 @@ fn commit_resolved(
 }
 
 #[inline]
-fn check(record_bytes: usize, needs: &[Need], options: &WriteOptions) -> Result<()> {
+fn check(inner: &Inner, record_bytes: usize, needs: &[Need], options: &WriteOptions) -> Result<()> {
+    inner.refuse_in_callback()?;
     if options.sync && options.disable_wal {
         return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
     }

@@ -176,7 +176,8 @@ impl Db {
         self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name.clone()).collect()
     }
 
-    /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees are kept.
+    /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees are kept. One that a callback of the database makes (see
+    /// [`crate::Error::InCallback`]) is of no use: all of its reads fail with that error.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -207,7 +208,7 @@ impl Db {
     }
 
     /// Begins a transaction: reads and writes that take effect together, if nobody else has written in the meantime what it read. Costs what a
-    /// snapshot costs.
+    /// snapshot costs. One that a callback of the database begins neither reads nor commits.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -449,7 +450,7 @@ impl Db {
     /// Other handles of the database can still read; their writes are refused.
     ///
     /// # Errors
-    /// What could not be made durable. The handle is closed all the same.
+    /// What could not be made durable; the handle is closed all the same. `InCallback`: other handles go on then.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -461,6 +462,7 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn close(self) -> Result<()> {
+        self.shared.inner.refuse_in_callback()?;
         let result = open::close(&self.shared.inner);
         self.shared.stop();
         result

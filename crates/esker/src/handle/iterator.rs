@@ -39,7 +39,8 @@ pub(super) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 /// # Ok::<(), esker::Error>(())
 /// ```
 pub struct Iter {
-    source: Source,
+    /// None if there is only an error to hand out.
+    source: Option<Source>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     front: Option<ScanCursor>,
@@ -55,17 +56,17 @@ impl fmt::Debug for Iter {
 }
 
 impl Iter {
-    pub(super) fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Iter {
-        Iter { source, lower, upper, front: None, back: None, error: None, done: false }
+    /// An iterator over the source, or over one error.
+    pub(super) fn new(source: Result<Source>, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Iter {
+        let (source, error) = match source {
+            Ok(source) => (Some(source), None),
+            Err(error) => (None, Some(error)),
+        };
+        Iter { source, lower, upper, front: None, back: None, error, done: false }
     }
 
-    /// An iterator over one error.
-    pub(super) fn failed(source: Source, error: Error) -> Iter {
-        Iter { error: Some(error), ..Iter::new(source, Bound::Unbounded, Bound::Unbounded) }
-    }
-
-    fn cursor(&self) -> ScanCursor {
-        ScanCursor::new(self.source.clone(), self.lower.clone(), self.upper.clone())
+    fn cursor(&self) -> Option<ScanCursor> {
+        Some(ScanCursor::new(self.source.clone()?, self.lower.clone(), self.upper.clone()))
     }
 
     fn step(&mut self, forward: bool) -> Option<Result<(Slice, Slice)>> {
@@ -82,7 +83,7 @@ impl Iter {
             (Some(cursor), true) => cursor.next(),
             (Some(cursor), false) => cursor.prev(),
             (None, _) => {
-                let cursor = moving.insert(self.cursor());
+                let cursor = moving.insert(self.cursor()?);
                 if forward { cursor.seek_to_first() } else { cursor.seek_to_last() }
             }
         };

@@ -384,8 +384,10 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<Slice>>> {
-        let registration = self.shared.inner.register_snapshot();
-        multi_get(&self.shared.inner, &self.inner, &registration, keys)
+        match self.shared.inner.register_snapshot() {
+            Ok(registration) => multi_get(&self.shared.inner, &self.inner, &registration, keys),
+            Err(_) => keys.into_iter().map(|_| Err(self.shared.inner.in_callback())).collect(),
+        }
     }
 
     /// When the value of `key` expires; none if it has no value now.
@@ -408,9 +410,9 @@ impl Keyspace {
         read::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
-    fn source(&self) -> Source {
-        let registration = Arc::new(self.shared.inner.register_snapshot());
-        Source::new(&self.shared.inner, &self.inner, registration)
+    fn source(&self) -> Result<Source> {
+        let registration = Arc::new(self.shared.inner.register_snapshot()?);
+        Ok(Source::new(&self.shared.inner, &self.inner, registration))
     }
 
     /// All keys with their values, ascending, as they are now; `.rev()` for descending.
@@ -487,7 +489,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn cursor(&self) -> Result<Cursor> {
-        Ok(Cursor::new(self.source()))
+        Ok(Cursor::new(self.source()?))
     }
 
     /// Loads pairs with strictly ascending keys straight into tables, without log and memtable: the fastest way for a lot of data. All of them become visible

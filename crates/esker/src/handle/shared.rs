@@ -24,18 +24,30 @@ impl Shared {
     /// Stops the background thread and releases the lock on the directory.
     pub(super) fn stop(&self) {
         self.inner.stopping.store(true, Ordering::Release);
-        self.inner.signals.lock().shutting_down = true;
+        let is_this = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
+        let thread = self.thread.lock().take();
+        // A callback may have had the last handle. The background thread may be waiting for it, or be this one.
+        let in_callback = self.inner.number.is_calling() || thread.as_ref().is_some_and(is_this);
+        let mut signals = self.inner.signals.lock();
+        signals.shutting_down = true;
+        signals.abandoned = in_callback;
+        let ends_by_itself = in_callback && thread.is_some() && !signals.ended;
+        drop(signals);
         self.inner.work_arrived.notify_all();
         self.inner.work_done.notify_all();
-        if let Some(thread) = self.thread.lock().take() {
+        if ends_by_itself {
+            return;
+        }
+        if let Some(thread) = thread
+            && !in_callback
+        {
             let _ = thread.join();
         }
         // Only now: until here the thread may have been writing.
-        self.inner.lock.lock().take();
-        self.inner.events.end();
+        self.inner.release();
         if let Some(thread) = self.teller.lock().take()
             // A listener may have had the last handle.
-            && thread.thread().id() != std::thread::current().id()
+            && !(in_callback || is_this(&thread))
         {
             let _ = thread.join();
         }

@@ -29,18 +29,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     shared: Arc<Shared>,
-    registration: Arc<Registration>,
+    /// None in a snapshot that a callback of the database made.
+    registration: Option<Arc<Registration>>,
 }
 
 impl Snapshot {
     pub(super) fn new(shared: Arc<Shared>) -> Snapshot {
-        let registration = Arc::new(shared.inner.register_snapshot());
+        let registration = shared.inner.register_snapshot().ok().map(Arc::new);
         Snapshot { shared, registration }
     }
 
-    fn check(&self, keyspace: &Keyspace) -> Result<()> {
+    /// What reads of the keyspace read at.
+    fn reader(&self, keyspace: &Keyspace) -> Result<&Arc<Registration>> {
         if Arc::ptr_eq(&self.shared, &keyspace.shared) {
-            return Ok(());
+            return self.registration.as_ref().ok_or_else(|| self.shared.inner.in_callback());
         }
         Err(Error::invalid(format!("keyspace {:?} belongs to another database than the snapshot", keyspace.name())))
     }
@@ -60,14 +62,8 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.check(keyspace)?;
-        read::get(
-            &self.shared.inner,
-            &keyspace.inner,
-            key.as_ref(),
-            self.registration.sequence(),
-            self.registration.now_ms(),
-        )
+        let reader = self.reader(keyspace)?;
+        read::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
     /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds, and returns whether there was one: see
@@ -89,8 +85,8 @@ impl Snapshot {
     /// As [`Snapshot::get`]; `value` is empty then.
     pub fn get_into(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        self.check(keyspace)?;
-        let (sequence, now_ms) = (self.registration.sequence(), self.registration.now_ms());
+        let reader = self.reader(keyspace)?;
+        let (sequence, now_ms) = (reader.sequence(), reader.now_ms());
         read::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
     }
 
@@ -112,8 +108,7 @@ impl Snapshot {
         keyspace: &Keyspace,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Result<Option<Slice>>>> {
-        self.check(keyspace)?;
-        Ok(multi_get(&self.shared.inner, &keyspace.inner, &self.registration, keys))
+        Ok(multi_get(&self.shared.inner, &keyspace.inner, self.reader(keyspace)?, keys))
     }
 
     /// When the value that `key` had then expires; none if it had none.
@@ -131,20 +126,17 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
-        self.check(keyspace)?;
-        let reader = &self.registration;
+        let reader = self.reader(keyspace)?;
         read::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
-    fn source(&self, keyspace: &Keyspace) -> Source {
-        Source::new(&keyspace.shared.inner, &keyspace.inner, Arc::clone(&self.registration))
+    fn source(&self, keyspace: &Keyspace) -> Result<Source> {
+        let reader = Arc::clone(self.reader(keyspace)?);
+        Ok(Source::new(&keyspace.shared.inner, &keyspace.inner, reader))
     }
 
     fn scan(&self, keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Iter {
-        match self.check(keyspace) {
-            Ok(()) => Iter::new(self.source(keyspace), lower, upper),
-            Err(error) => Iter::failed(self.source(keyspace), error),
-        }
+        Iter::new(self.source(keyspace), lower, upper)
     }
 
     /// All keys with their values then, ascending; `.rev()` for descending.
@@ -207,11 +199,10 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn cursor(&self, keyspace: &Keyspace) -> Result<Cursor> {
-        self.check(keyspace)?;
-        Ok(Cursor::new(self.source(keyspace)))
+        Ok(Cursor::new(self.source(keyspace)?))
     }
 
-    /// The sequence number of the last write that it sees.
+    /// The sequence number of the last write that it sees; 0 if a callback of the database made it.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -223,6 +214,6 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn sequence(&self) -> u64 {
-        self.registration.sequence()
+        self.registration.as_ref().map_or(0, |registration| registration.sequence())
     }
 }

@@ -162,9 +162,9 @@ impl Transaction {
         value: impl AsRef<[u8]>,
         expires_at: SystemTime,
     ) -> Result<()> {
-        self.batch.put_until(keyspace, &key, &value, expires_at)?;
         // The transaction's time stands still: what has passed already has no value in it.
-        let lives = visible(expiry_at(expires_at), self.state.registration().now_ms());
+        let lives = visible(expiry_at(expires_at), self.state.registration()?.now_ms());
+        self.batch.put_until(keyspace, &key, &value, expires_at)?;
         self.state.set(&keyspace.inner, key.as_ref(), lives.then_some(value.as_ref()));
         Ok(())
     }
@@ -286,13 +286,14 @@ impl Transaction {
     }
 
     fn scan(&mut self, keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> TransactionIter<'_> {
-        TransactionIter(match self.check(keyspace) {
-            Ok(()) => Scan::Pairs(Box::new(TransactionScan::new(self.state.scan(&keyspace.inner, lower, upper)))),
+        let checked = self.check(keyspace);
+        TransactionIter(match checked.and_then(|()| self.state.scan(&keyspace.inner, lower, upper)) {
+            Ok(parts) => Scan::Pairs(Box::new(TransactionScan::new(parts))),
             Err(error) => Scan::Refused(Some(error)),
         })
     }
 
-    /// The sequence number of the last write of others that it sees.
+    /// The sequence number of the last write of others that it sees; 0 if a callback of the database began it.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -303,7 +304,7 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn sequence(&self) -> u64 {
-        self.state.registration().sequence()
+        self.state.registration().map_or(0, |registration| registration.sequence())
     }
 
     /// The number of writes made so far.
@@ -366,7 +367,7 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn commit_with(mut self, options: &WriteOptions) -> Result<()> {
-        let mut conflicts = Conflicts::new(&self.shared.inner, &self.state);
+        let mut conflicts = Conflicts::new(&self.shared.inner, &self.state)?;
         self.batch.commit_and_clear_if(options, &mut conflicts)
     }
 

@@ -42,6 +42,10 @@ impl fmt::Display for MergeError {
 /// must give what `full_merge` gives for all of them in order. The engine calls them from any thread, at write, read, flush and
 /// compaction. A failing or panicking operator harms reads of that key only. [`crate::merge::check_laws`] tests all of this.
 ///
+/// The engine holds locks during a call. Of its own database an operator may read single keys and ask for figures. Writes, snapshots, iterators, transactions and
+/// whatever waits for work are refused with [`crate::Error::InCallback`]; other threads can do that, but the operator must not wait for them. An operator that
+/// calls itself, by reading a key that needs it, fails after a few times.
+///
 /// ```
 /// use esker::{MergeError, MergeOperator};
 /// /// Keeps the longest value seen.
@@ -120,6 +124,12 @@ pub trait MergeOperator: Send + Sync + 'static {
     }
 
     /// The type behind a `dyn MergeOperator`. Nobody outside can name the argument's type, so that nobody implements it otherwise.
+    ///
+    /// ```
+    /// # use esker::{KeyspaceOptions, merge::Max};
+    /// // The operator of this name is of this type; one of another type is refused.
+    /// let best = KeyspaceOptions::default().merge_operator(Max);
+    /// ```
     #[doc(hidden)]
     fn operator_type(&self, _: internal::OnlyHere) -> TypeId {
         TypeId::of::<Self>()

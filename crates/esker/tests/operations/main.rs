@@ -1,6 +1,7 @@
 //! Operations, exactly: each test is named after what an engine could get wrong.
 #![allow(clippy::unwrap_used)]
 
+mod callbacks;
 mod checkpoint;
 mod checkpoint_beside_work;
 mod common;

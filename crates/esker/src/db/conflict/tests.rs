@@ -40,7 +40,7 @@ impl World {
         transaction.get(&self.keyspace, b"key").unwrap();
         let bounds = [b"m", b"p"].map(|key| Bound::Included(key.to_vec()));
         let [lower, upper] = bounds;
-        transaction.scan(&self.keyspace, lower, upper).passage.complete();
+        transaction.scan(&self.keyspace, lower, upper).unwrap().passage.complete();
         transaction
     }
 
@@ -69,7 +69,7 @@ fn what_is_appended_after_the_first_look_is_found_under_the_lock() {
                 }
                 let transaction = world.reader();
                 world.put("elsewhere", value);
-                let mut conflicts = Conflicts::new(&world.inner, &transaction);
+                let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
                 conflicts.catch_up().unwrap();
                 assert!(world.holds(&mut conflicts).unwrap());
                 for _ in 0..3 {
@@ -89,7 +89,7 @@ fn a_flush_or_much_that_is_new_asks_for_another_look() {
         let world = World::new();
         world.put("key", b"old");
         let transaction = world.reader();
-        let mut conflicts = Conflicts::new(&world.inner, &transaction);
+        let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
         conflicts.catch_up().unwrap();
         world.put(if expected { "n" } else { "z" }, b"new");
         flushing::flush_now(&world.inner).unwrap();
@@ -99,7 +99,7 @@ fn a_flush_or_much_that_is_new_asks_for_another_look() {
     }
     let world = World::new();
     let transaction = world.reader();
-    let mut conflicts = Conflicts::new(&world.inner, &transaction);
+    let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
     conflicts.catch_up().unwrap();
     world.put("z", &[0; 2 * MOST_LOCKED_BYTES]);
     assert!(!world.holds(&mut conflicts).unwrap());
@@ -113,7 +113,7 @@ fn after_a_few_rounds_all_is_done_under_the_lock() {
         for flushed in [false, true] {
             let world = World::new();
             let transaction = world.reader();
-            let mut conflicts = Conflicts::new(&world.inner, &transaction);
+            let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
             for _ in 0..MOST_ROUNDS {
                 conflicts.catch_up().unwrap();
                 world.put("z", &[0; 2 * MOST_LOCKED_BYTES]);
@@ -136,7 +136,7 @@ fn a_switch_of_memtables_between_the_looks_hides_nothing() {
         let world = World::new();
         world.put("z", b"old");
         let transaction = world.reader();
-        let mut conflicts = Conflicts::new(&world.inner, &transaction);
+        let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
         conflicts.catch_up().unwrap();
         world.put(before, b"new");
         crate::db::freeze::freeze(&world.inner, &mut world.inner.writer.lock(), world.keyspace.id, 0);

@@ -1,0 +1,87 @@
+//! The user's callbacks as a database calls them: what they call back can tell that they do (`base/callback.rs`).
+
+use crate::base::callback::Database;
+use crate::base::clock::{Clock, SystemClock};
+use crate::compaction_filter::{CompactionFilter, Decision};
+use crate::merge_operator::{MergeError, MergeOperator, built_in};
+use std::sync::Arc;
+
+/// A callback, and who calls it.
+#[derive(Debug)]
+struct Guarded<C: ?Sized> {
+    database: Database,
+    callback: Arc<C>,
+}
+
+/// The operator of that name, guarded unless it is built in.
+pub fn operator(database: Database, callback: Arc<dyn MergeOperator>, name: &str) -> Arc<dyn MergeOperator> {
+    if built_in(name).is_some() { callback } else { Arc::new(Guarded { database, callback }) }
+}
+
+/// The filter, guarded.
+pub fn filter(database: Database, callback: Arc<dyn CompactionFilter>) -> Arc<dyn CompactionFilter> {
+    Arc::new(Guarded { database, callback })
+}
+
+/// The clock, guarded.
+pub fn clock(database: Database, callback: Arc<dyn Clock>) -> Arc<dyn Clock> {
+    Arc::new(Guarded { database, callback })
+}
+
+fn nested() -> MergeError {
+    MergeError("the operator was called by reads that it made itself, again and again".into())
+}
+
+impl MergeOperator for Guarded<dyn MergeOperator> {
+    fn name(&self) -> &str {
+        let _inside = self.database.enter();
+        self.callback.name()
+    }
+
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>, MergeError> {
+        let _inside = self.database.enter().ok_or_else(nested)?;
+        self.callback.full_merge(key, existing, operands)
+    }
+
+    fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        let _inside = self.database.enter()?;
+        self.callback.partial_merge(key, older, newer)
+    }
+
+    fn may_delete(&self) -> bool {
+        let _inside = self.database.enter();
+        self.callback.may_delete()
+    }
+
+    fn check_operand(&self, operand: &[u8]) -> Result<(), MergeError> {
+        let _inside = self.database.enter().ok_or_else(nested)?;
+        self.callback.check_operand(operand)
+    }
+}
+
+impl CompactionFilter for Guarded<dyn CompactionFilter> {
+    fn name(&self) -> &str {
+        let _inside = self.database.enter();
+        self.callback.name()
+    }
+
+    fn decide(&self, key: &[u8], value: &[u8]) -> Decision {
+        let _inside = self.database.enter();
+        self.callback.decide(key, value)
+    }
+}
+
+impl Clock for Guarded<dyn Clock> {
+    /// A clock that asks the database for something that needs the time, which needs the clock, gets the system's time in the end.
+    fn now_ms(&self) -> u64 {
+        match self.database.enter() {
+            Some(_inside) => self.callback.now_ms(),
+            None => SystemClock.now_ms(),
+        }
+    }
+}
