@@ -48,11 +48,13 @@ thread_local! {
 fn destructors_of_thread_local_values_may_use_the_database() {
     let db = Machine::new().open();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let thread = scope.spawn(|| {
             BEFORE.set(Some(AtTheEnd(db.clone(), "before")));
             use_all(&db, "alive");
             AFTER.set(Some(AtTheEnd(db.clone(), "after")));
         });
+        // The end of the scope waits for the closure only, and not for the destructors.
+        thread.join().unwrap();
     });
     let plain = keyspace(&db, "plain");
     for who in ["alive", "before", "after"] {
