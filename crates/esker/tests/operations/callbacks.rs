@@ -441,17 +441,6 @@ impl Drops {
     }
 }
 
-impl CompactionFilter for Drops {
-    fn name(&self) -> &str {
-        "drops"
-    }
-
-    fn decide(&self, _: &[u8], _: &[u8]) -> Decision {
-        self.called();
-        Decision::Keep
-    }
-}
-
 impl MergeOperator for Drops {
     fn name(&self) -> &str {
         "drops"
@@ -475,44 +464,34 @@ impl MergeOperator for Drops {
 /// Trap: the background thread waits for itself to end, or for a thread of a merge that waits for it, for ever; and the directory stays locked.
 #[test]
 fn the_last_handle_may_go_in_the_background() {
-    for (threads, thread) in [(1, "esker-background"), (2, "esker-compaction")] {
-        let dropped = outcome(move || {
-            let env = Arc::new(MemEnv::new());
-            let options = || {
-                let options = Options::default().env(env.clone()).background_threads(threads);
-                options.write_buffer_bytes(64 << 10).target_file_bytes(4 << 10)
-            };
-            let db = Db::open(DIRECTORY, options()).unwrap();
-            let (waits, has_begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-            let ((give, handle), (dropped, is_dropped)) = (mpsc::channel(), mpsc::channel());
-            let callback =
-                Drops { waits: waits.clone(), has_begun: has_begun.clone(), handle: Mutex::new(handle), dropped };
-            let k = match threads {
-                1 => db.keyspace("k", KeyspaceOptions::default().merge_operator(callback)).unwrap(),
-                _ => db.keyspace("k", KeyspaceOptions::default().compaction_filter(callback)).unwrap(),
-            };
-            if threads == 1 {
-                k.merge("key", "1").unwrap();
-                k.merge("key", "2").unwrap();
-            }
-            waits.store(true, SeqCst);
-            let mut number = 0u64;
-            while !has_begun.load(SeqCst) {
-                // With one thread until the memtable is put aside, and a little more: its flush is at the operator. With more, one still flushes.
-                if threads == 2 || number < 120 {
-                    k.put((number % 200).to_be_bytes(), [7; 900]).unwrap();
-                    number += 1;
-                }
-            }
-            drop(k);
-            give.send(db).unwrap();
-            assert_eq!(is_dropped.recv_timeout(FOR_EVER).as_deref(), Ok(thread));
-            let is_free = || !matches!(Db::open(DIRECTORY, options()), Err(Error::Locked { .. }));
-            wait_until("the directory is free", is_free);
-            let db = Db::open(DIRECTORY, options()).unwrap();
-            let last = db.existing_keyspace("k").unwrap().get(((number - 1) % 200).to_be_bytes()).unwrap();
-            assert_eq!(last.unwrap().len(), 900);
-        });
-        assert_eq!(dropped, Ok(()), "{threads} threads");
-    }
+    let dropped = outcome(move || {
+        let env = Arc::new(MemEnv::new());
+        let options = || {
+            let options = Options::default().env(env.clone()).background_threads(1);
+            options.write_buffer_bytes(64 << 10).target_file_bytes(4 << 10)
+        };
+        let db = Db::open(DIRECTORY, options()).unwrap();
+        let (waits, has_begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let ((give, handle), (dropped, is_dropped)) = (mpsc::channel(), mpsc::channel());
+        let callback =
+            Drops { waits: waits.clone(), has_begun: has_begun.clone(), handle: Mutex::new(handle), dropped };
+        let k = db.keyspace("k", KeyspaceOptions::default().merge_operator(callback)).unwrap();
+        k.merge("key", "1").unwrap();
+        k.merge("key", "2").unwrap();
+        waits.store(true, SeqCst);
+        // Until the memtable is put aside, and a little more: its flush is at the operator then.
+        for number in 0..120u64 {
+            k.put(number.to_be_bytes(), [7; 900]).unwrap();
+        }
+        wait_until("the operator is called", || has_begun.load(SeqCst));
+        drop(k);
+        give.send(db).unwrap();
+        assert_eq!(is_dropped.recv_timeout(FOR_EVER).as_deref(), Ok("esker-background"));
+        let is_free = || !matches!(Db::open(DIRECTORY, options()), Err(Error::Locked { .. }));
+        wait_until("the directory is free", is_free);
+        let db = Db::open(DIRECTORY, options()).unwrap();
+        let last = db.existing_keyspace("k").unwrap().get(119u64.to_be_bytes()).unwrap();
+        assert_eq!(last.unwrap().len(), 900);
+    });
+    assert_eq!(dropped, Ok(()));
 }
