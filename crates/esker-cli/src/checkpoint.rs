@@ -12,7 +12,8 @@ Examples:
   esker checkpoint --db data backup/monday
   esker verify --db backup/monday
 
-The directory must be empty or not exist. Where both are on one file system the tables are linked, not copied.";
+The directory must be empty or not exist. Where both are on one file system the tables are linked, not copied:
+never change or truncate files of the copy in place, they are the database's own.";
 
 /// Make a consistent copy in another directory
 #[derive(clap::Args)]

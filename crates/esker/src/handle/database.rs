@@ -337,6 +337,9 @@ impl Db {
     /// Writes a copy of the whole database, as of now, that opens as a database of its own. Writing goes on meanwhile. Tables are hard links where the
     /// file system allows, so that the copy costs little time and space.
     ///
+    /// A linked file is the same file as in this database, under a second name. Never change or truncate it in place: this database reads it, in part through
+    /// mappings, and a truncation kills its process. Deleting the copy, or opening it as a database, does no harm. To have files of its own, copy the directory.
+    ///
     /// # Errors
     /// `InvalidArgument` if `directory` exists and is not empty; `Io`.
     ///
