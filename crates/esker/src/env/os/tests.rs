@@ -369,6 +369,20 @@ fn a_lock_of_another_process_is_seen_and_dies_with_it() {
     }
 }
 
+/// What a process that starts another one looks like between `fork` and `exec`: the lock file is open twice.
+#[cfg(unix)]
+#[test]
+fn a_lock_given_back_is_free_although_a_process_is_about_to_start() {
+    let scratch = Scratch::new();
+    let path = scratch.path("LOCK");
+    let mut lock = system::Locked::try_new(&path).unwrap().unwrap();
+    let inherited = lock.file().try_clone().unwrap();
+    assert!(system::Locked::try_new(&path).unwrap().is_none());
+    drop(lock);
+    assert!(system::Locked::try_new(&path).unwrap().is_some());
+    drop(inherited);
+}
+
 #[test]
 fn the_plain_path_reads_writes_and_locks() {
     let scratch = Scratch::new();

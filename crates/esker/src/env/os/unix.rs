@@ -74,6 +74,8 @@ pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
 #[derive(Debug)]
 pub(super) struct Locked {
     file: File,
+    /// The process that took the lock: a fork shares the description and must not give the lock of its parent back.
+    holder: u32,
 }
 
 impl Locked {
@@ -84,7 +86,7 @@ impl Locked {
         let file = open_own(OpenOptions::new().read(true).write(true).create(true).truncate(false), path, true)?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Locked { file })),
+                Ok(()) => return Ok(Some(Locked { file, holder: std::process::id() })),
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -94,5 +96,15 @@ impl Locked {
 
     pub(super) fn file(&mut self) -> &mut File {
         &mut self.file
+    }
+}
+
+impl Drop for Locked {
+    /// Closing the file would not do: a process that another thread is about to start holds a copy of the description
+    /// from `fork` until `exec` closes it, and with it the lock.
+    fn drop(&mut self) {
+        if self.holder == std::process::id() {
+            let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
+        }
     }
 }
