@@ -152,6 +152,8 @@ impl Specimen {
             End::PowerLost if is("MANIFEST") => 0,
             End::PowerLost if logged => self.progress.listed,
             End::Dropped | End::Killed if logged => vouched,
+            // The edit of an ingest that was cut off before a manifest of its own held it, and so before it was reported as done.
+            End::Killed if is("MANIFEST") => self.progress.acknowledged,
             _ => self.count,
         };
         self.progress.states[least.min(self.count)..=self.count].iter().rev().collect()
