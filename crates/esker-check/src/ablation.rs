@@ -27,8 +27,8 @@ pub struct Count {
     pub noticed: u64,
 }
 
-/// Counts by what was synced: a file name without its digits, or the word directory.
-pub type Report = BTreeMap<String, Count>;
+/// Counts by what was synced (a file name without its digits, or the word directory) and by the step that did it.
+pub type Report = BTreeMap<(String, String), Count>;
 
 /// Leaves out every sync of every script whose name contains `only`, as far as the time allows.
 pub fn run_all(settings: Settings, only: &str) -> Checked<Report> {
@@ -37,14 +37,15 @@ pub fn run_all(settings: Settings, only: &str) -> Checked<Report> {
         // The third variant differs from the first in sizes only.
         for (_, options) in option_variants().iter().filter(|(name, _)| *name != "tiny") {
             let baseline = FaultEnv::new(Arc::new(MemEnv::new()));
-            attempt(&script.steps, options, &baseline, &mut Progress::default())
+            let phases = phases(&script.steps, options, &baseline)
                 .map_err(|error| format!("script {} fails by itself: {error}", script.name))?;
             for class in [Class::Sync, Class::SyncDir] {
                 for nth in 0..baseline.calls(class) {
                     if settings.over() {
                         return Ok(report);
                     }
-                    let count = report.entry(target(&script.steps, options, class, nth)).or_default();
+                    let target = target(&script.steps, options, class, nth);
+                    let count = report.entry((target, phase_of(&phases, class, nth))).or_default();
                     count.left_out += 1;
                     count.noticed += u64::from(is_noticed(&script.steps, options, class, nth));
                 }
@@ -52,6 +53,42 @@ pub fn run_all(settings: Settings, only: &str) -> Checked<Report> {
         }
     }
     Ok(report)
+}
+
+/// A part of a script, and how many syncs of files and of directories there were when it was over.
+struct Phase {
+    name: String,
+    syncs: u64,
+    directory_syncs: u64,
+}
+
+/// Runs a script as it is.
+fn phases(steps: &[Step], options: &Options, env: &FaultEnv) -> esker::Result<Vec<Phase>> {
+    let note = |name: String, env: &FaultEnv| Phase {
+        name,
+        syncs: env.calls(Class::Sync),
+        directory_syncs: env.calls(Class::SyncDir),
+    };
+    let opened = FaultEnv::new(Arc::new(MemEnv::new()));
+    drop(Session::open(&Ground::new(options, opened.clone()), &mut Progress::default())?);
+    let mut found = vec![note("open".to_string(), &opened)];
+    // A step that closes and opens is two phases; the last one closes.
+    let name = |step: &Step| format!("{step:?}").chars().take_while(char::is_ascii_alphanumeric).collect::<String>();
+    let names = steps.iter().flat_map(|step| match step {
+        Step::Reopen => vec!["close".to_string(), "open".to_string()],
+        other => vec![name(other).to_lowercase()],
+    });
+    let mut names = names.chain(["close".to_string()]);
+    run(steps, &Ground::new(options, env.clone()), &mut Progress::default(), &mut |_| {
+        found.extend(names.next().map(|name| note(name, env)));
+    })?;
+    Ok(found)
+}
+
+/// The name of the phase in which the n-th sync happens.
+fn phase_of(phases: &[Phase], class: Class, nth: u64) -> String {
+    let count = |phase: &&Phase| if class == Class::Sync { phase.syncs } else { phase.directory_syncs };
+    phases.iter().find(|phase| count(phase) > nth).map_or_else(|| "end".to_string(), |phase| phase.name.clone())
 }
 
 fn attempt(steps: &[Step], options: &Options, env: &FaultEnv, progress: &mut Progress) -> esker::Result<()> {
