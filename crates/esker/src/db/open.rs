@@ -305,19 +305,21 @@ fn highest_segment(env: &dyn crate::env::Env, directory: &Path) -> Result<u64> {
 }
 
 /// Creates the directory and its parents, and makes all their names durable.
+///
+/// One at a time, outermost first, each durable before the next is made: so all that contains a directory that exists is durable, and after an
+/// attempt that was cut short only the innermost may not be.
 pub fn create_directory(env: &dyn crate::env::Env, directory: &Path) -> Result<()> {
     let named = |path: &Path| !path.as_os_str().is_empty();
-    let mut missing = Vec::new();
+    let mut unsure = Vec::new();
     for ancestor in directory.ancestors().filter(|path| named(path)) {
-        missing.push(ancestor);
-        // The first that exists may have been made by an attempt that was cut short before its name was durable.
+        unsure.push(ancestor);
         if env.exists(ancestor)? {
             break;
         }
     }
-    env.create_dir_all(directory)?;
-    for made in missing.iter().rev() {
-        let parent = made.parent().filter(|path| named(path)).unwrap_or(Path::new("."));
+    for path in unsure.iter().rev() {
+        env.create_dir_all(path)?;
+        let parent = path.parent().filter(|path| named(path)).unwrap_or(Path::new("."));
         env.sync_dir(parent)?;
     }
     Ok(())

@@ -26,6 +26,24 @@ fn an_open_that_fails_after_a_clean_close_can_be_tried_again() {
     assert!(keyspace(&db, "k").get("a").unwrap().is_some());
 }
 
+/// Seen: synced writes gone with the database's whole directory. Trigger: a first open that made several levels of directories and failed to sync the
+/// outermost of them, a second that succeeded, then a power loss. Cost: everything.
+#[test]
+fn an_open_that_could_not_sync_a_new_directory_can_be_tried_again() {
+    for failing in 0..8 {
+        let mem = MemEnv::default();
+        let fault = FaultEnv::new(Arc::new(mem.clone()));
+        fault.add(Rule::new(Class::SyncDir, failing, Action::Fail(ErrorKind::Other)));
+        let first = Db::open("/new/and/deep/db", simulated(fault.clone()));
+        assert_eq!(first.is_err(), fault.fired() > 0, "directory sync {failing}");
+        drop(first);
+        let db = Db::open("/new/and/deep/db", simulated(mem.clone())).unwrap();
+        keyspace(&db, "k").put_with("a", "1", &synced()).unwrap();
+        let db = Db::open("/new/and/deep/db", simulated(mem.crash(&CrashMode::LoseAll, 0))).unwrap();
+        assert!(keyspace(&db, "k").get("a").unwrap().is_some(), "directory sync {failing}");
+    }
+}
+
 /// As above, with the power going at every single call of the first, second and third attempt.
 #[test]
 fn a_reopening_after_a_clean_close_may_lose_power_several_times_in_a_row() {
