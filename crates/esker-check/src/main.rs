@@ -147,7 +147,10 @@ fn faults(arguments: &Arguments) -> Checked<()> {
 fn ablation(arguments: &Arguments) -> Checked<()> {
     let settings = arguments.settings()?;
     for ((target, step), count) in esker_check::ablation::run_all(settings, &arguments.only())? {
-        println!("ablation: {target}, in {step}: {} syncs left out one at a time, {} noticed", count.left_out, count.noticed);
+        println!(
+            "ablation: {target}, in {step}: {} syncs left out one at a time, {} noticed",
+            count.left_out, count.noticed
+        );
     }
     if settings.over() {
         println!("ablation: the time was up before every sync had been left out");
