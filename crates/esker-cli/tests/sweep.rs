@@ -172,7 +172,8 @@ const FULL: [(&str, &[&str]); 6] = [
     ("kyoto", &["space", "SIGBUS"]),
     ("lmdb", &["No space left on device", "Input/output error"]),
     ("redb", &["No space left on device"]),
-    ("fjall", &["No space left on device"]),
+    // Whichever comes first: the write itself, or that of a background thread, after which all writes say no more than that.
+    ("fjall", &["No space left on device", "Poisoned"]),
 ];
 
 /// The second of three databases finds no room. An engine that is not installed is a line, or a failure with `ESKER_REQUIRE_PEERS=1`.
