@@ -9,13 +9,16 @@ use crate::powerloss::script::{NAMES, Step};
 use crate::powerloss::session::{Ground, Session, run};
 use crate::powerloss::{option_variants, scripts};
 use crate::settings::Settings;
+use crate::simulated::MEMORY_PATH;
 use crate::state::database_state;
+use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Error, Options};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Syncs left out, and those of them whose absence was noticed.
@@ -110,36 +113,90 @@ fn target(steps: &[Step], options: &Options, class: Class, nth: u64) -> String {
     }
 }
 
+/// What a power loss can leave of what was not synced.
+const LOSSES: [(CrashMode, u64); 8] = [
+    (CrashMode::LoseAll, 0),
+    (CrashMode::OnlyMetadata, 0),
+    (CrashMode::Random, 1),
+    (CrashMode::Random, 2),
+    (CrashMode::Random, 3),
+    (CrashMode::Random, 4),
+    (CrashMode::Random, 5),
+    (CrashMode::Random, 6),
+];
+
 fn is_noticed(steps: &[Step], options: &Options, class: Class, nth: u64) -> bool {
     let mut calls = 0;
     loop {
-        let memory = MemEnv::new();
-        memory.crash_after(calls);
-        let faulty = FaultEnv::new(Arc::new(memory.clone()));
-        faulty.add(Rule::new(class, nth, Action::Ignore));
-        let mut progress = Progress::default();
-        let outcome = attempt(steps, options, &faulty, &mut progress);
-        if faulty.fired() > 0 {
-            let losses = [(CrashMode::LoseAll, 0), (CrashMode::OnlyMetadata, 0), (CrashMode::Random, calls)];
-            let wrong = |&(mode, seed): &(CrashMode, u64)| {
-                let check = AssertUnwindSafe(|| check(&memory.crash(&mode, seed), options, &progress));
-                !matches!(catch_unwind(check), Ok(Ok(())))
+        let cut = Cut::after(steps, options, calls, Some(Rule::new(class, nth, Action::Ignore)));
+        if cut.fired {
+            // One call more: the sync itself. What even the whole engine does not bring back here says nothing.
+            let whole = Cut::after(steps, options, calls + 1, None);
+            let lost = |mode: &CrashMode, seed: u64| {
+                let is_right = |cut: &Cut, check: Check| cut.is_right(check, options, mode, seed + 8 * calls);
+                !is_right(&cut, reopened) || (!is_right(&cut, repaired) && is_right(&whole, repaired))
             };
-            if losses.iter().any(wrong) {
+            if LOSSES.iter().any(|(mode, seed)| lost(mode, *seed)) {
                 return true;
             }
         }
-        if outcome.is_ok() {
+        if cut.is_over {
             return false;
         }
         calls += 1;
     }
 }
 
+type Check = fn(&MemEnv, &Options, &Progress) -> Checked<()>;
+
+/// A script that was cut off at a call.
+struct Cut {
+    memory: MemEnv,
+    progress: Progress,
+    fired: bool,
+    is_over: bool,
+}
+
+impl Cut {
+    fn after(steps: &[Step], options: &Options, calls: u64, rule: Option<Rule>) -> Cut {
+        let memory = MemEnv::new();
+        memory.crash_after(calls);
+        let faulty = FaultEnv::new(Arc::new(memory.clone()));
+        rule.into_iter().for_each(|rule| faulty.add(rule));
+        let mut progress = Progress::default();
+        let is_over = attempt(steps, options, &faulty, &mut progress).is_ok();
+        Cut { memory, progress, fired: faulty.fired() > 0, is_over }
+    }
+
+    fn is_right(&self, check: Check, options: &Options, mode: &CrashMode, seed: u64) -> bool {
+        let check = AssertUnwindSafe(|| check(&self.memory.crash(mode, seed), options, &self.progress));
+        matches!(catch_unwind(check), Ok(Ok(())))
+    }
+}
+
+/// The image as the next open finds it, and its checkpoints.
+fn reopened(image: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
+    check(image, options, progress)?;
+    crate::powerloss::check_checkpoints(image, options, progress)
+}
+
+/// The same without any manifest: what a repair makes of tables and log alone.
+fn repaired(image: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
+    let is_pointer = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        path.parent() == Some(Path::new(MEMORY_PATH)) && (name == "CURRENT" || name.starts_with("MANIFEST-"))
+    };
+    for path in image.files().iter().filter(|path| is_pointer(path)) {
+        image.remove(path).map_err(|error| error.to_string())?;
+    }
+    let mut progress = progress.clone();
+    progress.damaged = true;
+    check(image, options, &progress)
+}
+
 fn check(image: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
     let ground = Ground::new(options, image.clone());
     let session = Session::open(&ground, &mut progress.clone()).map_err(|error| error.to_string())?;
     let state = database_state(session.db(), &NAMES)?;
-    progress.find(&state, progress.synced)?;
-    crate::powerloss::check_checkpoints(image, options, progress)
+    progress.find(&state, progress.synced).map(|_| ())
 }
