@@ -113,32 +113,30 @@ fn target(steps: &[Step], options: &Options, class: Class, nth: u64) -> String {
     }
 }
 
+/// So many calls after the sync that is left out, more losses are tried than later: what it orders is mostly what comes next.
+const SOON: u64 = 16;
+
 /// What a power loss can leave of what was not synced.
-const LOSSES: [(CrashMode, u64); 8] = [
-    (CrashMode::LoseAll, 0),
-    (CrashMode::OnlyMetadata, 0),
-    (CrashMode::Random, 1),
-    (CrashMode::Random, 2),
-    (CrashMode::Random, 3),
-    (CrashMode::Random, 4),
-    (CrashMode::Random, 5),
-    (CrashMode::Random, 6),
-];
+fn losses(calls_since: u64) -> impl Iterator<Item = (CrashMode, u64)> {
+    let random = (0..if calls_since < SOON { 64 } else { 3 }).map(|seed| (CrashMode::Random, seed));
+    [(CrashMode::LoseAll, 0), (CrashMode::OnlyMetadata, 0)].into_iter().chain(random)
+}
 
 fn is_noticed(steps: &[Step], options: &Options, class: Class, nth: u64) -> bool {
-    let mut calls = 0;
+    let (mut calls, mut calls_since) = (0, 0);
     loop {
         let cut = Cut::after(steps, options, calls, Some(Rule::new(class, nth, Action::Ignore)));
         if cut.fired {
             // One call more: the sync itself. What even the whole engine does not bring back here says nothing.
             let whole = Cut::after(steps, options, calls + 1, None);
-            let lost = |mode: &CrashMode, seed: u64| {
-                let is_right = |cut: &Cut, check: Check| cut.is_right(check, options, mode, seed + 8 * calls);
+            let is_lost = |(mode, seed): (CrashMode, u64)| {
+                let is_right = |cut: &Cut, check: Check| cut.is_right(check, options, &mode, seed + 64 * calls);
                 !is_right(&cut, reopened) || (!is_right(&cut, repaired) && is_right(&whole, repaired))
             };
-            if LOSSES.iter().any(|(mode, seed)| lost(mode, *seed)) {
+            if losses(calls_since).any(is_lost) {
                 return true;
             }
+            calls_since += 1;
         }
         if cut.is_over {
             return false;
