@@ -51,6 +51,7 @@ pub fn sweep(inner: &Inner) {
     });
     for path in unread {
         if inner.options.env.remove(&path).is_ok() {
+            inner.condition.was_intact(&path);
             inner.events.note(|| Event::Removed(path));
         }
     }
@@ -85,6 +86,7 @@ pub fn sweep_blobs(inner: &Inner) {
     for number in candidates.into_iter().filter(|number| !used.contains(number)) {
         if let Some(path) = inner.blobs.forget(number) {
             let _ = inner.options.env.remove(&path);
+            inner.condition.was_intact(&path);
         }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Health {
     /// Writes are accepted.
     pub writable: bool,
-    /// What went wrong last in the log, the manifest, or in background work, or the damage that a merge found in a table, if it still matters.
+    /// What went wrong last in the log, the manifest, or in background work, or the damage that a merge or a checkpoint found in a file, if it still matters.
     pub problem: Option<String>,
     /// Why writes are held back at the moment, if they are.
     pub stall_reason: Option<String>,
@@ -64,7 +64,7 @@ pub struct Condition {
     poisoned: AtomicBool,
     why: Mutex<Option<String>>,
     delayed: Mutex<Option<Delayed>>,
-    /// Tables that a job found damaged, each with the place and what is wrong there.
+    /// Files that a job found damaged, each with the place and what is wrong there.
     damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
     failed_merges: AtomicU64,
     events: Events,
@@ -161,7 +161,7 @@ impl Condition {
         damaged.get(path).map(|(offset, what)| Error::corruption(path, *offset, what.clone()))
     }
 
-    /// Notes that a job has read all of the file.
+    /// Notes that a job has read all of the file, or that it is gone.
     pub fn was_intact(&self, path: &Path) {
         self.damaged.lock().remove(path);
     }

@@ -75,6 +75,17 @@ fn verify_large(
     report: &mut VerifyReport,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
+    each_reference(table, &mut |reference| {
+        inner.blobs.read(&reference)?;
+        report.large_values += 1;
+        report.blob_bytes += reference.stored_bytes();
+        progress(report.bytes + report.blob_bytes);
+        Ok(())
+    })
+}
+
+/// Calls `visit` with every reference to a large value in the table, in the order of the keys.
+pub fn each_reference(table: &Arc<Table>, visit: &mut dyn FnMut(BlobReference) -> Result<()>) -> Result<()> {
     let mut cursor = table.cursor(false);
     cursor.seek_to_first()?;
     while cursor.valid() {
@@ -84,10 +95,7 @@ fn verify_large(
                 let what = format!("the reference to the large value of key {} is malformed", escape_key(entry.key));
                 return Err(Error::corruption(table.path(), 0, what));
             };
-            inner.blobs.read(&reference)?;
-            report.large_values += 1;
-            report.blob_bytes += reference.stored_bytes();
-            progress(report.bytes + report.blob_bytes);
+            visit(reference)?;
         }
         cursor.next()?;
     }

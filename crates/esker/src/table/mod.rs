@@ -8,6 +8,7 @@
 mod block;
 mod block_builder;
 mod builder;
+mod copying;
 mod cursor;
 mod filter;
 mod format;

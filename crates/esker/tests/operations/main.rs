@@ -4,6 +4,7 @@
 mod callbacks;
 mod checkpoint;
 mod checkpoint_beside_work;
+mod checkpoint_by_copy;
 mod common;
 mod compact_range;
 mod compaction_power_loss;
