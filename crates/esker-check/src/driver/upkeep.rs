@@ -6,7 +6,7 @@ use super::read::compare_all;
 use crate::Checked;
 use crate::generator::{Operation, Tick};
 use crate::simulated::Place;
-use esker::{Db, Error, Options};
+use esker::{CheckpointMode, Db, Error, Options};
 use std::path::PathBuf;
 
 impl Driver {

@@ -1,7 +1,7 @@
 //! Bits that change on the device while the database is open: no job may write what it has not checked.
 
 use crate::common::Scratch;
-use esker::{Compression, Db, Error, Keyspace, KeyspaceOptions, Options, ReadMode};
+use esker::{CheckpointMode, Compression, Db, Error, Keyspace, KeyspaceOptions, Options, ReadMode};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -123,4 +123,26 @@ fn a_block_that_is_read_again_is_checked_again() {
     let (path, at) = find(&files(scratch.path(), "table"), &value(200, 0)[8..]);
     flip(&path, at);
     assert_names(read(200), &path, at);
+}
+
+/// Seen: `health()` told of damage in a file that was gone, until the database was opened again.
+#[test]
+fn damage_that_is_gone_is_no_problem_any_more() {
+    for large in [false, true] {
+        let scratch = Scratch::new();
+        let large_value_bytes = if large { 50 } else { 1 << 15 };
+        let options = options(Compression::None, ReadMode::Mmap).large_value_bytes(large_value_bytes);
+        let db = Db::open(scratch.path(), options).unwrap();
+        let keyspace = fill(&db);
+        let (path, at) = find(&files(scratch.path(), if large { "blob" } else { "table" }), &value(200, 1));
+        flip(&path, at);
+        let copied = db.checkpoint_with(scratch.path().join("copy"), CheckpointMode::Copy);
+        assert!(matches!(copied, Err(Error::Corruption { .. })), "{copied:?}");
+        assert_problem(&db, &path);
+        keyspace.delete_range::<&str>(..).unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert!(!path.exists());
+        assert_eq!(db.health().problem, None);
+    }
 }
