@@ -49,7 +49,7 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// A merge operator, compaction filter or clock made a call that may have to wait for who called it: of the database's own, it may only read single keys. Nothing
+    /// A merge operator, compaction filter, clock or environment made a call that may have to wait for who called it: of the database's own, it may only read single keys. Nothing
     /// was done.
     InCallback {
         /// The directory of the database.
@@ -197,7 +197,7 @@ impl fmt::Display for Error {
             ),
             Error::InCallback { database } => write!(
                 f,
-                "a merge operator, compaction filter or clock must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
+                "a merge operator, compaction filter, clock or environment must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
                 database.display()
             ),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),

@@ -48,6 +48,7 @@ pub mod flushing;
 pub mod footprint;
 pub mod freeze;
 mod guarded;
+mod guarded_env;
 pub mod health;
 pub mod ingest;
 pub mod inner;

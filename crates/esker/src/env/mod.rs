@@ -18,6 +18,9 @@ pub mod os;
 /// a created, renamed, linked or removed name is durable only after [`Env::sync_dir`] of its directory; the contents of a file only after
 /// `sync` of the file; dropping a file makes nothing durable.
 ///
+/// The engine calls an environment and its files with locks held. What they may ask of a database whose environment they are is what a [`crate::MergeOperator`] may ask of its own:
+/// single keys and figures; the rest is refused with [`crate::Error::InCallback`]. Reads that call themselves that way fail with that error after a few times.
+///
 /// ```
 /// use esker::env::{Env, mem::MemEnv};
 /// use std::path::Path;
@@ -221,6 +224,16 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// ```
     fn random(&self) -> u64 {
         RandomState::new().hash_one(())
+    }
+    /// Whether none of its calls, nor of those of its files, ever uses a database. If this is true, the engine does not mark threads that are in them, which takes some
+    /// nanoseconds for each call; a call that uses its own database all the same may then wait for ever.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// assert!(MemEnv::new().calls_no_database());
+    /// ```
+    fn calls_no_database(&self) -> bool {
+        false
     }
 }
 

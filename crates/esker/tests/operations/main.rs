@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod callbacks;
+mod calling_env;
 mod checkpoint;
 mod checkpoint_beside_work;
 mod checkpoint_by_copy;

@@ -152,6 +152,10 @@ impl Env for OsEnv {
         system::sync_directory(or_here(directory)).map_err(|e| Error::io("sync the directory", directory, e))
     }
 
+    fn calls_no_database(&self) -> bool {
+        true
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
         let failed = |e| Error::io("lock", path, e);
         let Some(mut guard) = system::Locked::try_new(path).map_err(failed)? else {
