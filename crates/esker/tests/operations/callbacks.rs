@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 /// Longer than any machine takes: the limit only turns a wait for ever into a failure.
-const FOR_EVER: Duration = Duration::from_secs(300);
+pub const FOR_EVER: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Callback {
@@ -39,7 +39,7 @@ struct Hook {
     result: Mutex<Option<(Result<()>, String)>>,
 }
 
-fn name_of_this_thread() -> String {
+pub fn name_of_this_thread() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
@@ -379,7 +379,7 @@ fn the_documents_say_what_callbacks_may_do() {
 }
 
 /// Runs `body` in a thread of its own; what it panics with, or that it does not end.
-fn outcome(body: impl FnOnce() + Send + 'static) -> std::result::Result<(), String> {
+pub fn outcome(body: impl FnOnce() + Send + 'static) -> std::result::Result<(), String> {
     let (done, is_done) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         body();

@@ -23,6 +23,7 @@ mod ingest;
 mod interplay;
 mod large_accidents;
 mod large_values;
+mod last_handle;
 mod log_space;
 mod memory;
 mod merge_chains;
