@@ -36,6 +36,13 @@ struct Guarded<C> {
     called: C,
 }
 
+/// A file of a fixed length. It is asked for once: the log wants to know it with locks held that figures take.
+#[derive(Debug)]
+struct Fixed<F: ?Sized> {
+    file: Arc<F>,
+    length: u64,
+}
+
 impl<C> Guarded<C> {
     /// What the environment has opened for the same caller.
     fn opened<F>(&self, file: F) -> Guarded<F> {
@@ -68,7 +75,8 @@ impl Env for Guarded<Arc<dyn Env>> {
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         let _inside = self.caller.enter()?;
         let file = self.called.open(path)?;
-        Ok(Arc::new(self.opened(file)))
+        let length = file.len();
+        Ok(Arc::new(self.opened(Fixed { file, length })))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
@@ -86,7 +94,8 @@ impl Env for Guarded<Arc<dyn Env>> {
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
         let _inside = self.caller.enter()?;
         let file = self.called.open_log(path, create_bytes, mapped)?;
-        Ok(Arc::new(self.opened(file)))
+        let length = file.len();
+        Ok(Arc::new(self.opened(Fixed { file, length })))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -120,21 +129,20 @@ impl Env for Guarded<Arc<dyn Env>> {
     }
 }
 
-impl ReadFile for Guarded<Arc<dyn ReadFile>> {
+impl ReadFile for Guarded<Fixed<dyn ReadFile>> {
     fn len(&self) -> u64 {
-        let _inside = self.caller.enter();
-        self.called.len()
+        self.called.length
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let _inside = self.caller.enter()?;
-        self.called.read_at(offset, buffer)
+        self.called.file.read_at(offset, buffer)
     }
 
     fn mapping(&self) -> Option<&[u8]> {
         // Without the mapping a table that has one cannot be read; that is an error.
         let _inside = self.caller.enter().ok()?;
-        self.called.mapping()
+        self.called.file.mapping()
     }
 }
 
@@ -177,49 +185,48 @@ impl GrowingFile for Guarded<Arc<dyn GrowingFile>> {
     }
 }
 
-impl LogFile for Guarded<Arc<dyn LogFile>> {
+impl LogFile for Guarded<Fixed<dyn LogFile>> {
     fn len(&self) -> u64 {
-        let _inside = self.caller.enter();
-        self.called.len()
+        self.called.length
     }
 
     fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let _inside = self.caller.enter()?;
-        self.called.store(offset, bytes)
+        self.called.file.store(offset, bytes)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let _inside = self.caller.enter()?;
-        self.called.write(offset, bytes)
+        self.called.file.write(offset, bytes)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let _inside = self.caller.enter()?;
-        self.called.read_at(offset, buffer)
+        self.called.file.read_at(offset, buffer)
     }
 
     fn sync(&self) -> Result<()> {
         let _inside = self.caller.enter()?;
-        self.called.sync()
+        self.called.file.sync()
     }
 
     fn sync_range(&self, from: u64, to: u64) -> Result<()> {
         let _inside = self.caller.enter()?;
-        self.called.sync_range(from, to)
+        self.called.file.sync_range(from, to)
     }
 
     fn prefault(&self, from: u64, to: u64) {
         let _inside = self.caller.enter();
-        self.called.prefault(from, to);
+        self.called.file.prefault(from, to);
     }
 
     fn fill_new(&self, from: u64) {
         let _inside = self.caller.enter();
-        self.called.fill_new(from);
+        self.called.file.fill_new(from);
     }
 
     fn release_memory(&self, from: u64, to: u64) {
         let _inside = self.caller.enter();
-        self.called.release_memory(from, to);
+        self.called.file.release_memory(from, to);
     }
 }

@@ -536,6 +536,37 @@ fn an_environment_that_reads_to_read_comes_to_an_end() {
     assert_eq!(reads, Ok(()));
 }
 
+/// Trap: a length is asked for with a lock held that figures need.
+#[test]
+fn lengths_may_be_answered_with_figures() {
+    let asked = outcome(|| {
+        let (machine, own) = (Machine::new(), Arc::new(Mutex::new(None::<Db>)));
+        let (inside, asked) = (AtomicBool::new(false), Arc::clone(&own));
+        let ask = move |name: &str| {
+            if name.ends_with("len") && !inside.swap(true, SeqCst) {
+                if let Some(db) = &*asked.lock().unwrap() {
+                    drop((db.stats(), db.properties(), db.health()));
+                }
+                inside.store(false, SeqCst);
+            }
+        };
+        let env = Telling { told: Arc::new(ask), called: machine.env.clone() as _ };
+        let db = Db::open(DIRECTORY, machine.options().env(Arc::new(env))).unwrap();
+        *own.lock().unwrap() = Some(db.clone());
+        let k = keyspace(&db, "k");
+        for number in 0..2000u32 {
+            k.put(number.to_be_bytes(), [7; 200]).unwrap();
+        }
+        db.flush().unwrap();
+        db.compact().unwrap();
+        db.wait_idle().unwrap();
+        drop(db.stats());
+        *own.lock().unwrap() = None;
+        db.close().unwrap();
+    });
+    assert_eq!(asked, Ok(()));
+}
+
 /// An operator or a filter that waits, once it is told to, for the last handle, and drops it.
 struct Drops {
     waits: Arc<AtomicBool>,
