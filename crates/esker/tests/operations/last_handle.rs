@@ -1,6 +1,7 @@
 //! The last handle of a database goes in one of its callbacks: in a merge, in the thread that does the work or in one of those that it is divided among, and in the one that calls listeners.
 
 use crate::callbacks::{FOR_EVER, name_of_this_thread, outcome};
+use crate::calling_env::Telling;
 use crate::common::{DIRECTORY, wait_until};
 use esker::env::mem::MemEnv;
 use esker::{
@@ -30,7 +31,7 @@ impl Drops {
     }
 }
 
-/// The operator, the filter or the listener.
+/// The operator, the filter, the environment or the listener.
 #[derive(Clone, Debug)]
 struct Callback(Arc<Drops>);
 
@@ -76,6 +77,7 @@ impl EventListener for Callback {
 enum Kind {
     Operator,
     Filter,
+    Env,
     Listener,
 }
 
@@ -123,10 +125,14 @@ fn drop_in(kind: Kind, thread: &'static str, background_threads: usize) {
     let of_keyspace = || match kind {
         Kind::Operator => KeyspaceOptions::default().merge_operator(callback.clone()),
         Kind::Filter => KeyspaceOptions::default().compaction_filter(callback.clone()),
-        Kind::Listener => KeyspaceOptions::default(),
+        Kind::Env | Kind::Listener => KeyspaceOptions::default(),
     };
     let of_database = match kind {
         Kind::Listener => options().event_listener(Arc::new(callback.clone())),
+        Kind::Env => {
+            let (own, called) = (callback.clone(), env.clone() as _);
+            options().env(Arc::new(Telling { told: Arc::new(move |_| own.0.called()), called }))
+        }
         _ => options(),
     };
     let db = Db::open(DIRECTORY, of_database).unwrap();
@@ -156,6 +162,7 @@ fn the_last_handle_may_go_in_any_thread_of_the_database() {
         (Kind::Filter, "esker-compaction", 2),
         (Kind::Filter, "esker-compaction", 4),
         (Kind::Filter, "esker-background", 1),
+        (Kind::Env, "esker-compaction", 2),
         (Kind::Listener, "esker-events", 1),
         (Kind::Listener, "esker-events", 2),
         (Kind::Listener, "esker-events", 0),
