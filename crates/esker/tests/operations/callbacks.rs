@@ -193,7 +193,11 @@ const WAYS: [Way; 23] = [
         transaction.put(&keyspace(db, "t"), "base", "b").unwrap();
         transaction.commit().unwrap();
     }),
-    ("flush", Callback::Listener, |db, _| db.flush().unwrap()),
+    ("flush", Callback::Listener, |db, _| match db.flush() {
+        // It may have been closed when only the first of the keyspaces was flushed, of which the listener hears at once.
+        Ok(()) | Err(Error::ReadOnly { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }),
 ];
 
 fn large(k: &Keyspace) {
