@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
 pub mod fault;
 pub mod mem;
@@ -290,7 +291,8 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// The whole file as memory, where the environment can map it. The first call maps; later calls are free.
+    /// The whole file as memory, where the environment can map it. The first call maps; later calls are free. What is read there has to be asked for with
+    /// [`ReadFile::check_mapping`] before anything rests on it.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -305,6 +307,44 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn mapping(&self) -> Option<&[u8]>;
+    /// Whether all of the mapping could be read that was: asked after its bytes were used, and before anything rests on them. Where a page of it cannot be had, as when
+    /// the medium fails, the page reads as zeroes; this fails from then on, and [`ReadFile::mapping`] returns nothing any more.
+    ///
+    /// # Errors
+    /// `Io` as said.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// let file = env.open(Path::new("note"))?;
+    /// let first = file.mapping().and_then(|bytes| bytes.first().copied());
+    /// file.check_mapping()?;
+    /// assert!(first.is_none() || first == Some(b'a'));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    fn check_mapping(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// See [`mapping_fault_seen`].
+static MAPPING_FAULT: AtomicBool = AtomicBool::new(false);
+
+/// Whether a page under any mapping of the process could ever not be had: all that is asked for each read, until the first time. What was loaded from a mapping before the call
+/// was loaded before the answer: if it came out of such a page, the answer is yes.
+#[inline]
+pub(crate) fn mapping_fault_seen() -> bool {
+    // For this thread, whose access may just have been interrupted; and for what others have replaced.
+    compiler_fence(Ordering::SeqCst);
+    fence(Ordering::Acquire);
+    MAPPING_FAULT.load(Ordering::Relaxed)
+}
+
+/// May be called by a signal handler.
+fn note_mapping_fault() {
+    MAPPING_FAULT.store(true, Ordering::SeqCst);
 }
 
 /// A file open for appending. Implementations may buffer: bytes reach the system at the latest at `sync`.
@@ -504,7 +544,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// [`crate::Error::InvalidArgument`].
     ///
     /// # Errors
-    /// `InvalidArgument` as said; `Io` where there is no mapping.
+    /// `InvalidArgument` as said; `Io`: then the content of these bytes is unknown, and every later sync fails.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};

@@ -1,18 +1,20 @@
 //! The mapping of a table's file, and what is known of the blocks in it.
 
-use crate::base::slice::Pin;
-use crate::env::ReadFile;
+use super::reader::Table;
+use crate::env::{ReadFile, mapping_fault_seen};
+use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapped file, to pin values in. Without a mapping it pins nothing.
+/// A file that may be mapped.
 #[derive(Clone)]
 pub(super) struct MappedFile(pub(super) Arc<dyn ReadFile>);
 
-impl Pin for MappedFile {
+impl MappedFile {
+    /// The mapping; nothing without one, or after a fault under it.
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         self.0.mapping().unwrap_or_default()
     }
 }
@@ -20,6 +22,32 @@ impl Pin for MappedFile {
 impl fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl Table {
+    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then whatever it found is not to be believed. Who begins after that
+    /// reads from the file, and gets what there is to have.
+    #[inline]
+    pub(super) fn guarded<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let was_lost = self.has_lost_mapping();
+        let result = read();
+        self.unless_lost(was_lost, result)
+    }
+
+    /// As [`Table::guarded`]: `was_lost` is what [`Table::has_lost_mapping`] said before the read that had `result`.
+    #[inline]
+    pub(super) fn unless_lost<T>(&self, was_lost: bool, result: Result<T>) -> Result<T> {
+        if mapping_fault_seen() && !was_lost {
+            self.file.0.check_mapping()?;
+        }
+        result
+    }
+
+    /// Whether there was a fault under the mapping.
+    #[inline]
+    pub(super) fn has_lost_mapping(&self) -> bool {
+        mapping_fault_seen() && self.file.0.check_mapping().is_err()
     }
 }
 

@@ -132,12 +132,21 @@ impl Table {
         max_sequence: Sequence,
         visit: &mut impl FnMut(Version<'_>) -> bool,
     ) -> Result<bool> {
+        self.guarded(|| self.search_blocks(key, max_sequence, visit))
+    }
+
+    fn search_blocks(
+        &self,
+        key: &[u8],
+        max_sequence: Sequence,
+        visit: &mut impl FnMut(Version<'_>) -> bool,
+    ) -> Result<bool> {
         let mut number = self.index.find(key, max_sequence);
         while number < self.index.len() {
             let damaged = |error| self.damaged(self.index.handle(number).unwrap_or_default().offset, error);
             let visited = if let Some(found) = self.in_place(number)? {
-                let place = Place::File(&self.file, found.start);
-                visit_block(found.bytes, &found.layout, key, max_sequence, place, visit).map_err(damaged)?
+                // What is handed out is copied: a slice in the mapping could read as zeroes after a fault, and nobody would hear of it.
+                visit_block(found.bytes, &found.layout, key, max_sequence, Place::Passing, visit).map_err(damaged)?
             } else {
                 let hit = self.slots.lookup(number);
                 match hit.as_ref().and_then(|hit| hit.as_ref()) {
