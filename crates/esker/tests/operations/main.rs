@@ -12,6 +12,7 @@ mod compaction_work;
 mod events;
 mod examples;
 mod failed_open;
+mod faults_under_mappings;
 mod fifo;
 mod filters;
 mod get_into;
