@@ -36,7 +36,8 @@ const LEAST_BUDGET_BYTES: usize = 1 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMode {
-    /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call per write.
+    /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call per write. Installs a handler for SIGBUS, so that a store that the disk
+    /// cannot take is an error: see [`OsEnv`].
     Mapped,
     /// A system call per write: for network and copy-on-write file systems, where shared mappings misbehave.
     Plain,
@@ -49,7 +50,8 @@ pub enum WalMode {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// Mapped where the environment can map; compressed blocks go through the block cache either way.
+    /// Mapped where the environment can map; compressed blocks go through the block cache either way. Installs a handler for SIGBUS, so that a page that the disk
+    /// cannot bring is an error: see [`OsEnv`].
     Auto,
     /// As `Auto`.
     Mmap,
