@@ -141,9 +141,9 @@ impl TableCursor {
             if let Held::Own(block) = std::mem::replace(&mut self.held, Held::Nothing) {
                 self.spare = block.into_spare();
             }
-            let was_lost = self.table.has_lost_mapping();
+            let was_lost = self.table.file.has_lost_mapping();
             let fetched = self.fetch(number);
-            let (held, layout) = self.table.unless_lost(was_lost || !self.fill_cache, fetched)?;
+            let (held, layout) = self.table.file.unless_lost(was_lost || !self.fill_cache, fetched)?;
             self.held = held;
             self.layout = Some(layout);
             self.number = number;

@@ -1,6 +1,5 @@
 //! The mapping of a table's file, and what is known of the blocks in it.
 
-use super::reader::Table;
 use crate::env::{ReadFile, mapping_fault_seen};
 use crate::error::Result;
 use std::fmt;
@@ -17,15 +16,7 @@ impl MappedFile {
     pub(super) fn bytes(&self) -> &[u8] {
         self.0.mapping().unwrap_or_default()
     }
-}
 
-impl fmt::Debug for MappedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Table {
     /// What `read` returns, unless a page of the mapping could not be had meanwhile: then whatever it found is not to be believed. Who begins after that
     /// reads from the file, and gets what there is to have.
     #[inline]
@@ -35,11 +26,11 @@ impl Table {
         self.unless_lost(was_lost, result)
     }
 
-    /// As [`Table::guarded`]: `was_lost` is what [`Table::has_lost_mapping`] said before the read that had `result`.
+    /// As [`MappedFile::guarded`]: `was_lost` is what [`MappedFile::has_lost_mapping`] said before the read that had `result`.
     #[inline]
     pub(super) fn unless_lost<T>(&self, was_lost: bool, result: Result<T>) -> Result<T> {
         if mapping_fault_seen() && !was_lost {
-            self.file.0.check_mapping()?;
+            self.0.check_mapping()?;
         }
         result
     }
@@ -47,7 +38,13 @@ impl Table {
     /// Whether there was a fault under the mapping.
     #[inline]
     pub(super) fn has_lost_mapping(&self) -> bool {
-        mapping_fault_seen() && self.file.0.check_mapping().is_err()
+        mapping_fault_seen() && self.0.check_mapping().is_err()
+    }
+}
+
+impl fmt::Debug for MappedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -132,7 +132,7 @@ impl Table {
         max_sequence: Sequence,
         visit: &mut impl FnMut(Version<'_>) -> bool,
     ) -> Result<bool> {
-        self.guarded(|| self.search_blocks(key, max_sequence, visit))
+        self.file.guarded(|| self.search_blocks(key, max_sequence, visit))
     }
 
     fn search_blocks(

@@ -198,7 +198,7 @@ impl Table {
     /// Block `number`, at `offset`, for the cache, which has admitted it.
     pub(super) fn keep(&self, (number, offset): (usize, u64), content: (&[u8], u8), room: usize) -> Result<Arc<Block>> {
         let block = self.unpack_content(offset, content, self.cache.memory(room))?;
-        if self.has_lost_mapping() {
+        if self.file.has_lost_mapping() {
             // It may have been unpacked from zeroes, which its reader is told and others would not be.
             return Ok(Arc::new(block.charged(&self.cache)));
         }
@@ -221,7 +221,7 @@ impl Table {
     /// Content and compression kind of the block that is stored at `offset`. Its checksum is not looked at if it is known to be right, in the mapping.
     pub(super) fn content<'a>(&self, stored: &'a [u8], offset: u64, is_known: bool) -> Result<(&'a [u8], u8)> {
         match split(stored) {
-            Some((content, LZ4, _)) if is_known && !self.has_lost_mapping() => Ok((content, LZ4)),
+            Some((content, LZ4, _)) if is_known && !self.file.has_lost_mapping() => Ok((content, LZ4)),
             _ => unseal(stored, &self.path, self.file_number, offset),
         }
     }
