@@ -308,7 +308,7 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// ```
     fn mapping(&self) -> Option<&[u8]>;
     /// Whether all of the mapping could be read that was: asked after its bytes were used, and before anything rests on them. Where a page of it cannot be had, as when
-    /// the medium fails, the page reads as zeroes; this fails from then on, and [`ReadFile::mapping`] returns nothing any more.
+    /// the medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what there is to have.
     ///
     /// # Errors
     /// `Io` as said.

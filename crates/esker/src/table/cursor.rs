@@ -143,7 +143,10 @@ impl TableCursor {
             }
             let was_lost = self.table.file.has_lost_mapping();
             let fetched = self.fetch(number);
-            let (held, layout) = self.table.file.unless_lost(was_lost || !self.fill_cache, fetched)?;
+            if mapping_fault_seen() && self.fill_cache && !was_lost {
+                self.table.file.0.check_mapping()?;
+            }
+            let (held, layout) = fetched?;
             self.held = held;
             self.layout = Some(layout);
             self.number = number;

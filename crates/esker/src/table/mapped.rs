@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct MappedFile(pub(super) Arc<dyn ReadFile>);
 
 impl MappedFile {
-    /// The mapping; nothing without one, or after a fault under it.
+    /// The mapping; nothing without one. After a fault under it, some of it is zeroes.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         self.0.mapping().unwrap_or_default()
@@ -23,12 +23,6 @@ impl MappedFile {
     pub(super) fn guarded<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let was_lost = self.has_lost_mapping();
         let result = read();
-        self.unless_lost(was_lost, result)
-    }
-
-    /// As [`MappedFile::guarded`]: `was_lost` is what [`MappedFile::has_lost_mapping`] said before the read that had `result`.
-    #[inline]
-    pub(super) fn unless_lost<T>(&self, was_lost: bool, result: Result<T>) -> Result<T> {
         if mapping_fault_seen() && !was_lost {
             self.0.check_mapping()?;
         }

@@ -67,7 +67,7 @@ impl Table {
     /// The mapping, if blocks are to be read from it.
     #[inline]
     fn mapping(&self) -> Option<&[u8]> {
-        if self.mapped { self.file.0.mapping() } else { None }
+        if self.mapped && !self.file.has_lost_mapping() { self.file.0.mapping() } else { None }
     }
 
     /// The handle of a block, and its length in memory.

@@ -272,8 +272,7 @@ impl ReadFile for OsReadFile {
 
     #[inline]
     fn mapping(&self) -> Option<&[u8]> {
-        let map = self.map.get_or_init(|| ReadMap::new(&self.file, self.len)).as_ref()?;
-        if map.has_failed() { None } else { Some(map.bytes()) }
+        self.map.get_or_init(|| ReadMap::new(&self.file, self.len)).as_ref().map(ReadMap::bytes)
     }
 
     fn check_mapping(&self) -> Result<()> {
