@@ -198,6 +198,14 @@ impl ScanCursor {
         self.plain = 0;
     }
 
+    /// Begins a search for another place.
+    fn begin(&mut self) -> Result<()> {
+        let left = self.intact();
+        self.leave();
+        self.source.keyspace.searches.scan();
+        left
+    }
+
     pub fn seek_to_first(&mut self) -> Result<()> {
         // Not looked at meanwhile.
         let lower = std::mem::replace(&mut self.lower, Bound::Unbounded);
@@ -212,8 +220,7 @@ impl ScanCursor {
     }
 
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.leave();
-        self.source.keyspace.searches.scan();
+        self.begin()?;
         match &self.upper {
             Bound::Unbounded => self.merged.seek_to_last()?,
             Bound::Excluded(key) => {
@@ -242,8 +249,7 @@ impl ScanCursor {
 
     /// Moves to the first key at or after `from`, which lies within the lower bound: behind what other scans from there have passed for nothing.
     fn seek_from(&mut self, from: &[u8]) -> Result<()> {
-        self.leave();
-        self.source.keyspace.searches.scan();
+        self.begin()?;
         self.deleted = Some(0);
         match self.source.keyspace.passed.behind(from, self.sequence) {
             Some(end) => self.merged.seek(&end, MAX_SEQUENCE)?,
@@ -275,8 +281,7 @@ impl ScanCursor {
         if !below(&self.upper, key) {
             return self.seek_to_last();
         }
-        self.leave();
-        self.source.keyspace.searches.scan();
+        self.begin()?;
         self.merged.seek(key, 0)?;
         while self.merged.valid() && self.merged.entry().key == key {
             self.merged.next()?;

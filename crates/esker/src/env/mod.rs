@@ -545,7 +545,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// [`crate::Error::InvalidArgument`].
     ///
     /// # Errors
-    /// `InvalidArgument` as said; `Io`: then the content of these bytes is unknown, and every later sync fails.
+    /// `InvalidArgument` as said; `Io`: then the content of these bytes is unknown, and the file is not to be synced any more.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};

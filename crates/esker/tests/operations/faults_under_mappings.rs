@@ -233,3 +233,40 @@ fn a_store_into_a_log_that_is_cut_off_is_an_error_and_the_last_write() {
         assert_eq!(names.get(key(i)).unwrap().as_deref(), Some(value(i).as_bytes()));
     }
 }
+
+/// Also not by going to another table, which has no fault.
+#[test]
+fn a_cursor_whose_value_is_gone_fails_at_its_move_to_another_table() {
+    type Move = fn(&mut esker::Cursor) -> Result<()>;
+    let moves: [Move; 3] = [
+        |cursor| cursor.seek(key(KEYS - 1)),
+        |cursor| cursor.seek_for_prev(key(KEYS - 1)),
+        |cursor| cursor.seek_to_last(),
+    ];
+    for step in moves {
+        let scratch = Scratch::new();
+        let options = Options::default().background_threads(0).read_mode(ReadMode::Mmap);
+        let options = options.compression(Compression::None).target_file_bytes(64 << 10);
+        let db = Db::open(scratch.path(), options).unwrap();
+        let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
+        (0..KEYS).for_each(|i| names.put(key(i), value(i)).unwrap());
+        db.flush().unwrap();
+        names.put(key(0), value(0)).unwrap();
+        db.compact().unwrap();
+        let tables = files(scratch.path(), ".table");
+        assert!(tables.len() > 2);
+        let mut cursor = names.cursor().unwrap();
+        cursor.seek(key(0)).unwrap();
+        assert_eq!(cursor.value(), value(0).as_bytes());
+        let first = value(0).into_bytes();
+        let holds_first = |table: &PathBuf| fs::read(table).unwrap().windows(first.len()).any(|bytes| bytes == first);
+        let table = tables.into_iter().find(holds_first).unwrap();
+        OpenOptions::new().write(true).open(&table).unwrap().set_len(0).unwrap();
+        assert!(cursor.value() != value(0).as_bytes());
+        is_fault(step(&mut cursor), &table);
+        assert!(!cursor.valid());
+        // The last table is whole.
+        cursor.seek_to_last().unwrap();
+        assert_eq!((cursor.key(), cursor.value()), (key(KEYS - 1).as_bytes(), value(KEYS - 1).as_bytes()));
+    }
+}
