@@ -344,7 +344,7 @@ pub(crate) fn mapping_fault_seen() -> bool {
 
 /// May be called by a signal handler.
 #[cfg_attr(not(unix), allow(dead_code))]
-fn note_mapping_fault() {
+pub(crate) fn note_mapping_fault() {
     MAPPING_FAULT.store(true, Ordering::SeqCst);
 }
 

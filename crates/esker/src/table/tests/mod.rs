@@ -2,6 +2,7 @@
 //! format.
 
 mod damage;
+mod faults;
 mod page;
 mod range_deletes;
 mod round_trip;
