@@ -311,6 +311,46 @@ fn a_store_that_is_lost_is_an_error_and_so_is_all_after_it() {
     }
 }
 
+/// As after `cp --reflink` of a live database: a segment that was mapped with all its blocks has lost one, and the disk has none left.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_needs_a_block_of_a_full_disk_says_so() {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use std::process::Command;
+    const LEN: u64 = 256 << 10;
+    /// Unmounts when dropped.
+    struct SmallDisk(PathBuf);
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+        }
+    }
+    let scratch = Scratch::new();
+    let disk = scratch.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk).output();
+    if !mounted.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: a small file system cannot be mounted here: {mounted:?}");
+        return;
+    }
+    let _unmounts = SmallDisk(disk.clone());
+    let path = disk.join("log");
+    let log = OsEnv.open_log(&path, Some(LEN), true).unwrap();
+    log.sync().unwrap();
+    log.store(0, b"first").unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, LEN / 2, LEN / 4).unwrap();
+    let mut rest = File::create(disk.join("rest")).unwrap();
+    while rest.write_all(&[1; 4096]).is_ok() {}
+    // Where there is a block, as before; where there is none, the error that a write has.
+    log.store(8, b"second").unwrap();
+    log.sync_range(0, 4096).unwrap();
+    let error = log.store(LEN / 2 + 8, b"third").unwrap_err();
+    assert!(error.is_disk_full(), "{error:?}");
+    assert!(log.sync().is_err() && log.sync_range(0, 4096).is_err());
+    assert_eq!(&fs::read(&path).unwrap()[..14], b"first\0\0\0second");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_mapping_that_has_failed_says_so_and_the_file_is_read_all_the_same() {
