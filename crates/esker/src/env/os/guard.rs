@@ -321,29 +321,41 @@ mod tests {
         assert!(ranges.guard(0xa0000, 0x1000).is_some());
     }
 
+    #[test]
+    fn a_slot_that_is_being_changed_has_no_address() {
+        let slot = Slot::new();
+        slot.set(0x1000, 0x1000);
+        assert!(slot.contains(0x1800));
+        slot.turn.fetch_add(1, Ordering::Relaxed);
+        assert!(!slot.contains(0x1800));
+        slot.turn.fetch_add(1, Ordering::Relaxed);
+        assert!(slot.contains(0x1800));
+    }
+
     /// The start of one range with the length of another would have an address that neither has.
     #[test]
     fn ranges_that_come_and_go_are_never_mixed_up_and_hide_none_that_stays() {
-        const ROUNDS: usize = 200_000;
+        const ROUNDS: usize = 5_000_000;
         let ranges = ranges(8);
         let _stays = ranges.guard(0x7000_0000, 0x1000).unwrap();
+        let changes = ranges.guard(1, 1).unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let looking: Vec<_> = (0..2)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut looks = 0;
-                        while !done.load(Ordering::Relaxed) || looks == 0 {
-                            assert!(ranges.find(0x7000_0800).is_some());
-                            assert!(ranges.find(0x5_0000).is_none());
-                            looks += 1;
-                        }
-                    })
-                })
-                .collect();
+            let look = || {
+                while !done.load(Ordering::Relaxed) {
+                    assert!(ranges.find(0x7000_0800).is_some());
+                    for _ in 0..100 {
+                        assert!(ranges.find(0x5_0000).is_none());
+                    }
+                }
+            };
+            let looking = [scope.spawn(look), scope.spawn(look)];
             for round in 0..ROUNDS {
                 let (start, bytes) = if round % 2 == 0 { (0x1_0000, 0x1000) } else { (0x90_0000, 0x10_0000) };
-                drop(ranges.guard(start, bytes).unwrap());
+                ranges.slots[changes.index].set(start, bytes);
+                if round % 64 == 0 {
+                    drop(ranges.guard(start, bytes).unwrap());
+                }
             }
             done.store(true, Ordering::Relaxed);
             looking.into_iter().for_each(|thread| thread.join().unwrap());
