@@ -33,8 +33,11 @@ pub struct VerifyReport {
     pub wal_segments: u64,
 }
 
-/// Checks every block of every table, their order, their bounds and counts, that runs do not overlap, and every large value that tables refer to.
+/// Checks every block of every table, their order, their bounds and counts, that runs do not overlap, and every large value that tables refer to. What jobs had found damaged
+/// and is intact is no longer damaged for anybody.
 pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+    // Before the tables: what is noted later may be something that this does not look at.
+    let damaged = inner.blobs.damaged();
     let keyspaces = inner.all_keyspaces();
     let trees: Vec<_> = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree)).collect();
     for tree in &trees {
@@ -57,6 +60,7 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
             done += bytes;
             progress(done.min(total), total);
         })?;
+        inner.condition.forget_damage(table.path());
         report.tables += 1;
         report.entries += table.summary().entries;
         report.bytes += table.summary().file_bytes;
@@ -65,6 +69,7 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
             verify_large(inner, table, &mut report, &mut |done| progress(done.min(total), total))?;
         }
     }
+    inner.blobs.forget_damage(&damaged);
     Ok(report)
 }
 

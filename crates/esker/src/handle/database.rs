@@ -414,7 +414,7 @@ impl Db {
     /// ```
     pub fn health(&self) -> Health {
         let inner = &self.shared.inner;
-        inner.condition.report(stall::current_reason(inner))
+        inner.condition.report(stall::current_reason(inner), inner.blobs.damage())
     }
 
     /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text: `esker.memtable.bytes`, and for each keyspace

@@ -124,3 +124,31 @@ fn a_block_that_is_read_again_is_checked_again() {
     flip(&path, at);
     assert_names(read(200), &path, at);
 }
+
+/// Seen: `health()` told of damage that was no more. Trigger: the bits of a damaged file came right again, or the file was removed without being read. Cost: an alarm without
+/// a reason, and a table that background merges left alone for nothing.
+#[test]
+fn damage_is_forgotten_with_the_file_or_when_a_check_finds_none() {
+    for is_removed in [false, true] {
+        let scratch = Scratch::new();
+        let db = Db::open(scratch.path(), options(Compression::None, ReadMode::Mmap)).unwrap();
+        let keyspace = fill(&db);
+        let (path, at) = find(&files(scratch.path(), "table"), &value(200, 1));
+        flip(&path, at);
+        assert_names(db.compact(), &path, at);
+        assert_problem(&db, &path);
+        if is_removed {
+            // Tables that a deleted range covers go unread.
+            keyspace.delete_range(key(0)..key(KEYS)).unwrap();
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            assert!(!path.exists());
+        } else {
+            assert_names(db.verify(&mut |_, _| {}), &path, at);
+            assert_problem(&db, &path);
+            flip(&path, at);
+            db.verify(&mut |_, _| {}).unwrap();
+        }
+        assert_eq!(db.health().problem, None, "removed: {is_removed}");
+    }
+}
