@@ -340,7 +340,6 @@ pub fn open_trees(
     memory: &Arc<MemoryPool>,
     blobs: &BlobStore,
 ) -> Result<BTreeMap<u64, Recovering>> {
-    let use_mapping = options.use_mapping();
     let mut recovering = BTreeMap::new();
     for (&id, record) in &state.keyspaces {
         let mut tables = Vec::with_capacity(record.tables.len());
@@ -354,7 +353,7 @@ pub fn open_trees(
                 let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
                 return Err(Error::corruption(path, file.len(), what));
             }
-            let table = Table::open(file, path, number, Arc::clone(cache), use_mapping)?;
+            let table = Table::open(file, path, number, Arc::clone(cache), options.read_mode)?;
             for &blob in table.summary().blobs.keys() {
                 blobs.open_file(blob, 0)?;
             }
@@ -390,7 +389,7 @@ pub fn write_replayed(
         flushed: 0,
         target_file_bytes: options.target_file_bytes,
         cache: Arc::clone(cache),
-        use_mapping: options.use_mapping(),
+        read_mode: options.read_mode,
         next_file: &next_file,
         large: LargeValues {
             store: blobs,

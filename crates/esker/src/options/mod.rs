@@ -55,6 +55,20 @@ pub enum ReadMode {
     Mmap,
     /// System calls into the block cache only: bounded memory, no page faults.
     Pread,
+    /// As `Auto`, and a get or a scan checks every block of the mapping each time it comes to it, not only the first time after the open: bits that change in the file
+    /// while the database is open become an error. Each get then takes the checksum of a whole block and looks at every entry in it, for each table it searches: with blocks
+    /// of 4 KiB that are in memory, several times the work of the search itself; more with larger blocks. Scans do so once for each block, and jobs always do. Blocks
+    /// in the block cache are the memory of the process, and not looked at again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the file each time.
+    ///
+    /// ```
+    /// use esker::{Db, Options, ReadMode};
+    /// # let env = std::sync::Arc::new(esker::env::mem::MemEnv::new());
+    /// let options = Options::default().read_mode(ReadMode::MmapChecked);
+    /// # let options = options.env(env);
+    /// let db = Db::open("ledger", options)?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    MmapChecked,
 }
 
 /// How data blocks are compressed.
@@ -324,7 +338,7 @@ impl Options {
     /// How tables are read.
     ///
     /// Default: [`ReadMode::Auto`]. Trade-off: mapped reads copy nothing, and the pages are counted to the process by the system; reads by system call keep to
-    /// the memory set here.
+    /// the memory set here. Mapped blocks are checked when they are first read; [`ReadMode::MmapChecked`] checks them at every read.
     ///
     /// ```
     /// let options = esker::Options::default().read_mode(esker::ReadMode::Mmap);
@@ -480,11 +494,6 @@ impl Options {
     /// Bytes at which another blob file begins.
     pub(crate) fn blob_file_bytes(&self) -> u64 {
         self.target_file_bytes.saturating_mul(4)
-    }
-
-    /// Whether tables may be read through a mapping.
-    pub(crate) fn use_mapping(&self) -> bool {
-        self.read_mode != ReadMode::Pread
     }
 
     /// Refuses what cannot work, saying what would.

@@ -26,7 +26,7 @@ impl fmt::Debug for MappedFile {
 /// What was found out about blocks in the mapping since the table was opened.
 #[derive(Debug)]
 pub(super) struct Verified {
-    /// They can be read in place, and were checked.
+    /// They can be read in place, and were checked. What is not remembered is not in here.
     pub(super) good: Bits,
     /// They cannot be read in place: they are compressed.
     pub(super) packed: Bits,
@@ -35,8 +35,10 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    pub(super) fn new(blocks: usize) -> Verified {
-        Verified { good: Bits::new(blocks), packed: Bits::new(blocks), unpacked: Bits::new(blocks) }
+    /// Without `remembers` no block was ever checked: it is at each read.
+    pub(super) fn new(blocks: usize, remembers: bool) -> Verified {
+        let checked = || Bits::new(if remembers { blocks } else { 0 });
+        Verified { good: checked(), packed: Bits::new(blocks), unpacked: checked() }
     }
 }
 

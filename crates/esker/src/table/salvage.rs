@@ -110,7 +110,7 @@ impl Table {
         let decoded = properties.map(|content| TableSummary::decode(&content, &path, footer.properties.offset));
         let mut summary = decoded.map_or(Ok(None), unless_damaged)?.unwrap_or_default();
         (summary.file_number, summary.file_bytes) = (file_number, file.len());
-        let (slots, verified) = (cache.slots(index.len()), Verified::new(0));
+        let (slots, verified) = (cache.slots(index.len()), Verified::new(0, false));
         let file = Arc::new(MappedFile(file));
         let (filter, mapped) = (None, false);
         let table = Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified };

@@ -152,3 +152,56 @@ fn damage_is_forgotten_with_the_file_or_when_a_check_finds_none() {
         assert_eq!(db.health().problem, None, "removed: {is_removed}");
     }
 }
+
+/// With [`ReadMode::MmapChecked`] no read misses what rots beneath the mapping after the first check, in place or compressed, from either end.
+#[test]
+fn with_every_read_checked_rot_beneath_the_mapping_is_an_error() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let scratch = Scratch::new();
+        let options = options(compression, ReadMode::MmapChecked).block_cache_bytes(0);
+        let db = Db::open(scratch.path(), options).unwrap();
+        let keyspace = db.keyspace("a", KeyspaceOptions::default()).unwrap();
+        let long = |number| [value(number, 0), vec![0; 400]].concat();
+        (0..KEYS).for_each(|number| keyspace.put(key(number), long(number)).unwrap());
+        db.flush().unwrap();
+        let read = |number| keyspace.get(key(number)).map(|found| found.map(|value| value.to_vec()));
+        // How many pairs come, and how it ends.
+        let scan = |reversed: bool| {
+            let mut all = keyspace.iter();
+            let mut next = || if reversed { all.next_back() } else { all.next() };
+            let mut count = 0;
+            loop {
+                match next() {
+                    None => return Ok(count),
+                    Some(Err(error)) => return Err((count, error)),
+                    Some(Ok((found, found_value))) => {
+                        let number = if reversed { KEYS - 1 - count } else { count };
+                        assert_eq!((found.to_vec(), found_value.to_vec()), (key(number).into_bytes(), long(number)));
+                        count += 1;
+                    }
+                }
+            }
+        };
+        let check = || {
+            for _ in 0..2 {
+                (0..KEYS).for_each(|number| assert_eq!(read(number).unwrap(), Some(long(number))));
+                assert_eq!((scan(false).unwrap(), scan(true).unwrap()), (KEYS, KEYS));
+            }
+        };
+        check();
+        let (path, at) = find(&files(scratch.path(), "table"), &value(200, 0)[8..]);
+        flip(&path, at);
+        assert_names(read(200), &path, at);
+        for (reversed, before) in [(false, 200), (true, KEYS - 201)] {
+            let (count, error) = scan(reversed).unwrap_err();
+            assert!(count <= before && before - count < 20, "{count} pairs before the damaged block");
+            assert_names(Err::<(), _>(error), &path, at);
+        }
+        let mut cursor = keyspace.cursor().unwrap();
+        assert_names(cursor.seek(key(200)), &path, at);
+        assert_eq!(read(0).unwrap(), Some(long(0)));
+        assert_eq!(read(KEYS - 1).unwrap(), Some(long(KEYS - 1)));
+        flip(&path, at);
+        check();
+    }
+}
