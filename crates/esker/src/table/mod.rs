@@ -23,6 +23,7 @@ mod salvage;
 mod size;
 mod source;
 mod summary;
+mod unindexed;
 mod verify;
 mod version;
 mod visit;

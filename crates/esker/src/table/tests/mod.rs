@@ -7,3 +7,4 @@ mod range_deletes;
 mod round_trip;
 mod speed;
 pub(crate) mod support;
+mod unindexed;
