@@ -2,18 +2,19 @@
 //!
 //! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is an unfinished copy.
 //! 2. Flush; link the tables and blob files, or where that does not work open them. Only for this step others have to wait.
-//! 3. Copy what was opened; make a log segment, a manifest, and last `CURRENT`.
+//! 3. Check what was opened, and copy it; make a log segment, a manifest, and last `CURRENT`.
 //! 4. Remove `CHECKPOINT`.
 //!
 //! A copy that failed is taken away again. One that was cut short stays, is refused by whoever tries to open it, and taken away by the next attempt.
 
 use super::inner::Inner;
 use super::open::create_directory;
-use super::{blob_collection, copying, files, flushing};
+use super::{blob_collection, copying, files, flushing, verify};
 use crate::blob::format::file_name as blob_name;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::options::WalMode;
+use crate::table::Table;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{self, CURRENT, UNFINISHED};
 use crate::version::manifest::Manifest;
@@ -58,6 +59,8 @@ struct Contents {
     state: ManifestState,
     /// Files that could not be linked, and their names in the copy. Open, so that jobs may go on and remove them.
     to_copy: Vec<(Arc<dyn ReadFile>, PathBuf)>,
+    /// If there are any: all tables, whose damage must not be copied without a word. They keep the files that they refer to.
+    to_check: Vec<Arc<Table>>,
 }
 
 /// Links what the manifest names now, or opens it. The caller holds the job lock, so that no table can go.
@@ -79,13 +82,20 @@ fn link(inner: &Inner, target: &Path) -> Result<Contents> {
             to_copy.push((file, path));
         }
     }
-    Ok(Contents { state, to_copy })
+    let keyspaces = if to_copy.is_empty() { Vec::new() } else { inner.all_keyspaces() };
+    let trees = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree));
+    let to_check = trees.flat_map(|tree| tree.tables().map(|(_, table)| table).collect::<Vec<_>>()).collect();
+    Ok(Contents { state, to_copy, to_check })
 }
 
 /// Copies what was not linked, and writes what is not copied. Holds no lock: this may take long.
 fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
     let env = &*inner.options.env;
-    let Contents { mut state, to_copy } = contents;
+    let Contents { mut state, to_copy, to_check } = contents;
+    let checked = verify::check_inputs(inner, &to_check);
+    drop(to_check);
+    files::sweep(inner);
+    checked?;
     for (file, path) in to_copy {
         copying::copy(env, &*file, &path)?;
     }

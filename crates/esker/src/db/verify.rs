@@ -6,6 +6,7 @@ use crate::base::key::Kind;
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor as _;
 use crate::table::Table;
+use crate::version::tree::Tree;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -65,21 +66,38 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
         report.entries += table.summary().entries;
         report.bytes += table.summary().file_bytes;
         progress((report.bytes + report.blob_bytes).min(total), total);
-        if !table.summary().blobs.is_empty() {
-            verify_large(inner, table, &mut report, &mut |done| progress(done.min(total), total))?;
-        }
+        each_large(table, &mut |reference| {
+            inner.blobs.read(reference)?;
+            report.large_values += 1;
+            report.blob_bytes += reference.stored_bytes();
+            progress((report.bytes + report.blob_bytes).min(total), total);
+            Ok(())
+        })?;
     }
     inner.blobs.forget_damage(&damaged);
     Ok(report)
 }
 
-/// Reads every large value that the table, which is intact, refers to.
-fn verify_large(
-    inner: &Inner,
-    table: &Arc<Table>,
-    report: &mut VerifyReport,
-    progress: &mut dyn FnMut(u64),
-) -> Result<()> {
+/// Checks tables that a job is about to copy as they are, and the large values that they refer to. What is damaged is noted, and the error.
+pub fn check_inputs(inner: &Inner, tables: &[Arc<Table>]) -> Result<()> {
+    tables.iter().try_for_each(|table| {
+        table.verify(&mut |_| {}).inspect_err(|error| {
+            // While others work, the table may have gone. With the job lock none goes.
+            let _jobs = inner.jobs.lock();
+            let is_there = |tree: &Tree| tree.tables().any(|(_, other)| Arc::ptr_eq(&other, table));
+            if inner.all_keyspaces().iter().any(|keyspace| is_there(&keyspace.view.load().tree)) {
+                inner.condition.note_damage(error);
+            }
+        })?;
+        each_large(table, &mut |reference| inner.blobs.read_for_job(reference).map(drop))
+    })
+}
+
+/// Calls `visit` with every reference to a large value in the table, which is intact.
+fn each_large(table: &Arc<Table>, visit: &mut dyn FnMut(&BlobReference) -> Result<()>) -> Result<()> {
+    if table.summary().blobs.is_empty() {
+        return Ok(());
+    }
     let mut cursor = table.cursor(false);
     cursor.seek_to_first()?;
     while cursor.valid() {
@@ -89,10 +107,7 @@ fn verify_large(
                 let what = format!("the reference to the large value of key {} is malformed", escape_key(entry.key));
                 return Err(Error::corruption(table.path(), 0, what));
             };
-            inner.blobs.read(&reference)?;
-            report.large_values += 1;
-            report.blob_bytes += reference.stored_bytes();
-            progress(report.bytes + report.blob_bytes);
+            visit(&reference)?;
         }
         cursor.next()?;
     }

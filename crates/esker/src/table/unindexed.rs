@@ -118,13 +118,15 @@ impl<'a> Unindexed<'a> {
         Block::new(raw).ok()
     }
 
-    #[cfg_attr(not(test), expect(clippy::unused_self))]
-    fn count(&mut self, _bytes: usize) {
-        #[cfg(test)]
-        {
-            self.work += _bytes as u64;
-        }
+    #[cfg(test)]
+    fn count(&mut self, bytes: usize) {
+        self.work += bytes as u64;
     }
+
+    /// Only tests want to know.
+    #[cfg(not(test))]
+    #[inline(always)]
+    fn count(&mut self, _: usize) {}
 }
 
 /// A block that is stored as it is.
