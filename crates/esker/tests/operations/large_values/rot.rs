@@ -102,7 +102,7 @@ fn in_the_background_a_damaged_file_is_met_once() {
     let files = blob_files(&mem, "/db");
     assert!(files.len() > 3, "{files:?}");
     flip(&mem, &files[0], 32 + 8 + 99);
-    let lives = |i: u64| i % 10 == 0;
+    let lives = |i: u64| i.is_multiple_of(10);
     (0..400).filter(|&i| !lives(i)).for_each(|i| k.delete(format!("{i:03}")).unwrap());
     db.flush().unwrap();
     assert_names(db.wait_idle(), &files[0], 40);
