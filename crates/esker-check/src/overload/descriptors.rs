@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Descriptors of the process while there are few. Every table is one.
-const FEW: u64 = 64;
+const FEW: u64 = 48;
 /// The most that are left when nearly all are taken by others.
 const MOST_LEFT: usize = 24;
-const VALUE_BYTES: usize = 300;
+const VALUE_BYTES: usize = 1000;
 
-fn options(random: &mut Random) -> Options {
+fn options(random: &mut Random, many_tables: bool) -> Options {
     Options::default()
         .write_buffer_bytes(64 << 10)
         .target_file_bytes(16 << 10)
         .wal_segment_bytes(1 << 20)
-        .large_value_bytes(if random.percent(30) { 200 } else { 32 << 10 })
+        .large_value_bytes(if !many_tables && random.percent(30) { 200 } else { 32 << 10 })
         .wal_mode(if random.percent(70) { WalMode::Mapped } else { WalMode::Plain })
         .background_threads(random.below(2))
 }
@@ -231,7 +231,7 @@ pub(super) fn run(share: &Share) -> Checked<String> {
     let mut totals = Totals::default();
     while totals.rounds < 4 || started.elapsed() < share.time {
         let mut random = Random::derived(share.seed, &[totals.rounds]);
-        let (number, options) = (totals.rounds, options(&mut random));
+        let (number, options) = (totals.rounds, options(&mut random, totals.rounds % 4 == 0));
         let writer = Writer::new(share.seed, number, 8000, VALUE_BYTES);
         let mut round = Round { path: share.directory.join("db"), options, writer, totals: &mut totals };
         let left = random.below(MOST_LEFT + 1);

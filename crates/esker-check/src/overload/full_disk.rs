@@ -15,8 +15,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const DISK_MIB: u32 = 24;
-/// What somebody else has there in the rounds in which the database fills the rest.
-const BALLAST_BYTES: usize = 10 << 20;
+/// What somebody else has there in the rounds in which the database fills the rest: once it is gone, a merge of everything fits.
+const BALLAST_BYTES: usize = 14 << 20;
 const VALUE_BYTES: usize = 500;
 /// How long a full disk is written to after its first error.
 const FULL: Duration = Duration::from_millis(150);
