@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-const BUDGET_BYTES: u64 = 32 << 20;
+const BUDGET_BYTES: u64 = 16 << 20;
 /// What the limit leaves beside the budget, as in `tests/memory_budget.rs` of the engine.
 const CONSTANT_BYTES: u64 = 24 << 20;
 /// Addresses of a thread: its stack, and what the allocator sets aside for it.
 const ADDRESSES_PER_THREAD: u64 = 4 << 20;
-const THREADS: u64 = 8;
+const THREADS: u64 = 6;
 const WRITERS: u64 = 2;
 const SLOTS: u64 = 200_000;
 const VALUE_BYTES: usize = 400;

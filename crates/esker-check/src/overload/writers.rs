@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-const BUDGET_BYTES: u64 = 16 << 20;
+const BUDGET_BYTES: u64 = 8 << 20;
 /// What the device takes in a second: memory takes some hundred times as much.
 const BYTES_PER_SECOND: u64 = 24 << 20;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// As in `tests/memory_budget.rs` of the engine: what the process takes beside the budget.
 const CONSTANT_BYTES: u64 = 24 << 20;
 const WRITERS: u64 = 4;
-const SLOTS: u64 = 10_000;
+const SLOTS: u64 = 5_000;
 const VALUE_BYTES: usize = 400;
 
 /// What was seen at most.
