@@ -418,6 +418,9 @@ impl Options {
     /// own batches and values. What the system counts to the process stays within 1.15 times the budget, for the allocator, and 24 MiB for code, stacks,
     /// log and buffers of fixed size.
     ///
+    /// Where the system limits addresses (`ulimit -v`) rather than memory, set [`ReadMode::Pread`] too: mapped tables take as many addresses as there is data, and a process that
+    /// gets no more memory for that reason ends.
+    ///
     /// Default: 0. Trade-off: a limit that holds whatever the number of keyspaces, for earlier flushes and a smaller cache; memory of flushed
     /// memtables goes back to the system instead of being kept for the next one.
     ///
