@@ -269,6 +269,8 @@ impl Options {
     /// Default: 64 MiB; with a memory budget at most an eighth of it. Trade-off: larger means fewer files; smaller means that compaction holds less memory
     /// and gives space back in smaller steps.
     ///
+    /// Each table, and so at least one for each keyspace with data, is an open file of the process: its limit (`ulimit -n`) must be above their number.
+    ///
     /// ```
     /// let options = esker::Options::default().target_file_bytes(256 << 20);
     /// ```
