@@ -448,12 +448,12 @@ impl Program {
             self.check_refusal(&outcome)?;
         }
         // A checkpoint writes a log and a manifest of its own, which do no harm here.
-        if !matches!(step, Step::Checkpoint(_)) {
+        if !matches!(step, Step::Checkpoint(..)) {
             self.check_poison(faults_before)?;
         }
         match (step, &outcome) {
             (Step::Flush | Step::Compact, Ok(())) => self.possible.synced = self.possible.history.len() - 1,
-            (Step::Checkpoint(number), Ok(())) => self.check_checkpoint(*number)?,
+            (Step::Checkpoint(number, _), Ok(())) => self.check_checkpoint(*number)?,
             _ => {}
         }
         Ok(outcome)

@@ -12,6 +12,7 @@
 //! * [`rot`]: bits of stored files that flip, while closed and while open.
 //! * [`threads`]: writers, readers, maintenance and losses at the same time.
 //! * [`kill9`]: a real process on a real directory, killed and reopened.
+//! * `overload` (Linux): more than there is room, memory or descriptors for.
 //! * `realdisk` (Linux): a real file system, cut off from its device and mounted again.
 //!
 //! One 64-bit seed reproduces every single-threaded run; it is printed with the command that replays it.
@@ -29,6 +30,8 @@ pub mod kill9;
 pub mod model;
 pub mod operators;
 pub mod option_sets;
+#[cfg(target_os = "linux")]
+pub mod overload;
 pub mod powerloss;
 pub mod random;
 #[cfg(target_os = "linux")]

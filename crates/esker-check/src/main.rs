@@ -32,6 +32,8 @@ commands:
              [--runs N] [--first-run N] [--flips N] [--full yes] [--threads N]
   threads    writers, readers and losses at the same time
   kill9      a writing process killed again and again       [--rounds N] [--dir D]
+  overload   writers faster than the disk, thousands of readers and of keyspaces, full disks, too few descriptors, little memory; needs Linux
+             [--only SCENARIO] [--readers N] [--keyspaces N] [--dir D]
   realdisk   file systems cut off from their device while a process writes; needs root and Linux
              [--only FILE_SYSTEM] [--cuts N] [--dir D]
 ";
@@ -185,6 +187,28 @@ fn kill9_child(arguments: &Arguments) -> Checked<()> {
 }
 
 #[cfg(target_os = "linux")]
+fn overload(arguments: &Arguments) -> Checked<()> {
+    let settings = arguments.settings()?;
+    let campaign = esker_check::overload::Overload {
+        settings,
+        program: std::env::current_exe().map_err(|error| format!("the own program is not known: {error}"))?,
+        directory: arguments.directory(),
+        only: arguments.only(),
+        readers: arguments.number("--readers", 3000)?,
+        keyspaces: arguments.number("--keyspaces", 10_000)?,
+    };
+    let totals = campaign.run(&mut |name, line| println!("overload: seed {}, {name}: {line}", settings.seed))?;
+    println!("overload: seed {}, {} scenarios, {} skipped", settings.seed, totals.scenarios, totals.skipped);
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn overload_child(arguments: &Arguments) -> Checked<()> {
+    println!("{}", esker_check::overload::child(&arguments.0)?);
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
 fn realdisk(arguments: &Arguments) -> Checked<()> {
     match esker_check::realdisk::obstacle() {
         Some(what) => {
@@ -216,6 +240,12 @@ fn realdisk_child(arguments: &Arguments) -> Checked<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
+fn overload(_: &Arguments) -> Checked<()> {
+    println!("overload: skipped: needs Linux");
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
 fn realdisk(_: &Arguments) -> Checked<()> {
     println!("realdisk: skipped: needs Linux");
     Ok(())
@@ -235,6 +265,9 @@ fn main() -> ExitCode {
         "threads" => threads(&arguments),
         "kill9" => kill9(&arguments),
         "kill9-child" => kill9_child(&arguments),
+        "overload" => overload(&arguments),
+        #[cfg(target_os = "linux")]
+        "overload-child" => overload_child(&arguments),
         "realdisk" => realdisk(&arguments),
         #[cfg(target_os = "linux")]
         "realdisk-inside" => realdisk_inside(&arguments),

@@ -42,7 +42,8 @@ const ENDS: [End; 4] = [End::Closed, End::Dropped, End::Killed, End::PowerLost];
 struct Specimen {
     image: MemEnv,
     options: Options,
-    mapped: bool,
+    /// Reads may miss what changes in a block that they have checked.
+    checked_once: bool,
     end: End,
     progress: Progress,
     /// The commits that it holds as it is.
@@ -51,14 +52,26 @@ struct Specimen {
     places: BTreeSet<Place>,
 }
 
-fn variants() -> Vec<(Options, bool)> {
-    let mut variants: Vec<_> = option_variants().into_iter().map(|(_, options)| (options, false)).collect();
+/// How tables are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tables {
+    FromFiles,
+    Mapped,
+    /// And every block is checked at every read.
+    MappedChecked,
+}
+
+fn variants() -> Vec<(Options, Tables)> {
+    let from_files = |(_, options)| (options, Tables::FromFiles);
+    let mut variants: Vec<_> = option_variants().into_iter().map(from_files).collect();
     let base = variants[0].0.clone().write_buffer_bytes(4 << 10);
     variants.extend([
-        (base.clone(), true),
-        (base.clone().compression(Compression::None), true),
-        (base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0), false),
-        (base.large_value_bytes(100).upper_compression(Compression::Lz4), false),
+        (base.clone(), Tables::Mapped),
+        (base.clone().compression(Compression::None), Tables::Mapped),
+        (base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0), Tables::FromFiles),
+        (base.clone().large_value_bytes(100).upper_compression(Compression::Lz4), Tables::FromFiles),
+        (base.clone().read_mode(ReadMode::MmapChecked), Tables::MappedChecked),
+        (base.read_mode(ReadMode::MmapChecked).compression(Compression::None), Tables::MappedChecked),
     ]);
     variants
 }
@@ -67,7 +80,7 @@ impl Specimen {
     fn new(seed: u64) -> Checked<Specimen> {
         let mut random = Random::derived(seed, &[2]);
         let variants = variants();
-        let (options, mapped) = variants[random.below(variants.len())].clone();
+        let (options, tables) = variants[random.below(variants.len())].clone();
         let end = ENDS[random.below(ENDS.len())];
         let steps = generated(seed, Limits { steps: 14, batch: 100, value: 1000, unlogged: false, repair: true }).steps;
         let attempt = |calls: Option<u64>| {
@@ -100,10 +113,12 @@ impl Specimen {
                 (image, progress)
             }
         };
-        if mapped {
+        if tables != Tables::FromFiles {
             image.map_files();
         }
-        let mut specimen = Specimen { places: progress.places(), image, options, mapped, end, progress, count: 0 };
+        let checked_once = tables == Tables::Mapped;
+        let mut specimen =
+            Specimen { places: progress.places(), image, options, checked_once, end, progress, count: 0 };
         specimen.settle()?;
         Ok(specimen)
     }
@@ -461,7 +476,7 @@ fn harm_open(specimen: &Specimen, harm: &Harm, random: &mut Random) -> Checked<b
     let harm = if still { harm.clone() } else { Harm::any(&files, random) };
     harm.apply(&env);
     // A mapped block that was checked before may be read as it is now: the third exception. What jobs make of it may not.
-    if !specimen.mapped {
+    if !specimen.checked_once {
         witness.question(&db, &specimen.places)?;
     }
     work_on(db, specimen, &env, &mut witness, random)?;
@@ -485,7 +500,7 @@ fn work_on(db: Db, specimen: &Specimen, env: &MemEnv, witness: &mut Witness<'_>,
         };
         failed += u64::from(outcome.is_err());
     }
-    if !specimen.mapped {
+    if !specimen.checked_once {
         witness.question(&db, &specimen.places)?;
     }
     if random.percent(50) {

@@ -4,6 +4,7 @@ use crate::arguments::DatabaseArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{open, output};
+use esker::CheckpointMode;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -11,9 +12,11 @@ const EXAMPLES: &str = "\
 Examples:
   esker checkpoint --db data backup/monday
   esker verify --db backup/monday
+  esker checkpoint --db data --copy /mnt/backup/monday
 
 The directory must be empty or not exist. Where both are on one file system the tables are linked, not copied:
-never change or truncate files of the copy in place, they are the database's own.";
+never change or truncate files of the copy in place, they are the database's own. With --copy it has its own;
+everything is checked while it is copied, and damage found ends the command: there is no copy then.";
 
 /// Make a consistent copy in another directory
 #[derive(clap::Args)]
@@ -24,6 +27,9 @@ pub struct Checkpoint {
     /// The directory of the copy
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+    /// Copy and check every file; link none
+    #[arg(long)]
+    copy: bool,
 }
 
 impl Checkpoint {
@@ -31,7 +37,8 @@ impl Checkpoint {
     pub fn run(self) -> Result<(), Failure> {
         let db = open::existing(&self.database.db)?;
         let progress = Progress::waiting("copying");
-        db.checkpoint(&self.directory)?;
+        let mode = if self.copy { CheckpointMode::Copy } else { CheckpointMode::Link };
+        db.checkpoint_with(&self.directory, mode)?;
         db.close()?;
         drop(progress);
         let directory = self.directory.display().to_string();

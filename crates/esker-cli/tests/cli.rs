@@ -264,6 +264,23 @@ fn maintenance() {
     fails(1, &["checkpoint", "--db", db, copy]);
     let json = ok(&["checkpoint", "--db", db, "--json", &sandbox.text("two")]);
     assert!(json.starts_with("{\"checkpoint\":"), "{json}");
+    let own = &sandbox.text("three");
+    ok(&["checkpoint", "--db", db, "--copy", own]);
+    for entry in std::fs::read_dir(own).unwrap() {
+        std::fs::OpenOptions::new().write(true).open(entry.unwrap().path()).unwrap().set_len(0).unwrap();
+    }
+    assert!(ok(&["verify", "--db", db]).starts_with("no damage"));
+    damage_a_table(db);
+    let error = fails(1, &["checkpoint", "--db", db, "--copy", &sandbox.text("four")]);
+    assert!(error.contains(".table is damaged at offset "), "{error}");
+}
+
+fn damage_a_table(db: &str) {
+    let mut paths = std::fs::read_dir(db).unwrap().map(|entry| entry.unwrap().path());
+    let table = paths.find(|path| path.extension().is_some_and(|kind| kind == "table")).unwrap();
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[10] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
 }
 
 #[test]

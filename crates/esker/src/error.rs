@@ -49,7 +49,7 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// A merge operator, compaction filter or clock made a call that may have to wait for who called it: of the database's own, it may only read single keys. Nothing
+    /// A merge operator, compaction filter, clock or environment made a call that may have to wait for who called it: of the database's own, it may only read single keys. Nothing
     /// was done.
     InCallback {
         /// The directory of the database.
@@ -177,6 +177,9 @@ impl Error {
     }
 }
 
+/// `EMFILE`, which is this number on every Unix.
+const TOO_MANY_OPEN_FILES: i32 = 24;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -184,9 +187,12 @@ impl fmt::Display for Error {
                 write!(f, "cannot {operation} {}: {source}", path.display())?;
                 match source.kind() {
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        write!(f, "; free some disk space, then reopen the database")
+                        write!(f, "; free some disk space, and reopen the database if it is read-only by then")
                     }
                     io::ErrorKind::PermissionDenied => write!(f, "; check the permissions of the directory"),
+                    _ if cfg!(unix) && source.raw_os_error() == Some(TOO_MANY_OPEN_FILES) => {
+                        write!(f, "; raise the limit of open files of the process (`ulimit -n`): each table is one")
+                    }
                     _ => Ok(()),
                 }
             }
@@ -197,7 +203,7 @@ impl fmt::Display for Error {
             ),
             Error::InCallback { database } => write!(
                 f,
-                "a merge operator, compaction filter or clock must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
+                "a merge operator, compaction filter, clock or environment must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
                 database.display()
             ),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
@@ -262,4 +268,16 @@ pub fn escape_key(key: &[u8]) -> String {
         text.push_str(&format!("... ({} bytes)", key.len()));
     }
     text
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn missing_descriptors_are_answered_with_what_helps() {
+        let error = |number| Error::io("open", "7.table", std::io::Error::from_raw_os_error(number)).to_string();
+        assert!(error(24).contains("Too many open files") && error(24).contains("`ulimit -n`"), "{}", error(24));
+        assert!(!error(5).contains("ulimit"));
+    }
 }

@@ -65,6 +65,7 @@ pub use base::expiry::{Expiry, Ttl};
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
+pub use db::checkpoint::CheckpointMode;
 pub use db::health::Health;
 pub use db::ingest::IngestReport;
 pub use db::memory::MemoryStats;

@@ -6,7 +6,7 @@ use super::read::compare_all;
 use crate::Checked;
 use crate::generator::{Operation, Tick};
 use crate::simulated::Place;
-use esker::{Db, Error, Options};
+use esker::{CheckpointMode, Db, Error, Options};
 use std::path::PathBuf;
 
 impl Driver {
@@ -107,7 +107,8 @@ impl Driver {
             Place::Memory(_) => PathBuf::from(format!("/checkpoint-{}", self.checkpoints)),
             Place::Disk(path) => path.with_extension(format!("checkpoint-{}", self.checkpoints)),
         };
-        self.opened()?.db.checkpoint(&path).map_err(|error| format!("checkpoint failed: {error}"))?;
+        let mode = [CheckpointMode::Link, CheckpointMode::Copy][self.checkpoints % 2];
+        self.opened()?.db.checkpoint_with(&path, mode).map_err(|error| format!("checkpoint failed: {error}"))?;
         let db = Db::open(&path, self.options()).map_err(|error| format!("the checkpoint does not open: {error}"))?;
         let copy = Opened::new(db, &self.world, self.openings - 1)?;
         compare_all(&copy, &self.world).map_err(|what| format!("the checkpoint differs: {what}"))?;

@@ -73,7 +73,7 @@ pub fn options(bytes: &[u8]) {
             // The simulated environment keeps files in memory.
             8 => options.wal_segment_bytes(number % (64 << 20)),
             9 => options.wal_mode([WalMode::Mapped, WalMode::Plain][size % 2]),
-            10 => options.read_mode([ReadMode::Mmap, ReadMode::Pread][size % 2]),
+            10 => options.read_mode([ReadMode::Mmap, ReadMode::Pread, ReadMode::MmapChecked][size % 3]),
             11 => options.compaction_bytes_per_second(number),
             12 => options.memory_budget_bytes(size),
             _ => options.profile([Profile::Counters, Profile::ReadHeavy, Profile::LargeValues][size % 3]),

@@ -4,6 +4,7 @@ use super::script::{KEYSPACES, NOW_MS, SLOTS, Script, Step};
 use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
+use esker::CheckpointMode;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -83,7 +84,9 @@ impl Maker {
             97..=98 => Step::DropAndReopen,
             _ => {
                 self.checkpoints += 1;
-                Step::Checkpoint(self.checkpoints)
+                // No random number: a seed makes the scripts that it always made.
+                let mode = [CheckpointMode::Link, CheckpointMode::Copy][self.checkpoints % 2];
+                Step::Checkpoint(self.checkpoints, mode)
             }
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
 use crate::state::{Durability, Held, State};
+use esker::CheckpointMode;
 use std::ops::Bound;
 
 /// The keyspaces of all scripts. Scripts written by hand use the first four.
@@ -109,7 +110,7 @@ pub enum Step {
     /// Drops, loses the file that names the manifest, repairs, and opens.
     Repair,
     /// Copies to a directory of that number.
-    Checkpoint(usize),
+    Checkpoint(usize, CheckpointMode),
 }
 
 /// How many snapshots and iterators are held at a time.

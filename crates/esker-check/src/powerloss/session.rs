@@ -189,8 +189,8 @@ impl Session {
                 self.keyspace(*index)?.compact_range((low.clone(), high.clone()))?;
             }
             Step::WaitIdle => self.db.wait_idle()?,
-            Step::Checkpoint(number) => {
-                self.db.checkpoint(checkpoint_path(*number))?;
+            Step::Checkpoint(number, mode) => {
+                self.db.checkpoint_with(checkpoint_path(*number), *mode)?;
                 progress.checkpoints.push((*number, progress.attempted()));
             }
             _ => return self.read(step, progress),

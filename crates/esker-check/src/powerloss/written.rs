@@ -4,6 +4,7 @@ use super::script::{EXPIRING, HOUR_MS, NOW_MS, Script, Step};
 use crate::model::{Change, Life, Write};
 use crate::random::Random;
 use crate::state::Durability;
+use esker::CheckpointMode;
 use std::ops::Bound;
 
 fn write(keyspace: usize, key: &str, change: Change) -> Write {
@@ -145,11 +146,11 @@ pub fn scripts() -> Vec<Script> {
             "checkpoint",
             vec![
                 mixed(1, Async),
-                Step::Checkpoint(1),
+                Step::Checkpoint(1, CheckpointMode::Link),
                 mixed(2, Sync),
                 Step::Flush,
                 mixed(3, Async),
-                Step::Checkpoint(2),
+                Step::Checkpoint(2, CheckpointMode::Copy),
             ],
         ),
     ]
@@ -250,7 +251,7 @@ fn bulk_scripts() -> Vec<Script> {
                 Step::Single(put("large1", &"u".repeat(300)), Async),
                 Step::Ingest(0, pairs(&[("large1", &"v".repeat(700)), ("large2", &"w".repeat(50))])),
                 Step::Single(put("large2", &"x".repeat(90)), Async),
-                Step::Checkpoint(1),
+                Step::Checkpoint(1, CheckpointMode::Copy),
                 Step::Compact,
                 Step::Ingest(0, pairs(&[("large3", &"y".repeat(400))])),
             ],
@@ -265,7 +266,7 @@ fn bulk_scripts() -> Vec<Script> {
                 Step::Single(put("large2", &"w".repeat(300)), Sync),
                 Step::Compact,
                 Step::Single(delete("large3"), Async),
-                Step::Checkpoint(1),
+                Step::Checkpoint(1, CheckpointMode::Copy),
                 Step::Compact,
                 Step::DropAndReopen,
                 large(4, 500, Async),

@@ -6,7 +6,7 @@
 
 use super::coding::DecodeError;
 use super::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use super::lz4::{Progress, SLACK_BYTES, decode, decode_until};
+use super::lz4::{End, Progress, SLACK_BYTES, decode, decode_until, find_end};
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 /// No block is larger than this: one entry of the largest key and value, with room for its header.
@@ -73,6 +73,25 @@ pub fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError>
             Ok(raw)
         }
         _ => Err(NO_BLOCK),
+    }
+}
+
+/// Where something compressed ends that other bytes follow.
+#[derive(Debug, Default)]
+pub struct Walk(Progress);
+
+impl Walk {
+    /// Where what was compressed to the beginning of `stored` ends; called again with more bytes, it goes on where it came to. Nothing is decoded.
+    pub fn end(&mut self, stored: &[u8]) -> End {
+        let Some((size, packed)) = stored.split_first_chunk::<4>() else { return End::Behind };
+        let raw_bytes = u32::from_le_bytes(*size) as usize;
+        if raw_bytes > MAX_BLOCK_BYTES {
+            return End::Nowhere;
+        }
+        match find_end(packed, raw_bytes, &mut self.0) {
+            End::At(end) => End::At(4 + end),
+            other => other,
+        }
     }
 }
 

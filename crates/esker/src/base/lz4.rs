@@ -75,6 +75,52 @@ pub fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, u
     Some(())
 }
 
+/// Where a block ends that other bytes follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    At(usize),
+    /// Behind the bytes that were looked at, if it is a block.
+    Behind,
+    /// It is no block.
+    Nowhere,
+}
+
+/// Where the block that `packed` begins with ends, if it is one of `bytes` bytes: by its lengths alone, nothing is decoded. A block ends with literals, so at most one place
+/// comes into question. Goes on from `progress`, which is for this function alone, when there are more bytes than the last time.
+pub fn find_end(packed: &[u8], bytes: usize, progress: &mut Progress) -> End {
+    loop {
+        match pass_sequence(packed, bytes, *progress) {
+            Ok(next) => *progress = next,
+            Err(end) => return end,
+        }
+    }
+}
+
+/// Where the next sequence ends; the end of the block, if that does not come before.
+fn pass_sequence(packed: &[u8], bytes: usize, progress: Progress) -> Result<Progress, End> {
+    let Progress { mut from, to } = progress;
+    let token = *packed.get(from).ok_or(End::Behind)?;
+    from += 1;
+    let mut literals = usize::from(token >> 4);
+    if literals == 15 {
+        literals = literals.saturating_add(more(packed, &mut from).ok_or(End::Behind)?);
+    }
+    let to = to.checked_add(literals).filter(|&to| to <= bytes).ok_or(End::Nowhere)?;
+    from += literals;
+    if to == bytes {
+        return Err(if from <= packed.len() { End::At(from) } else { End::Behind });
+    }
+    let offset = packed.get(from..).and_then(|rest| rest.first_chunk::<2>()).ok_or(End::Behind)?;
+    let offset = usize::from(u16::from_le_bytes(*offset));
+    from += 2;
+    let mut length = usize::from(token & 15) + 4;
+    if length == 19 {
+        length = length.saturating_add(more(packed, &mut from).ok_or(End::Behind)?);
+    }
+    let end = to.checked_add(length).filter(|&end| end <= bytes && (1..=to).contains(&offset));
+    Ok(Progress { from, to: end.ok_or(End::Nowhere)? })
+}
+
 /// The sum of the `more` bytes at `at`, which moves behind them.
 #[inline]
 fn more(packed: &[u8], at: &mut usize) -> Option<usize> {
@@ -203,6 +249,74 @@ mod tests {
             }
             assert_eq!(decode_until(&packed, &mut output, &mut progress, bytes + 1), None, "seed {round}");
         }
+    }
+
+    /// With anything behind it, and when the bytes come little by little.
+    #[test]
+    fn the_end_of_a_block_is_found_in_what_follows() {
+        for round in 0..3000 {
+            let mut random = Random::new(round);
+            let bytes = random.below([20, 300, 5000, 200_000][(round % 40 / 13) as usize]) as usize;
+            let raw = text(&mut random, bytes);
+            let mut packed = compress(&raw);
+            let end = packed.len();
+            packed.extend((0..random.below(100)).map(|_| random.below(256) as u8));
+            let mut progress = Progress::default();
+            let mut length = 0;
+            loop {
+                let found = find_end(&packed[..length], raw.len(), &mut progress);
+                if length >= end {
+                    assert_eq!(found, End::At(end), "seed {round}");
+                    break;
+                }
+                assert_eq!(found, End::Behind, "seed {round}: {length} of {end} bytes");
+                length = (length + 1 + random.below(1 + end as u64 / 4) as usize).min(packed.len());
+            }
+        }
+    }
+
+    /// What makes decoding linear, whatever is in the block: each sequence takes bytes of it, and all but the last make bytes of the output, none of which is written twice but
+    /// for the slack. And no output is begun that is longer than 255 times the block (`compression.rs`, `split_size`).
+    #[test]
+    fn each_sequence_moves_on() {
+        let mut sequences = 0;
+        for round in 0..2000 {
+            let mut random = Random::new(round);
+            // As short as can be, or with a match as long as its bytes make it; now and then a byte too many.
+            let mut packed = vec![0x10, 7, 1, 0];
+            for _ in 0..random.below(400) {
+                let longer = random.below(2) as u8;
+                packed.extend([15 * longer, 1, 0]);
+                let more = u64::from(longer) * random.below(5);
+                packed.extend(std::iter::repeat_n(255, more as usize));
+                packed.extend(std::iter::repeat_n(9, usize::from(longer)));
+                packed.extend(std::iter::repeat_n(random.below(256) as u8, usize::from(random.below(300) == 0)));
+            }
+            let most = packed.len() * 255;
+            let mut output = vec![0; most + SLACK_BYTES];
+            let mut progress = Progress::default();
+            loop {
+                let before = progress;
+                // One sequence at a time.
+                let done = decode_until(&packed, &mut output, &mut progress, before.to + 1);
+                if done.is_none() || progress.from == packed.len() {
+                    break;
+                }
+                assert!(
+                    progress.from > before.from && progress.to > before.to,
+                    "seed {round}: {before:?} {progress:?}"
+                );
+                assert!(progress.to <= most, "seed {round}");
+                sequences += 1;
+            }
+            // The same for a walk over the lengths.
+            let mut progress = Progress::default();
+            while let Ok(next) = pass_sequence(&packed, most, progress) {
+                assert!(next.from > progress.from, "seed {round}: {progress:?} {next:?}");
+                progress = next;
+            }
+        }
+        assert!(sequences > 10_000, "{sequences} sequences");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod sample;
 mod store;
 mod writer;
 
+pub use file::BlobFile;
 pub use store::{Appended, BlobStore};
 pub use writer::BlobWriter;
 

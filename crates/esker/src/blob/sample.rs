@@ -66,3 +66,34 @@ impl BlobFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::format::{Values, encode_header, file_name};
+    use crate::env::mem::MemEnv;
+    use std::path::Path;
+
+    /// Lengths that nobody vouches for lead to a few hundred places, each behind the last, and none outside of the file; of what lies there 1 MiB is read.
+    #[test]
+    fn hostile_lengths_cost_no_more_than_others() {
+        let number = 3;
+        for length in [0, 1, 2, 7, 8, 4000, (1 << 20) - 50, (1 << 20) - 40, 1 << 30, (1 << 31) - 1, u32::MAX] {
+            let mut bytes = encode_header(number, Values::AsWritten).to_vec();
+            let unit = [0u32.to_le_bytes(), length.to_le_bytes()].concat();
+            bytes.extend(unit.iter().cycle().take((1 << 20) - bytes.len()));
+            let env = MemEnv::new();
+            env.set_file_bytes(&Path::new("/db").join(file_name(number)), bytes.clone());
+            let file = BlobFile::open(&env, Path::new("/db"), number).expect("a good header");
+            let places = file.places().expect("no fault is set");
+            assert!(places.len() <= MOST_PLACES, "{length}: {}", places.len());
+            let mut end = HEADER_BYTES;
+            for (offset, bytes_there) in places {
+                assert!(offset >= end + BLOB_RECORD_HEADER_BYTES && bytes_there > 0, "{length}");
+                end = offset + u64::from(bytes_there);
+                assert!(end <= bytes.len() as u64, "{length}");
+            }
+            file.would_shrink().expect("no fault is set");
+        }
+    }
+}

@@ -39,10 +39,19 @@ pub struct BlobStore {
     written_bytes: AtomicU64,
     /// Held by the one thread that syncs: of two syncs beside each other, one might not be told of a failure. Whether one failed.
     syncing: Mutex<bool>,
-    /// Files with a value that could not be copied.
-    damaged: Mutex<BTreeSet<u64>>,
+    /// Files in which a job found a damaged value.
+    damaged: Mutex<BTreeMap<u64, Damage>>,
     /// Files looked at: whether compressing their values would pay, and how long they were then.
     would_shrink: Mutex<BTreeMap<u64, (bool, u64)>>,
+}
+
+/// A value that a job found damaged.
+#[derive(Debug)]
+struct Damage {
+    offset: u64,
+    what: String,
+    /// Somebody has asked for the file to be tried again.
+    again: bool,
 }
 
 /// A value just appended. As long as this lives, its file stays.
@@ -252,17 +261,58 @@ impl BlobStore {
     /// Forgets a file; the caller removes it. Reads under way go on.
     pub fn forget(&self, number: u64) -> Option<PathBuf> {
         self.would_shrink.lock().remove(&number);
+        self.damaged.lock().remove(&number);
         self.files.write().remove(&number).map(|file| file.path().to_path_buf())
     }
 
-    /// Notes that a value of the file could not be copied, so that nobody tries again and again to empty it.
-    pub fn note_damaged(&self, number: u64) {
-        self.damaged.lock().insert(number);
+    /// The value that `reference` stands for, for a job. If it is damaged, that is noted, so that nobody tries again and again to empty the file.
+    ///
+    /// # Errors
+    /// As [`BlobStore::read`].
+    pub fn read_for_job(&self, reference: &BlobReference) -> Result<Vec<u8>> {
+        self.read(reference).inspect_err(|error| self.note_damage(reference.file, error))
     }
 
-    /// Files noted as damaged.
-    pub fn damaged(&self) -> BTreeSet<u64> {
-        self.damaged.lock().clone()
+    /// Notes what a job found wrong with the file, if the error is that it is damaged.
+    pub fn note_damage(&self, number: u64, error: &Error) {
+        if let Error::Corruption { offset, what, .. } = error {
+            let damage = Damage { offset: *offset, what: what.clone(), again: false };
+            self.damaged.lock().insert(number, damage);
+        }
+    }
+
+    /// Files noted as damaged, which jobs leave alone.
+    pub fn left_alone(&self) -> BTreeSet<u64> {
+        let damaged = self.damaged.lock();
+        damaged.iter().filter(|(_, damage)| !damage.again).map(|(&number, _)| number).collect()
+    }
+
+    /// Whether this is an error in a file that jobs leave alone.
+    pub fn leaves_alone(&self, error: &Error) -> bool {
+        let Error::Corruption { path, .. } = error else { return false };
+        self.left_alone().into_iter().any(|number| self.directory.join(file_name(number)) == *path)
+    }
+
+    /// The next job that has to do with a damaged file tries again to read it.
+    pub fn try_damaged_again(&self) {
+        self.damaged.lock().values_mut().for_each(|damage| damage.again = true);
+    }
+
+    /// Where jobs have found damage, by file.
+    pub fn damaged(&self) -> BTreeMap<u64, u64> {
+        self.damaged.lock().iter().map(|(&number, damage)| (number, damage.offset)).collect()
+    }
+
+    /// Forgets the damage at these places: all that is referred to there is intact.
+    pub fn forget_damage(&self, places: &BTreeMap<u64, u64>) {
+        self.damaged.lock().retain(|number, damage| places.get(number) != Some(&damage.offset));
+    }
+
+    /// What is wrong with one of the files, if something is as far as jobs know.
+    pub fn damage(&self) -> Option<Error> {
+        let damaged = self.damaged.lock();
+        let (&number, Damage { offset, what, .. }) = damaged.first_key_value()?;
+        Some(Error::corruption(self.directory.join(file_name(number)), *offset, what.clone()))
     }
 
     /// Whether jobs compress values.

@@ -53,10 +53,10 @@ pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
     files
 }
 
-/// Files that are not emptied: with a value that cannot be read, or that memtables refer to. How much of those is alive is not known before the memtables are
+/// Files that are not emptied: with a damaged value, or that memtables refer to. How much of those is alive is not known before the memtables are
 /// flushed.
 fn spared(inner: &Inner) -> BTreeSet<u64> {
-    let mut spared = inner.blobs.damaged();
+    let mut spared = inner.blobs.left_alone();
     for keyspace in inner.all_keyspaces() {
         let view = keyspace.view.load();
         view.frozen.iter().chain([&view.active]).for_each(|memtable| spared.extend(memtable.blob_files()));
@@ -97,7 +97,8 @@ pub fn compressible(inner: &Inner, before: u64, asked_for: bool) -> Compressible
         let lengths = inner.blobs.lengths();
         let mut begun = inner.shrinking.lock();
         begun.retain(|&number| lengths.contains_key(&number) && inner.blobs.may_shrink(number));
-        begun.retain(|number| !inner.blobs.damaged().contains(number));
+        let left_alone = inner.blobs.left_alone();
+        begun.retain(|number| !left_alone.contains(number));
         if !begun.is_empty() {
             let left: BTreeSet<u64> = begun.iter().copied().filter(is_free).collect();
             return if left.is_empty() { Compressible::Nothing } else { Compressible::Files(left) };
@@ -150,15 +151,16 @@ fn has_age(keyspace: &KeyspaceInner) -> bool {
     matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. })
 }
 
-/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose tables have an age: their blob files stay until they leave. The caller
-/// holds the job lock.
-pub fn next(inner: &Inner, files: BTreeSet<u64>) -> Option<Collection> {
+/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose tables have an age: their blob files stay until they leave. Nor one that
+/// was found damaged, unless `asked_for` by a caller: to read it again and again would not mend it. The caller holds the job lock.
+pub fn next(inner: &Inner, files: BTreeSet<u64>, asked_for: bool) -> Option<Collection> {
     if files.is_empty() {
         return None;
     }
     inner.all_keyspaces().into_iter().filter(|keyspace| !has_age(keyspace)).find_map(|keyspace| {
         let tree = Arc::clone(&keyspace.view.load().tree);
-        let refers = |table: &Arc<Table>| refers(table, &files);
+        let is_readable = |table: &Table| asked_for || inner.condition.damage_of(table.path()).is_none();
+        let refers = |table: &Arc<Table>| refers(table, &files) && is_readable(table);
         let places = tree.runs.iter().enumerate();
         let place = places.filter_map(|(run, tables)| Some((run, tables.tables.iter().position(refers)?))).next();
         let (run, table) = place?;

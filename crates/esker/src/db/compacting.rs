@@ -118,33 +118,42 @@ pub fn due_ms(inner: &Inner) -> Option<u64> {
     inner.all_keyspaces().iter().filter_map(due).min()
 }
 
-/// Rewrites one table to empty blob files that are mostly garbage; whether there was one. `eager`: also if it saves little.
-pub fn collect_blobs(inner: &Inner, eager: bool) -> Result<bool> {
-    empty_blobs(inner, blob_collection::condemned(inner, eager))
+/// Rewrites one table to empty blob files that are mostly garbage; whether there was one. `asked_for` by a caller: also if it saves little.
+pub fn collect_blobs(inner: &Inner, asked_for: bool) -> Result<bool> {
+    empty_blobs(inner, blob_collection::condemned(inner, asked_for), asked_for)
 }
 
 /// Rewrites one table so that large values it refers to are compressed; whether there may be more to do. Only values in files with smaller numbers than `before`.
-/// `asked_for`: even if it saves little. If values cannot be read or there is no room for copies, the values of these files stay as they are.
+/// `asked_for`: even if it saves little. If the device gives values no more or there is no room for copies, the values of these files stay as they are; what is damaged
+/// is an error.
 pub fn compress_blobs(inner: &Inner, before: u64, asked_for: bool) -> Result<bool> {
     let files = match blob_collection::compressible(inner, before, asked_for) {
         Compressible::Nothing => return Ok(false),
         Compressible::LookAgain => return Ok(true),
         Compressible::Files(files) => files,
     };
-    match empty_blobs(inner, files.clone()) {
+    match empty_blobs(inner, files.clone(), asked_for) {
+        // The next time that file or table is left out.
+        Err(error) if is_noted(inner, &error) => Err(error),
         // Nobody needs this to be done. What failed may have been a flush in between, which is tried again before the next look.
         Err(_) if inner.condition.check().is_ok() && !inner.stopping.load(Relaxed) => {
             files.iter().for_each(|&number| inner.blobs.leave_as_it_is(number));
             files::sweep_blobs(inner);
             Ok(true)
         }
-        result => result.inspect_err(|_| files::sweep_blobs(inner)),
+        result => result,
     }
 }
 
+/// Whether background jobs leave alone what the error says is damaged.
+fn is_noted(inner: &Inner, error: &Error) -> bool {
+    let is_table = matches!(error, Error::Corruption { path, .. } if inner.condition.damage_of(path).is_some());
+    is_table || inner.blobs.leaves_alone(error)
+}
+
 /// Rewrites one table that refers to these blob files, with copies of the values in them, and removes those that nothing refers to; whether there was a table.
-fn empty_blobs(inner: &Inner, files: BTreeSet<u64>) -> Result<bool> {
-    let Some(Collection { keyspace, tree, plan, files }) = blob_collection::next(inner, files) else {
+fn empty_blobs(inner: &Inner, files: BTreeSet<u64>, asked_for: bool) -> Result<bool> {
+    let Some(Collection { keyspace, tree, plan, files }) = blob_collection::next(inner, files, asked_for) else {
         files::sweep_blobs(inner);
         return Ok(false);
     };
@@ -152,7 +161,7 @@ fn empty_blobs(inner: &Inner, files: BTreeSet<u64>) -> Result<bool> {
     let job = Job::new(&keyspace, &tree, plan, &shape, readers);
     drop(shape);
     drop(tree);
-    carry_out_emptying(inner, job, &files)?;
+    carry_out_emptying(inner, job, &files).inspect_err(|_| files::sweep_blobs(inner))?;
     Ok(true)
 }
 
@@ -349,12 +358,20 @@ fn write(
     keyspace.compaction.note_failed_division(parts.len() > inner.options.background_threads && result.is_err());
     if result.is_ok() {
         let inputs = task.inputs.iter().flat_map(|run| &run.tables);
-        inputs.for_each(|table| inner.condition.was_intact(table.path()));
+        inputs.for_each(|table| inner.condition.forget_damage(table.path()));
     }
     result.inspect_err(|error| {
-        inner.condition.note_damage(error);
+        note_damage(inner, task, error);
         clean_up(inner);
     })
+}
+
+/// Notes that one of the inputs is damaged, if that is the error. What is damaged in blob files is noted where it is read.
+fn note_damage(inner: &Inner, task: &Task, error: &Error) {
+    let Error::Corruption { path, .. } = error else { return };
+    if task.inputs.iter().flat_map(|run| &run.tables).any(|table| table.path() == path) {
+        inner.condition.note_damage(error);
+    }
 }
 
 /// What a merge does in its pauses.
@@ -397,19 +414,33 @@ fn lock_without_new_readers(inner: &Inner, newest: Sequence) -> Option<MutexGuar
     None
 }
 
-/// Flushes, then merges the keyspace, or all of them, into one run each. When it is all of them, log files without use are given back too.
+/// Work that a caller asked for, again without the blob file that it found damaged, as often as it finds one. The first error about one goes to `damage`.
+fn past_damage<T>(inner: &Inner, damage: &mut Option<Error>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match work() {
+            Err(error) if inner.blobs.leaves_alone(&error) => drop(damage.get_or_insert(error)),
+            result => return result,
+        }
+    }
+}
+
+/// Flushes, then merges the keyspace, or all of them, into one run each. When it is all of them, log files without use are given back too. A damaged large value is an error
+/// only when all else is done.
 pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     flush_now(inner)?;
+    let mut damage = None;
+    inner.blobs.try_damaged_again();
     for keyspace in inner.all_keyspaces() {
         if only.is_none_or(|id| id == keyspace.id) {
-            compact_keyspace(inner, &keyspace, merge_all)?;
+            past_damage(inner, &mut damage, || compact_keyspace(inner, &keyspace, merge_all))?;
         }
     }
     let before = inner.next_file.load(Relaxed);
     loop {
         let _jobs = lock_jobs(inner)?;
         flush_all(inner)?;
-        if !collect_blobs(inner, true)? && (only.is_some() || !compress_blobs(inner, before, true)?) {
+        let mut next = || Ok(collect_blobs(inner, true)? || only.is_none() && compress_blobs(inner, before, true)?);
+        if !past_damage(inner, &mut damage, &mut next)? {
             break;
         }
     }
@@ -418,7 +449,7 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
         files::reclaim_log(inner)?;
     }
     files::sweep(inner);
-    Ok(())
+    damage.map_or(Ok(()), Err)
 }
 
 /// Flushes, then merges what the keyspace has in a range of keys into its last run.
@@ -439,9 +470,12 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
         return inner.condition.check();
     }
     flush_now(inner)?;
-    compact_keyspace(inner, keyspace, |shape, anyway| merge_range(shape, smallest, range.1, anyway))?;
+    let mut damage = None;
+    inner.blobs.try_damaged_again();
+    let choose = |shape: &Shape<'_>, anyway| merge_range(shape, smallest, range.1, anyway);
+    past_damage(inner, &mut damage, || compact_keyspace(inner, keyspace, choose))?;
     files::sweep(inner);
-    Ok(())
+    damage.map_or(Ok(()), Err)
 }
 
 /// Does once what `choose` chooses; it is told whether merging may do something although the tables do not look like it.
@@ -462,5 +496,5 @@ fn compact_keyspace(
         };
         plan.map(|plan| Job { by_hand: true, ..Job::new(keyspace, &tree, plan, &shape, readers) })
     };
-    job.map_or(Ok(()), |job| carry_out(inner, job))
+    job.map_or(Ok(()), |job| carry_out(inner, job).inspect_err(|_| files::sweep_blobs(inner)))
 }

@@ -25,14 +25,19 @@ fn read(source: &dyn ReadFile, mut piece: impl FnMut(u64, &[u8]) -> Result<bool>
 
 /// Gives the file `from` the second name `to`, which nothing has. Where that does not work, returns the file, open: whatever becomes of its name, it can be copied.
 pub fn link_or_open(env: &dyn Env, from: &Path, to: &Path) -> Result<Option<Arc<dyn ReadFile>>> {
+    if link(env, from, to)? { Ok(None) } else { env.open(from).map(Some) }
+}
+
+/// Gives the file `from` the second name `to`, which nothing has. Returns whether that works; if not, nothing has that name.
+pub fn link(env: &dyn Env, from: &Path, to: &Path) -> Result<bool> {
     if env.hard_link(from, to).is_ok() {
-        return Ok(None);
+        return Ok(true);
     }
     // A link that was made but not reported would be written through, into the original.
     if env.exists(to)? {
         env.remove(to)?;
     }
-    env.open(from).map(Some)
+    Ok(false)
 }
 
 /// Writes the bytes of `source` to the file `to`, durably but for its name.

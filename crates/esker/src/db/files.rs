@@ -34,6 +34,7 @@ fn segments_to_keep(inner: &Inner) -> usize {
 /// Takes tables that a durable edit has just removed, or that none ever named, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
 /// tries again.
 pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
+    let removed = removed.into_iter().inspect(|table| inner.condition.forget_damage(table.path()));
     inner.obsolete.lock().extend(removed);
     sweep(inner);
 }
@@ -51,6 +52,7 @@ pub fn sweep(inner: &Inner) {
     });
     for path in unread {
         if inner.options.env.remove(&path).is_ok() {
+            inner.condition.forget_damage(&path);
             inner.events.note(|| Event::Removed(path));
         }
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Health {
     /// Writes are accepted.
     pub writable: bool,
-    /// What went wrong last in the log, the manifest, or in background work, or the damage that a merge found in a table, if it still matters.
+    /// What went wrong last in the log, the manifest, or in background work, or the damage that a job found in a table or a blob file, if it still matters.
     pub problem: Option<String>,
     /// Why writes are held back at the moment, if they are.
     pub stall_reason: Option<String>,
@@ -64,7 +64,7 @@ pub struct Condition {
     poisoned: AtomicBool,
     why: Mutex<Option<String>>,
     delayed: Mutex<Option<Delayed>>,
-    /// Tables that a job found damaged, each with the place and what is wrong there.
+    /// Files that a job found damaged, each with the place and what is wrong there.
     damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
     failed_merges: AtomicU64,
     events: Events,
@@ -161,8 +161,8 @@ impl Condition {
         damaged.get(path).map(|(offset, what)| Error::corruption(path, *offset, what.clone()))
     }
 
-    /// Notes that a job has read all of the file.
-    pub fn was_intact(&self, path: &Path) {
+    /// Notes that all of the file was read and is intact, or that it is none of the database's any more.
+    pub fn forget_damage(&self, path: &Path) {
         self.damaged.lock().remove(path);
     }
 
@@ -171,12 +171,12 @@ impl Condition {
         self.failed_merges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For people.
-    pub fn report(&self, stall_reason: Option<String>) -> Health {
+    /// For people. `damaged_blob`: the damage that a job found in a blob file.
+    pub fn report(&self, stall_reason: Option<String>, damaged_blob: Option<Error>) -> Health {
         let why = self.why.lock().clone();
         let delayed = self.delayed.lock().as_ref().map(|delayed| delayed.text.clone());
         let damaged = self.damaged.lock().keys().next().cloned();
-        let damage = damaged.and_then(|path| self.damage_of(&path)).map(|error| error.to_string());
+        let damage = damaged.and_then(|path| self.damage_of(&path)).or(damaged_blob).map(|error| error.to_string());
         Health {
             writable: !self.poisoned.load(Ordering::Acquire),
             problem: why.or(delayed).or(damage),

@@ -178,7 +178,7 @@ fn with_output<T>(
         flushed: 0,
         target_file_bytes: inner.options.target_file_bytes,
         cache: Arc::clone(&inner.cache),
-        use_mapping: inner.options.use_mapping(),
+        read_mode: inner.options.read_mode,
         next_file: &next_file,
         large: LargeValues {
             store: &inner.blobs,

@@ -15,8 +15,8 @@
 //!    the blob store's `files`,
 //!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
 //!
-//! The user's code is called with the first two held, and with that of the snapshots for readings of the clock, which comes after them and before the leaves. So what that
-//! code calls takes none of these, or is refused (`Inner::refuse_in_callback`).
+//! The user's code is called with the first two held, and with that of the snapshots for readings of the clock, which comes after them and before the leaves; an
+//! environment of the user's with the third and those of 6 and 7 as well. So what that code calls takes none of these, or is refused (`Inner::refuse_in_callback`).
 //!
 //! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
 //! threads are taken with none of these held.

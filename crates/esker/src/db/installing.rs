@@ -62,7 +62,7 @@ pub fn with_output<T>(
         flushed,
         target_file_bytes: inner.options.target_file_bytes.min(LARGEST_TARGET_BYTES),
         cache: Arc::clone(&inner.cache),
-        use_mapping: inner.options.use_mapping(),
+        read_mode: inner.options.read_mode,
         next_file: &next_file,
         large: LargeValues {
             store: &inner.blobs,

@@ -7,7 +7,7 @@
 use super::files;
 use crate::blob::format::file_name as blob_name;
 use crate::error::{Error, Result};
-use crate::options::Options;
+use crate::options::{Options, ReadMode};
 use crate::table::{BlockCache, Table, TableSummary};
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{table, table_number};
@@ -27,7 +27,8 @@ pub fn keep_tables(directory: &Path, options: &Options, state: &ManifestState, c
     for name in env.list(directory)? {
         let Some(number) = table_number(&name).filter(|number| !named.contains(number)) else { continue };
         let path = directory.join(&name);
-        let opened = env.open(&path).and_then(|file| Table::open(file, path, number, Arc::clone(cache), false));
+        let opened =
+            env.open(&path).and_then(|file| Table::open(file, path, number, Arc::clone(cache), ReadMode::Pread));
         let found = match opened {
             Ok(found) => found,
             Err(Error::Corruption { .. } | Error::Unsupported { .. }) => continue,

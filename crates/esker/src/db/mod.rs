@@ -19,7 +19,7 @@
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
 //! | `stall`, `pacing`, `pace` | when writers wait or are slowed down, and why |
-//! | `files`, `copying` | the remover of files; copies of files |
+//! | `files`, `copying`, `checked_copy` | the remover of files; copies of files; copies of what is checked while it is copied |
 //! | `searches` | whether gets search too many tables in vain, and scans too many runs |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
@@ -33,6 +33,7 @@ pub mod account;
 pub mod at_work;
 pub mod background;
 pub mod blob_collection;
+mod checked_copy;
 pub mod checkpoint;
 pub mod compacting;
 pub mod compaction_state;
@@ -47,6 +48,7 @@ pub mod flushing;
 pub mod footprint;
 pub mod freeze;
 mod guarded;
+mod guarded_env;
 pub mod health;
 pub mod ingest;
 pub mod inner;

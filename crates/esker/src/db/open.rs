@@ -20,7 +20,7 @@ use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::memory::new_memtable;
 use super::snapshot::SnapshotList;
-use super::{files, flushing, guarded, keyspaces, lost_edit, memory, replayed};
+use super::{files, flushing, guarded, guarded_env, keyspaces, lost_edit, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
 use crate::base::callback;
@@ -84,7 +84,7 @@ impl Recovering {
 /// Opens for reading and writing.
 pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
-    let options = options.resolved();
+    let (number, options) = called_by_a_database(directory, options.resolved());
     let env = Arc::clone(&options.env);
     if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
@@ -125,11 +125,11 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         recovering.clear();
         files::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
     })?;
-    let (number, last_sequence) = (manifest.number(), manifest.state().last_sequence);
-    files::remove_orphans(&*env, directory, number, manifest.state(), &BTreeSet::new())?;
+    let last_sequence = manifest.state().last_sequence;
+    files::remove_orphans(&*env, directory, manifest.number(), manifest.state(), &BTreeSet::new())?;
     files::remove_orphan_blobs(&*env, directory, &blobs, &blobs_in_use(&recovering))?;
     let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
-    let inner = assemble(directory, options, recovering, last_sequence, writing, (cache, memory, blobs));
+    let inner = assemble(directory, (number, options), recovering, last_sequence, writing, (cache, memory, blobs));
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     files::release_segments(&inner, floor, true);
     Ok(inner)
@@ -166,7 +166,7 @@ fn begin(
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.
 pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
-    let options = options.resolved();
+    let (number, options) = called_by_a_database(directory, options.resolved());
     let cache = memory::cache(&options);
     let memory = memory::pool(&options);
     // A writer may remove merged tables and recycle log segments while they are read here, but only after an edit of the manifest. So what was read between two
@@ -189,7 +189,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
         match result {
             Ok(((recovering, last_sequence, segments), blobs)) if unchanged => {
                 let (writing, resources) = (Writing::default(), (cache, memory, blobs));
-                let mut inner = assemble(directory, options, recovering, last_sequence, writing, resources);
+                let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
                 inner.replayed_segments = segments;
                 inner.condition.refuse_writes("it was opened read-only");
                 return Ok(inner);
@@ -342,7 +342,6 @@ pub fn open_trees(
     memory: &Arc<MemoryPool>,
     blobs: &BlobStore,
 ) -> Result<BTreeMap<u64, Recovering>> {
-    let use_mapping = options.use_mapping();
     let mut recovering = BTreeMap::new();
     for (&id, record) in &state.keyspaces {
         let mut tables = Vec::with_capacity(record.tables.len());
@@ -356,7 +355,7 @@ pub fn open_trees(
                 let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
                 return Err(Error::corruption(path, file.len(), what));
             }
-            let table = Table::open(file, path, number, Arc::clone(cache), use_mapping)?;
+            let table = Table::open(file, path, number, Arc::clone(cache), options.read_mode)?;
             for &blob in table.summary().blobs.keys() {
                 blobs.open_file(blob, 0)?;
             }
@@ -392,7 +391,7 @@ pub fn write_replayed(
         flushed: 0,
         target_file_bytes: options.target_file_bytes,
         cache: Arc::clone(cache),
-        use_mapping: options.use_mapping(),
+        read_mode: options.read_mode,
         next_file: &next_file,
         large: LargeValues {
             store: blobs,
@@ -559,9 +558,19 @@ struct Writing {
     lock: Option<Box<dyn Lock>>,
 }
 
+/// The number of a new database, and the options with what its callbacks are to know it by.
+fn called_by_a_database(directory: &Path, mut options: Options) -> (callback::Database, Options) {
+    let number = callback::Database::new();
+    options.env = guarded_env::environment(number, directory, options.env);
+    if !options.is_free("clock") {
+        options.clock = guarded::clock(number, options.clock);
+    }
+    (number, options)
+}
+
 fn assemble(
     directory: &Path,
-    options: Options,
+    (number, options): (callback::Database, Options),
     recovering: BTreeMap<u64, Recovering>,
     last_sequence: Sequence,
     writing: Writing,
@@ -570,11 +579,6 @@ fn assemble(
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let events = Events::new(options.event_listener.clone());
-    let number = callback::Database::new();
-    let mut options = options;
-    if !options.is_free("clock") {
-        options.clock = guarded::clock(number, options.clock);
-    }
     let inner = Inner {
         directory: directory.to_path_buf(),
         number,

@@ -13,6 +13,8 @@ use super::snapshot::Registration;
 use super::{large, ordering};
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
+use crate::base::slice::Slice;
+use crate::env::mapping_fault_seen;
 use crate::error::Result;
 use crate::iter::merging::MergingCursor;
 use crate::iter::skipping::Covers;
@@ -167,9 +169,41 @@ impl ScanCursor {
         }
     }
 
+    /// Whether what was handed out is to be believed, and what calls that return no `Result` have said: see [`Cursor::intact`](crate::iter::Cursor::intact). If not, the cursor is
+    /// at no key any more.
+    #[inline]
+    pub fn intact(&mut self) -> Result<()> {
+        if mapping_fault_seen() { self.look_at_fault() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look_at_fault(&mut self) -> Result<()> {
+        let borrows = matches!(self.place, Place::At | Place::Only);
+        let intact = if borrows { self.merged.intact() } else { Ok(()) };
+        if intact.is_err() {
+            self.leave();
+        }
+        intact
+    }
+
+    /// The key and the value, copied.
+    pub fn item(&mut self) -> Result<(Slice, Slice)> {
+        let item = (Slice::copy(self.key()), Slice::copy(self.value()));
+        self.intact()?;
+        Ok(item)
+    }
+
     fn leave(&mut self) {
         self.place = Place::Nowhere;
         self.plain = 0;
+    }
+
+    /// Begins a search for another place.
+    fn begin(&mut self) -> Result<()> {
+        let left = self.intact();
+        self.leave();
+        self.source.keyspace.searches.scan();
+        left
     }
 
     pub fn seek_to_first(&mut self) -> Result<()> {
@@ -186,8 +220,7 @@ impl ScanCursor {
     }
 
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.leave();
-        self.source.keyspace.searches.scan();
+        self.begin()?;
         match &self.upper {
             Bound::Unbounded => self.merged.seek_to_last()?,
             Bound::Excluded(key) => {
@@ -216,8 +249,7 @@ impl ScanCursor {
 
     /// Moves to the first key at or after `from`, which lies within the lower bound: behind what other scans from there have passed for nothing.
     fn seek_from(&mut self, from: &[u8]) -> Result<()> {
-        self.leave();
-        self.source.keyspace.searches.scan();
+        self.begin()?;
         self.deleted = Some(0);
         match self.source.keyspace.passed.behind(from, self.sequence) {
             Some(end) => self.merged.seek(&end, MAX_SEQUENCE)?,
@@ -249,8 +281,7 @@ impl ScanCursor {
         if !below(&self.upper, key) {
             return self.seek_to_last();
         }
-        self.leave();
-        self.source.keyspace.searches.scan();
+        self.begin()?;
         self.merged.seek(key, 0)?;
         while self.merged.valid() && self.merged.entry().key == key {
             self.merged.next()?;
@@ -264,7 +295,7 @@ impl ScanCursor {
         if self.place == Place::At && self.plain > 0 {
             self.plain -= 1;
             self.merged.step_plain(false);
-            return Ok(());
+            return self.intact();
         }
         self.next_version()
     }
@@ -295,7 +326,7 @@ impl ScanCursor {
                 if plain > 0 {
                     self.plain = plain - 1;
                     self.merged.step_plain(false);
-                    return Ok(());
+                    return self.intact();
                 }
                 self.key.clear();
                 self.key.extend_from_slice(self.merged.key());
@@ -318,7 +349,7 @@ impl ScanCursor {
         if self.place == Place::Only && self.plain > 0 {
             self.plain -= 1;
             self.merged.step_plain(true);
-            return Ok(());
+            return self.intact();
         }
         self.prev_version()
     }
@@ -333,7 +364,7 @@ impl ScanCursor {
                 if plain > 0 {
                     self.plain = plain - 1;
                     self.merged.step_plain(true);
-                    return Ok(());
+                    return self.intact();
                 }
                 self.place = Place::Nowhere;
                 self.merged.prev()?;
@@ -485,7 +516,7 @@ impl ScanCursor {
                 && self.merged.is_first_of_key()
             {
                 self.place = Place::Only;
-                return Ok(());
+                return self.intact();
             }
             self.key.clear();
             self.key.extend_from_slice(self.merged.key());

@@ -79,7 +79,10 @@ impl<'t> TransactionScan<'t> {
                 return None;
             };
             self.passage.pass(&key, forward);
+            let was_at_key = end.cursor.reached().is_some();
             let value = self.value(&mut end, &key, found);
+            // A cursor that has lost its place cannot go on.
+            self.failed = was_at_key && end.cursor.reached().is_none();
             let side = if forward { &mut self.front } else { &mut self.back };
             *side = Some(end);
             match value {
@@ -148,8 +151,11 @@ impl<'t> TransactionScan<'t> {
             (Some(pending), _) if !pending.needs_snapshot() => pending.value(inner, keyspace, key, None),
             (None, _) if self.deleted.covers(key) => Ok(None),
             (_, Next::Failed(error)) => Err(error),
-            (Some(pending), _) => pending.value(inner, keyspace, key, Some(end.cursor.value())),
-            (None, _) => Ok(Some(Slice::copy(end.cursor.value()))),
+            (Some(pending), _) => {
+                let value = pending.value(inner, keyspace, key, Some(end.cursor.value()));
+                end.cursor.intact().and(value)
+            }
+            (None, _) => end.cursor.item().map(|(_, value)| Some(value)),
         }
     }
 }

@@ -33,8 +33,11 @@ pub struct VerifyReport {
     pub wal_segments: u64,
 }
 
-/// Checks every block of every table, their order, their bounds and counts, that runs do not overlap, and every large value that tables refer to.
+/// Checks every block of every table, their order, their bounds and counts, that runs do not overlap, and every large value that tables refer to. What jobs had found damaged
+/// and is intact is no longer damaged for anybody.
 pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+    // Before the tables: what is noted later may be something that this does not look at.
+    let damaged = inner.blobs.damaged();
     let keyspaces = inner.all_keyspaces();
     let trees: Vec<_> = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree)).collect();
     for tree in &trees {
@@ -57,24 +60,28 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
             done += bytes;
             progress(done.min(total), total);
         })?;
+        inner.condition.forget_damage(table.path());
         report.tables += 1;
         report.entries += table.summary().entries;
         report.bytes += table.summary().file_bytes;
         progress((report.bytes + report.blob_bytes).min(total), total);
-        if !table.summary().blobs.is_empty() {
-            verify_large(inner, table, &mut report, &mut |done| progress(done.min(total), total))?;
-        }
+        each_large(table, &mut |reference| {
+            inner.blobs.read(reference)?;
+            report.large_values += 1;
+            report.blob_bytes += reference.stored_bytes();
+            progress((report.bytes + report.blob_bytes).min(total), total);
+            Ok(())
+        })?;
     }
+    inner.blobs.forget_damage(&damaged);
     Ok(report)
 }
 
-/// Reads every large value that the table, which is intact, refers to.
-fn verify_large(
-    inner: &Inner,
-    table: &Arc<Table>,
-    report: &mut VerifyReport,
-    progress: &mut dyn FnMut(u64),
-) -> Result<()> {
+/// Calls `visit` with every reference to a large value in the table, which is intact.
+pub fn each_large(table: &Arc<Table>, visit: &mut dyn FnMut(&BlobReference) -> Result<()>) -> Result<()> {
+    if table.summary().blobs.is_empty() {
+        return Ok(());
+    }
     let mut cursor = table.cursor(false);
     cursor.seek_to_first()?;
     while cursor.valid() {
@@ -84,10 +91,7 @@ fn verify_large(
                 let what = format!("the reference to the large value of key {} is malformed", escape_key(entry.key));
                 return Err(Error::corruption(table.path(), 0, what));
             };
-            inner.blobs.read(&reference)?;
-            report.large_values += 1;
-            report.blob_bytes += reference.stored_bytes();
-            progress(report.bytes + report.blob_bytes);
+            visit(&reference)?;
         }
         cursor.next()?;
     }

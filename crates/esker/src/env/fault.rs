@@ -470,6 +470,10 @@ impl Env for FaultEnv {
     fn random(&self) -> u64 {
         self.inner.random()
     }
+
+    fn calls_no_database(&self) -> bool {
+        self.inner.calls_no_database()
+    }
 }
 
 #[derive(Debug)]

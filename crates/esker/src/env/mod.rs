@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
 pub mod fault;
 pub mod mem;
@@ -17,6 +18,9 @@ pub mod os;
 /// What each call promises about durability is the least any supported system gives:
 /// a created, renamed, linked or removed name is durable only after [`Env::sync_dir`] of its directory; the contents of a file only after
 /// `sync` of the file; dropping a file makes nothing durable.
+///
+/// The engine calls an environment and its files with locks held. What they may ask of a database whose environment they are is what a [`crate::MergeOperator`] may ask of its own:
+/// single keys and figures; the rest is refused with [`crate::Error::InCallback`]. Reads that call themselves that way fail with that error after a few times.
 ///
 /// ```
 /// use esker::env::{Env, mem::MemEnv};
@@ -222,6 +226,16 @@ pub trait Env: Send + Sync + fmt::Debug {
     fn random(&self) -> u64 {
         RandomState::new().hash_one(())
     }
+    /// Whether none of its calls, nor of those of its files, ever uses a database. If this is true, the engine does not mark threads that are in them, which takes some
+    /// nanoseconds for each call; a call that uses its own database all the same may then wait for ever.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// assert!(MemEnv::new().calls_no_database());
+    /// ```
+    fn calls_no_database(&self) -> bool {
+        false
+    }
 }
 
 /// Holds a lock until dropped.
@@ -290,7 +304,8 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// The whole file as memory, where the environment can map it. The first call maps; later calls are free.
+    /// The whole file as memory, where the environment can map it. The first call maps; later calls are free. What is read there has to be asked for with
+    /// [`ReadFile::check_mapping`] before anything rests on it.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -305,6 +320,45 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn mapping(&self) -> Option<&[u8]>;
+    /// Whether all of the mapping could be read that was: asked after its bytes were used, and before anything rests on them. Where a page of it cannot be had, as when
+    /// the medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what there is to have.
+    ///
+    /// # Errors
+    /// `Io` as said.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// # let env = MemEnv::new();
+    /// # env.create(Path::new("note"))?.append(b"ada")?;
+    /// let file = env.open(Path::new("note"))?;
+    /// let first = file.mapping().and_then(|bytes| bytes.first().copied());
+    /// file.check_mapping()?;
+    /// assert!(first.is_none() || first == Some(b'a'));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    fn check_mapping(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// See [`mapping_fault_seen`].
+static MAPPING_FAULT: AtomicBool = AtomicBool::new(false);
+
+/// Whether a page under any mapping of the process could ever not be had: all that is asked for each read, until the first time. What was loaded from a mapping before the call
+/// was loaded before the answer: if it came out of such a page, the answer is yes.
+#[inline]
+pub(crate) fn mapping_fault_seen() -> bool {
+    // For this thread, whose access may just have been interrupted; and for what others have replaced.
+    compiler_fence(Ordering::SeqCst);
+    fence(Ordering::Acquire);
+    MAPPING_FAULT.load(Ordering::Relaxed)
+}
+
+/// May be called by a signal handler.
+#[cfg_attr(not(unix), allow(dead_code))]
+pub(crate) fn note_mapping_fault() {
+    MAPPING_FAULT.store(true, Ordering::SeqCst);
 }
 
 /// A file open for appending. Implementations may buffer: bytes reach the system at the latest at `sync`.
@@ -504,7 +558,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// [`crate::Error::InvalidArgument`].
     ///
     /// # Errors
-    /// `InvalidArgument` as said; `Io` where there is no mapping.
+    /// `InvalidArgument` as said; `Io`: then the content of these bytes is unknown, and the file is not to be synced any more.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};

@@ -5,6 +5,7 @@ use super::keyspace::Keyspace;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
+use crate::db::checkpoint::CheckpointMode;
 use crate::db::health::Health;
 use crate::db::repair::RepairReport;
 use crate::db::stats::{Stats, collect};
@@ -338,7 +339,8 @@ impl Db {
     /// file system allows, so that the copy costs little time and space.
     ///
     /// A linked file is the same file as in this database, under a second name. Never change or truncate it in place: this database reads it, in part through
-    /// mappings, and a truncation kills its process. Deleting the copy, or opening it as a database, does no harm. To have files of its own, copy the directory.
+    /// mappings, and what is truncated it cannot read any more. Deleting the copy, or opening it as a database, does no harm. For a copy with files of its own there is
+    /// [`Db::checkpoint_with`].
     ///
     /// # Errors
     /// `InvalidArgument` if `directory` exists and is not empty; `Io`.
@@ -351,7 +353,31 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
-        checkpoint::checkpoint(&self.shared.inner, directory.as_ref())
+        self.checkpoint_with(directory, CheckpointMode::Link)
+    }
+
+    /// As [`Db::checkpoint`], with files of its own if that is wanted: with [`CheckpointMode::Copy`], what happens to the files of the copy, or to where they lie on the device, does
+    /// not happen to those of this database, nor the other way round.
+    ///
+    /// Everything that is copied is checked: tables block by block, as they are read, and each large value when it is in the copy. All of it is on the device before the directory counts as a
+    /// database. Writes, flushes and merges go on meanwhile; files that these replace go when the copy is done.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `directory` exists and is not empty; `Io`; `Corruption` names a damaged file of this database, as [`Db::health`] then does, and the place in it. After an error there is no copy.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// use esker::CheckpointMode;
+    /// names.put("ada", "1815")?;
+    /// match db.checkpoint_with("backup", CheckpointMode::Copy) {
+    ///     Err(esker::Error::Corruption { path, offset, .. }) => println!("{} is damaged at {offset}", path.display()),
+    ///     other => other?,
+    /// }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn checkpoint_with(&self, directory: impl AsRef<Path>, mode: CheckpointMode) -> Result<()> {
+        checkpoint::checkpoint(&self.shared.inner, directory.as_ref(), mode)
     }
 
     /// Reads every table and checks everything that can be checked. `progress` is told the bytes done and all bytes.
@@ -414,7 +440,7 @@ impl Db {
     /// ```
     pub fn health(&self) -> Health {
         let inner = &self.shared.inner;
-        inner.condition.report(stall::current_reason(inner))
+        inner.condition.report(stall::current_reason(inner), inner.blobs.damage())
     }
 
     /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text: `esker.memtable.bytes`, and for each keyspace

@@ -87,7 +87,7 @@ impl Iter {
                 if forward { cursor.seek_to_first() } else { cursor.seek_to_last() }
             }
         };
-        let cursor = moving?;
+        let mut cursor = moving?;
         // The ends meet where one would hand out what the other has handed out already.
         let ends = cursor.reached().zip(other.as_ref().and_then(|other| other.reached()));
         let met = ends.is_some_and(|(this, other)| if forward { this >= other } else { this <= other });
@@ -105,7 +105,11 @@ impl Iter {
                 self.done = true;
                 None
             }
-            Ok(()) => Some(Ok((Slice::copy(cursor.key()), Slice::copy(cursor.value())))),
+            Ok(()) => {
+                let item = cursor.item();
+                self.done = item.is_err();
+                Some(item)
+            }
         };
         if forward {
             self.front = Some(cursor)
@@ -305,7 +309,8 @@ impl Cursor {
         self.0.key()
     }
 
-    /// The value at the cursor; empty if it is at none.
+    /// The value at the cursor; empty if it is at none. It may lie in a mapped file: should its medium fail while it is looked at, the value may read as zeroes or be empty,
+    /// and the next move of the cursor fails with `Io`. [`Iter`] hands out nothing that could be so.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

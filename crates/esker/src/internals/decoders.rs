@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::iter::Cursor;
-use crate::options::Compression;
+use crate::options::{Compression, ReadMode};
 use crate::table::{Table, TableBuilder, TableOptions, reseal, salvage_unindexed};
 use crate::version::edit::{self, ManifestState};
 use crate::version::manifest::{file_with, point_current, read_current};
@@ -260,8 +260,8 @@ pub fn table(bytes: &[u8]) {
     if let Ok(Some(damaged)) = Table::open_damaged(open(), path.clone(), NUMBER, Arc::new(Cache::new(1 << 20))) {
         let _ = damaged.salvage(&mut |_| Ok(()));
     }
-    let use_mapping = mode & 2 == 0;
-    let Ok(table) = Table::open(open(), path.clone(), NUMBER, Arc::new(Cache::new(1 << 20)), use_mapping) else {
+    let read_mode = [ReadMode::Mmap, ReadMode::Pread, ReadMode::MmapChecked][usize::from(mode >> 1) % 3];
+    let Ok(table) = Table::open(open(), path.clone(), NUMBER, Arc::new(Cache::new(1 << 20)), read_mode) else {
         return;
     };
     let _ = table.get(key, hash(key), MAX_SEQUENCE, &mut |_| true);

@@ -12,6 +12,7 @@ use crate::iter::Cursor;
 use crate::iter::merging::MergingCursor;
 use crate::memtable::{Memtable, MemtableWriter, RunCursor, WriteContext, entry_bytes};
 use crate::merge_operator::UInt64Add;
+use crate::options::ReadMode;
 use crate::table::{BlockCache, Table, TableBuilder, TableCursor, TableOptions};
 use crate::wal::format::RECORD_HEADER_BYTES;
 use crate::wal::segment::SegmentMaker;
@@ -151,7 +152,7 @@ impl TableKernel {
         }
         builder.finish_reusably()?;
         let file: Arc<dyn ReadFile> = env.open(&path)?;
-        let table = Table::open(file, path, 1, Arc::new(BlockCache::new(CACHE_BYTES)), false)?;
+        let table = Table::open(file, path, 1, Arc::new(BlockCache::new(CACHE_BYTES)), ReadMode::Pread)?;
         Ok(TableKernel { cursor: table.cursor(true), table })
     }
 

@@ -352,6 +352,10 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         self.children[self.winner].step_plain(backward);
     }
 
+    fn intact(&self) -> Result<()> {
+        self.children.get(self.winner).map_or(Ok(()), Cursor::intact)
+    }
+
     fn is_first_of_key(&self) -> bool {
         let winner = self.winner;
         // What is known of the keys is enough where it differs.

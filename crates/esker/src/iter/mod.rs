@@ -67,9 +67,15 @@ pub trait Cursor {
         0
     }
 
-    /// A step to an entry that [`Cursor::plain_run`] has counted: it cannot fail.
+    /// A step to an entry that [`Cursor::plain_run`] has counted: it cannot fail, but for what [`Cursor::intact`] then tells.
     #[inline]
     fn step_plain(&mut self, _backward: bool) {}
+
+    /// Whether the bytes borrowed from the entry at hand, and what the other calls that return no `Result` have said of it, are to be believed: an error if they lie in
+    /// a mapping and a page of it could not be had. Every other step asks that itself, of its entry and of the one before.
+    fn intact(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether it is certain that the entry before the one at a valid cursor, if any, has another key.
     #[inline]

@@ -150,4 +150,8 @@ impl<C: Cursor> Cursor for SkippingCursor<C> {
     fn entry(&self) -> Entry<'_> {
         self.inner.entry()
     }
+
+    fn intact(&self) -> Result<()> {
+        self.inner.intact()
+    }
 }

@@ -3,7 +3,7 @@ use crate::base::key::{Entry, Kind, NEVER};
 use crate::env::mem::MemEnv;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions};
-use crate::options::Compression;
+use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableKeyspace, TableOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Maker {
             flushed: 0,
             target_file_bytes: 1,
             cache: Arc::new(BlockCache::new(1 << 20)),
-            use_mapping: false,
+            read_mode: ReadMode::Pread,
             next_file: &next_file,
             large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         };

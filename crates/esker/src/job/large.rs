@@ -21,7 +21,7 @@ pub struct LargeValues<'a> {
 /// Which references are replaced by a copy of the value.
 #[derive(Clone, Copy)]
 pub enum Copy<'a> {
-    /// Those to a file for which this is true, if the value can be read.
+    /// Those to a file for which this is true.
     From(&'a (dyn Fn(u64) -> bool + Sync)),
     /// All of them: nothing is known about the files they refer to.
     All,
@@ -31,7 +31,7 @@ impl LargeValues<'_> {
     /// The value behind an encoded reference.
     pub fn load(&self, reference: &[u8]) -> Result<Vec<u8>> {
         match BlobReference::decode(reference) {
-            Some(reference) => self.store.read(&reference),
+            Some(reference) => self.store.read_for_job(&reference),
             None => Err(Error::corruption(Path::new(""), 0, "a reference to a large value is malformed")),
         }
     }
@@ -54,14 +54,8 @@ impl LargeValues<'_> {
         if !wanted {
             return Ok(None);
         }
-        match self.store.read(&reference) {
-            Ok(value) => blobs.append(&value, next_number).map(Some),
-            // The damage stays where it is: it concerns this value, not the job, and reads of it say so.
-            Err(Error::Corruption { .. }) if matches!(self.copy, Copy::From(_)) => {
-                self.store.note_damaged(reference.file);
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        // Checked as it is read: what is damaged would be valid in its new place.
+        let value = self.store.read_for_job(&reference)?;
+        blobs.append(&value, next_number).map(Some)
     }
 }

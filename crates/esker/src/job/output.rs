@@ -8,7 +8,7 @@ use crate::base::range_tombstone::RangeTombstones;
 use crate::blob::BlobWriter;
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::options::Options;
+use crate::options::{Options, ReadMode};
 use crate::table::{BlockCache, Buffers, Table, TableBuilder, TableKeyspace, TableOptions, TableSummary};
 use crate::version::file_name;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub struct OutputOptions<'a> {
     pub flushed: Sequence,
     pub target_file_bytes: u64,
     pub cache: Arc<BlockCache>,
-    pub use_mapping: bool,
+    pub read_mode: ReadMode,
     /// Gives out file numbers.
     pub next_file: &'a (dyn Fn() -> u64 + Sync),
     /// What is done with large values.
@@ -172,7 +172,7 @@ impl<'a> Output<'a> {
         let path = self.options.directory.join(file_name::table(summary.file_number));
         let file = self.options.env.open(&path)?;
         let cache = Arc::clone(&self.options.cache);
-        let table = Table::open(file, path.clone(), summary.file_number, cache, self.options.use_mapping)?;
+        let table = Table::open(file, path.clone(), summary.file_number, cache, self.options.read_mode)?;
         if *table.summary() != summary {
             return Err(Error::corruption(path, 0, "the table read back is not the one written"));
         }

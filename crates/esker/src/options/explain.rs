@@ -91,7 +91,7 @@ impl Options {
             large_value_bytes: bytes(self.large_value_bytes as u64) => "smaller: less is rewritten; larger: fewer reads of another file";
             wal_segment_bytes: bytes(self.wal_segment_bytes) => "larger: fewer files to prepare; smaller: less disk space and mapped memory";
             wal_mode: name(self.wal_mode) => "mapped: cheaper writes; plain: for network and copy-on-write file systems";
-            read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults";
+            read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults; mmapchecked: as mmap, every read checked";
             background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: merges end sooner; unset: a second one while writers wait for merges";
             upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first merges; lz4: less space in upper runs";
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";

@@ -36,7 +36,8 @@ const LEAST_BUDGET_BYTES: usize = 1 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMode {
-    /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call per write.
+    /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call per write. Installs a handler for SIGBUS, so that a store that the disk
+    /// cannot take is an error: see [`OsEnv`].
     Mapped,
     /// A system call per write: for network and copy-on-write file systems, where shared mappings misbehave.
     Plain,
@@ -49,12 +50,27 @@ pub enum WalMode {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// Mapped where the environment can map; compressed blocks go through the block cache either way.
+    /// Mapped where the environment can map; compressed blocks go through the block cache either way. Installs a handler for SIGBUS, so that a page that the disk
+    /// cannot bring is an error: see [`OsEnv`].
     Auto,
     /// As `Auto`.
     Mmap,
     /// System calls into the block cache only: bounded memory, no page faults.
     Pread,
+    /// As `Auto`, and a get or a scan checks every block of the mapping each time it comes to it, not only the first time after the open: bits that change in the file
+    /// while the database is open become an error. Each get then takes the checksum of a whole block and looks at every entry in it, for each table it searches: with blocks
+    /// of 4 KiB that are in memory, several times the work of the search itself; more with larger blocks. Scans do so once for each block, and jobs always do. Blocks
+    /// in the block cache are the memory of the process, and not looked at again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the file each time.
+    ///
+    /// ```
+    /// use esker::{Db, Options, ReadMode};
+    /// # let env = std::sync::Arc::new(esker::env::mem::MemEnv::new());
+    /// let options = Options::default().read_mode(ReadMode::MmapChecked);
+    /// # let options = options.env(env);
+    /// let db = Db::open("ledger", options)?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    MmapChecked,
 }
 
 /// How data blocks are compressed.
@@ -269,6 +285,8 @@ impl Options {
     /// Default: 64 MiB; with a memory budget at most an eighth of it. Trade-off: larger means fewer files; smaller means that compaction holds less memory
     /// and gives space back in smaller steps.
     ///
+    /// Each table, and so at least one for each keyspace with data, is an open file of the process: its limit (`ulimit -n`) must be above their number.
+    ///
     /// ```
     /// let options = esker::Options::default().target_file_bytes(256 << 20);
     /// ```
@@ -324,7 +342,7 @@ impl Options {
     /// How tables are read.
     ///
     /// Default: [`ReadMode::Auto`]. Trade-off: mapped reads copy nothing, and the pages are counted to the process by the system; reads by system call keep to
-    /// the memory set here.
+    /// the memory set here. Mapped blocks are checked when they are first read; [`ReadMode::MmapChecked`] checks them at every read.
     ///
     /// ```
     /// let options = esker::Options::default().read_mode(esker::ReadMode::Mmap);
@@ -418,6 +436,9 @@ impl Options {
     /// own batches and values. What the system counts to the process stays within 1.15 times the budget, for the allocator, and 24 MiB for code, stacks,
     /// log and buffers of fixed size.
     ///
+    /// Where the system limits addresses (`ulimit -v`) rather than memory, set [`ReadMode::Pread`] too: mapped tables take as many addresses as there is data, and a process that
+    /// gets no more memory for that reason ends.
+    ///
     /// Default: 0. Trade-off: a limit that holds whatever the number of keyspaces, for earlier flushes and a smaller cache; memory of flushed
     /// memtables goes back to the system instead of being kept for the next one.
     ///
@@ -480,11 +501,6 @@ impl Options {
     /// Bytes at which another blob file begins.
     pub(crate) fn blob_file_bytes(&self) -> u64 {
         self.target_file_bytes.saturating_mul(4)
-    }
-
-    /// Whether tables may be read through a mapping.
-    pub(crate) fn use_mapping(&self) -> bool {
-        self.read_mode != ReadMode::Pread
     }
 
     /// Refuses what cannot work, saying what would.

@@ -89,6 +89,21 @@ impl Layout {
 
     /// As [`Layout::parse`], of a block with so many bytes, which begins with `start`.
     pub(super) fn of(start: &[u8], block_bytes: usize) -> Result<Layout, DecodeError> {
+        let (layout, length) = Layout::with_length(start)?;
+        if length != block_bytes as u64 {
+            return Err(DecodeError { offset: 0, expected: "block columns that add up to the block's length" });
+        }
+        Ok(layout)
+    }
+
+    /// How long the block must be that begins with `start`, if one does.
+    pub(super) fn length_of(start: &[u8]) -> Option<u64> {
+        Layout::with_length(start).ok().map(|(_, length)| length)
+    }
+
+    /// The layout of a block that begins with `start`, and its length. Nothing else may be done with a layout before it is known that the block has that length.
+    #[inline(always)]
+    fn with_length(start: &[u8]) -> Result<(Layout, u64), DecodeError> {
         let wrong = |offset, expected| Err(DecodeError { offset, expected });
         let Some(header) = start.first_chunk::<HEADER_BYTES>() else {
             return wrong(0, "a block header");
@@ -132,11 +147,8 @@ impl Layout {
         let expiries = kinds + column(KINDS, count);
         let value_offsets = expiries + column(EXPIRIES, count * 8);
         let values_at = value_offsets + column(VALUE_OFFSETS, (count + 1) * offset_width);
-        if values_at + values != block_bytes as u64 {
-            return wrong(0, "block columns that add up to the block's length");
-        }
-        // Everything is below the block's length from here on, so the conversions keep the values.
-        Ok(Layout {
+        // Everything is below the block's length, so the conversions keep the values.
+        let layout = Layout {
             count: count as usize,
             flags,
             kind,
@@ -154,7 +166,8 @@ impl Layout {
             values: values_at as usize,
             sequence,
             expiry_ms,
-        })
+        };
+        Ok((layout, values_at + values))
     }
 
     /// Whether every entry of `bytes` is well formed: the part of the check that takes a look at each of them. Values are not looked at, and need not be there.

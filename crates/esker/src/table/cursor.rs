@@ -6,6 +6,7 @@ use super::reader::Table;
 use super::source::{Passing, ReadAhead};
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence};
 use crate::base::slice::Pin;
+use crate::env::mapping_fault_seen;
 use crate::error::{Error, Result};
 use crate::iter::merging::repeat_error;
 use crate::iter::{Cursor, PlainSearch};
@@ -132,13 +133,20 @@ impl TableCursor {
     fn enter(&mut self, number: usize) -> Result<()> {
         self.count = 0;
         self.index = 0;
+        // What was handed out of the block at hand may be borrowed until now.
+        self.intact()?;
         if self.number != number || self.layout.is_none() {
             self.layout = None;
             self.plain = None;
             if let Held::Own(block) = std::mem::replace(&mut self.held, Held::Nothing) {
                 self.spare = block.into_spare();
             }
-            let (held, layout) = self.fetch(number)?;
+            let was_lost = self.table.file.has_lost_mapping();
+            let fetched = self.fetch(number);
+            if mapping_fault_seen() && self.fill_cache && !was_lost {
+                self.table.file.0.check_mapping()?;
+            }
+            let (held, layout) = fetched?;
             self.held = held;
             self.layout = Some(layout);
             self.number = number;
@@ -200,6 +208,8 @@ impl TableCursor {
     fn end(&mut self, result: Result<()>) -> Result<()> {
         self.count = 0;
         self.index = 0;
+        // Where a page could not be had, that is the cause of whatever followed.
+        let result = self.intact().and(result);
         if let Err(error) = &result {
             self.failure = Some(repeat_error(error));
             self.layout = None;
@@ -219,8 +229,14 @@ impl TableCursor {
         if at_end {
             self.index = self.count - 1;
         }
+        self.take_entry()
+    }
+
+    /// Takes over the entry at `index`, if it could be read.
+    #[inline]
+    fn take_entry(&mut self) -> Result<()> {
         self.load_entry();
-        Ok(())
+        if mapping_fault_seen() && self.intact().is_err() { self.end(Ok(())) } else { Ok(()) }
     }
 
     /// A step out of the block at hand.
@@ -246,8 +262,7 @@ impl TableCursor {
             return Err(self.table.inconsistent(number));
         }
         self.index = index;
-        self.load_entry();
-        Ok(())
+        self.take_entry()
     }
 }
 
@@ -298,8 +313,7 @@ impl Cursor for TableCursor {
             return self.leave_block(false);
         }
         self.index = next;
-        self.load_entry();
-        Ok(())
+        self.take_entry()
     }
 
     #[inline]
@@ -308,8 +322,7 @@ impl Cursor for TableCursor {
             return self.leave_block(true);
         }
         self.index -= 1;
-        self.load_entry();
-        Ok(())
+        self.take_entry()
     }
 
     #[inline]
@@ -360,6 +373,13 @@ impl Cursor for TableCursor {
                 layout.key_rest(bytes, before) != layout.key_rest(bytes, self.index)
             }
         }
+    }
+
+    fn intact(&self) -> Result<()> {
+        if mapping_fault_seen() && matches!(self.held, Held::InPlace(_)) {
+            return self.table.file.0.check_mapping();
+        }
+        Ok(())
     }
 
     #[inline]

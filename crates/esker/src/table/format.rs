@@ -74,7 +74,12 @@ impl Footer {
         };
         let mut bytes = [0u8; FOOTER_BYTES];
         file.read_at(offset, &mut bytes)?;
-        let (footer, version, sum, magic) = Footer::decode(&bytes).map_err(|error| error.at(path, offset))?;
+        Footer::check(&bytes, path, file_number, offset)
+    }
+
+    /// The footer that these bytes at `offset` are; every handle lies before it.
+    pub(super) fn check(bytes: &[u8; FOOTER_BYTES], path: &Path, file_number: u64, offset: u64) -> Result<Footer> {
+        let (footer, version, sum, magic) = Footer::decode(bytes).map_err(|error| error.at(path, offset))?;
         if magic != MAGIC {
             return Err(Error::corruption(path, offset + 56, "this is not a table: the magic number is missing"));
         }

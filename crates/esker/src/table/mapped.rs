@@ -1,19 +1,38 @@
 //! The mapping of a table's file, and what is known of the blocks in it.
 
-use crate::base::slice::Pin;
-use crate::env::ReadFile;
+use crate::env::{ReadFile, mapping_fault_seen};
+use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapped file, to pin values in. Without a mapping it pins nothing.
+/// A file that may be mapped.
 #[derive(Clone)]
 pub(super) struct MappedFile(pub(super) Arc<dyn ReadFile>);
 
-impl Pin for MappedFile {
+impl MappedFile {
+    /// The mapping; nothing without one. After a fault under it, some of it is zeroes.
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         self.0.mapping().unwrap_or_default()
+    }
+
+    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then whatever it found is not to be believed. Who begins after that
+    /// reads from the file, and gets what there is to have.
+    #[inline]
+    pub(super) fn guarded<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let was_lost = self.has_lost_mapping();
+        let result = read();
+        if mapping_fault_seen() && !was_lost {
+            self.0.check_mapping()?;
+        }
+        result
+    }
+
+    /// Whether there was a fault under the mapping.
+    #[inline]
+    pub(super) fn has_lost_mapping(&self) -> bool {
+        mapping_fault_seen() && self.0.check_mapping().is_err()
     }
 }
 
@@ -26,7 +45,7 @@ impl fmt::Debug for MappedFile {
 /// What was found out about blocks in the mapping since the table was opened.
 #[derive(Debug)]
 pub(super) struct Verified {
-    /// They can be read in place, and were checked.
+    /// They can be read in place, and were checked. What is not remembered is not in here.
     pub(super) good: Bits,
     /// They cannot be read in place: they are compressed.
     pub(super) packed: Bits,
@@ -35,8 +54,10 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    pub(super) fn new(blocks: usize) -> Verified {
-        Verified { good: Bits::new(blocks), packed: Bits::new(blocks), unpacked: Bits::new(blocks) }
+    /// Without `remembers` no block was ever checked: it is at each read.
+    pub(super) fn new(blocks: usize, remembers: bool) -> Verified {
+        let checked = || Bits::new(if remembers { blocks } else { 0 });
+        Verified { good: checked(), packed: Bits::new(blocks), unpacked: checked() }
     }
 }
 

@@ -8,6 +8,7 @@
 mod block;
 mod block_builder;
 mod builder;
+mod copying;
 mod cursor;
 mod filter;
 mod format;
@@ -23,6 +24,7 @@ mod salvage;
 mod size;
 mod source;
 mod summary;
+mod unindexed;
 mod verify;
 mod version;
 mod visit;

@@ -15,6 +15,7 @@ use crate::base::slice::Pin;
 use crate::cache::Slots;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
+use crate::options::ReadMode;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,14 +37,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// Opens a table and checks everything but its data blocks. With `use_mapping`, and if the environment maps
+    /// Opens a table and checks everything but its data blocks. Unless `read_mode` is against it, and if the environment maps
     /// the file, blocks that are not compressed are read in place; all others go through `cache`.
     pub fn open(
         file: Arc<dyn ReadFile>,
         path: PathBuf,
         file_number: u64,
         cache: Arc<BlockCache>,
-        use_mapping: bool,
+        read_mode: ReadMode,
     ) -> Result<Arc<Table>> {
         let footer = Footer::read(&*file, &path, file_number)?;
         let content = read_plain(&*file, &path, file_number, footer.properties)?;
@@ -58,9 +59,9 @@ impl Table {
             0 => None,
             _ => Some(Filter::read(&*file, &path, file_number, footer.filter)?),
         };
-        let mapped = use_mapping && file.mapping().is_some();
+        let mapped = read_mode != ReadMode::Pread && file.mapping().is_some();
         let slots = cache.slots(index.len());
-        let verified = Verified::new(if mapped { index.len() } else { 0 });
+        let verified = Verified::new(if mapped { index.len() } else { 0 }, read_mode != ReadMode::MmapChecked);
         let file = Arc::new(MappedFile(file));
         Ok(Arc::new(Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified }))
     }
@@ -132,12 +133,21 @@ impl Table {
         max_sequence: Sequence,
         visit: &mut impl FnMut(Version<'_>) -> bool,
     ) -> Result<bool> {
+        self.file.guarded(|| self.search_blocks(key, max_sequence, visit))
+    }
+
+    fn search_blocks(
+        &self,
+        key: &[u8],
+        max_sequence: Sequence,
+        visit: &mut impl FnMut(Version<'_>) -> bool,
+    ) -> Result<bool> {
         let mut number = self.index.find(key, max_sequence);
         while number < self.index.len() {
             let damaged = |error| self.damaged(self.index.handle(number).unwrap_or_default().offset, error);
             let visited = if let Some(found) = self.in_place(number)? {
-                let place = Place::File(&self.file, found.start);
-                visit_block(found.bytes, &found.layout, key, max_sequence, place, visit).map_err(damaged)?
+                // What is handed out is copied: a slice in the mapping could read as zeroes after a fault, and nobody would hear of it.
+                visit_block(found.bytes, &found.layout, key, max_sequence, Place::Passing, visit).map_err(damaged)?
             } else {
                 let hit = self.slots.lookup(number);
                 match hit.as_ref().and_then(|hit| hit.as_ref()) {

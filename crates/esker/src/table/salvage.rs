@@ -1,16 +1,16 @@
 //! Reading what is left of a damaged table, for a repair.
 //!
-//! With an intact footer and index, every block is tried on its own. Without them, blocks are found one after the other from the front: a block ends where its
+//! With an intact footer and index, every block is tried on its own. Without them, blocks are found one after the other from the front (`unindexed.rs`): a block ends where its
 //! checksum says so. What lies behind the first damaged one cannot be found that way.
 
 use super::BlockCache;
 use super::block::Block;
-use super::format::{FOOTER_BYTES, Footer, STORED, TRAILER_BYTES, read_plain, split, unseal};
+use super::format::{FOOTER_BYTES, Footer, read_plain};
 use super::index::Index;
 use super::mapped::{MappedFile, Verified};
 use super::reader::Table;
 use super::summary::TableSummary;
-use crate::base::compression::decompress;
+use super::unindexed::Unindexed;
 use crate::base::key::{Entry, Sequence, compare};
 use crate::base::slice::Pin;
 use crate::env::ReadFile;
@@ -45,9 +45,6 @@ pub struct Salvaged {
     /// What is missing.
     pub lost: Vec<LostRange>,
 }
-
-/// No block that is searched for without an index is longer.
-const LONGEST_SEARCHED: usize = 128 << 10;
 
 /// Hands entries out that come after all before them: anything else would be damage that no checksum noticed.
 struct Taker<'a> {
@@ -110,7 +107,7 @@ impl Table {
         let decoded = properties.map(|content| TableSummary::decode(&content, &path, footer.properties.offset));
         let mut summary = decoded.map_or(Ok(None), unless_damaged)?.unwrap_or_default();
         (summary.file_number, summary.file_bytes) = (file_number, file.len());
-        let (slots, verified) = (cache.slots(index.len()), Verified::new(0));
+        let (slots, verified) = (cache.slots(index.len()), Verified::new(0, false));
         let file = Arc::new(MappedFile(file));
         let (filter, mapped) = (None, false);
         let table = Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified };
@@ -146,13 +143,9 @@ pub fn salvage_unindexed(
     take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
 ) -> Result<Salvaged> {
     let mut taker = Taker { take, last: None, salvaged: Salvaged::default() };
-    let mut window = vec![0; LONGEST_SEARCHED];
+    let mut search = Unindexed::new(file, path, file_number);
     let mut offset = 0;
-    loop {
-        let longest = (file.len() - offset).min(LONGEST_SEARCHED as u64) as usize;
-        let ahead = &mut window[..longest];
-        file.read_at(offset, ahead)?;
-        let Some((block, length)) = find_block(ahead, path, file_number, offset) else { break };
+    while let Some((block, length)) = search.block_at(offset)? {
         taker.block(&block)?;
         offset += length as u64;
     }
@@ -162,16 +155,4 @@ pub fn salvage_unindexed(
         taker.salvaged.lost.push(LostRange { after, through: None });
     }
     Ok(taker.salvaged)
-}
-
-/// The data block at the front of `bytes`, which are those at `offset` of the file, and its length.
-fn find_block(bytes: &[u8], path: &Path, file_number: u64, offset: u64) -> Option<(Block, usize)> {
-    (TRAILER_BYTES + 1..=bytes.len()).find_map(|length| {
-        let stored = &bytes[..length];
-        // Nearly all wrong lengths end here.
-        split(stored).filter(|(_, kind, _)| *kind <= 1)?;
-        let (content, kind) = unseal(stored, path, file_number, offset).ok()?;
-        let raw = if kind == STORED { content.to_vec() } else { decompress(content, Vec::new()).ok()? };
-        Block::new(raw).ok().map(|block| (block, length))
-    })
 }

@@ -67,7 +67,7 @@ impl Table {
     /// The mapping, if blocks are to be read from it.
     #[inline]
     fn mapping(&self) -> Option<&[u8]> {
-        if self.mapped { self.file.0.mapping() } else { None }
+        if self.mapped && !self.file.has_lost_mapping() { self.file.0.mapping() } else { None }
     }
 
     /// The handle of a block, and its length in memory.
@@ -198,6 +198,10 @@ impl Table {
     /// Block `number`, at `offset`, for the cache, which has admitted it.
     pub(super) fn keep(&self, (number, offset): (usize, u64), content: (&[u8], u8), room: usize) -> Result<Arc<Block>> {
         let block = self.unpack_content(offset, content, self.cache.memory(room))?;
+        if self.file.has_lost_mapping() {
+            // It may have been unpacked from zeroes, which its reader is told and others would not be.
+            return Ok(Arc::new(block.charged(&self.cache)));
+        }
         Ok(self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))))
     }
 
@@ -214,10 +218,10 @@ impl Table {
         Some(mapping.get(offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default())
     }
 
-    /// Content and compression kind of the block that is stored at `offset`. Its checksum is not looked at if it is known to be right.
+    /// Content and compression kind of the block that is stored at `offset`. Its checksum is not looked at if it is known to be right, in the mapping.
     pub(super) fn content<'a>(&self, stored: &'a [u8], offset: u64, is_known: bool) -> Result<(&'a [u8], u8)> {
         match split(stored) {
-            Some((content, LZ4, _)) if is_known => Ok((content, LZ4)),
+            Some((content, LZ4, _)) if is_known && !self.file.has_lost_mapping() => Ok((content, LZ4)),
             _ => unseal(stored, &self.path, self.file_number, offset),
         }
     }

@@ -1,7 +1,6 @@
 //! One version of a key as a point read hands it out.
 
 use super::block::Block;
-use super::mapped::MappedFile;
 use crate::base::key::{Kind, Sequence};
 use crate::base::slice::Slice;
 use std::ops::Deref;
@@ -33,9 +32,7 @@ pub struct Value<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<'a> {
     Block(&'a Arc<Block>),
-    /// A block in the mapping, which begins here.
-    File(&'a Arc<MappedFile>, usize),
-    /// A block in memory that the next read uses again.
+    /// A block in the mapping, or in memory that the next read uses again.
     Passing,
 }
 
@@ -52,7 +49,6 @@ impl<'a> Value<'a> {
     pub fn to_slice(&self) -> Slice {
         match self.place {
             Place::Block(block) => Slice::pinned(block, self.start, self.bytes.len()),
-            Place::File(file, block_start) => Slice::pinned(file, block_start + self.start, self.bytes.len()),
             Place::Passing => Slice::copy(self.bytes),
         }
     }

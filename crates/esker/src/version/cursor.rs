@@ -134,6 +134,10 @@ impl Cursor for TablesCursor {
         }
     }
 
+    fn intact(&self) -> Result<()> {
+        self.current.as_ref().map_or(Ok(()), Cursor::intact)
+    }
+
     #[inline]
     fn is_first_of_key(&self) -> bool {
         self.current.as_ref().is_some_and(|cursor| cursor.is_first_of_key())
@@ -238,6 +242,10 @@ impl Cursor for AnyCursor {
     #[inline]
     fn step_plain(&mut self, backward: bool) {
         dispatch!(self, cursor => cursor.step_plain(backward))
+    }
+
+    fn intact(&self) -> Result<()> {
+        dispatch!(self, cursor => cursor.intact())
     }
 
     #[inline]

@@ -2,7 +2,8 @@
 
 use super::edit::{Change, ManifestState};
 use super::file_name::manifest;
-use super::manifest::{InForce, Manifest, read_current};
+use super::manifest::{Found, InForce, Manifest, RecordSearch, read_current};
+use super::salvage::salvage;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::error::Error;
@@ -71,4 +72,32 @@ fn what_was_synced_and_does_not_verify_is_damage() {
     // The last voucher alone: nothing is missing, but nobody can tell.
     let read = read_after(|bytes, ends| bytes[ends[3]] ^= 1);
     assert!(matches!(read, Ok((200, true))), "{read:?}");
+}
+
+/// What looks like records that begin one inside the other would have each checked to its end, a quadratic effort. A search gives up when it has checked 64 times the bytes that
+/// there are ([`super::manifest`]): the manifest counts as damaged, and a repair takes what is intact in front.
+#[test]
+fn what_looks_like_records_within_records_is_given_up() {
+    const BYTES: usize = 1 << 20;
+    let (env, path, ends) = two_edits();
+    let hostile = {
+        let mut bytes = env.file_bytes(&path).expect("it was made");
+        while bytes.len() < BYTES {
+            let payload_bytes = (BYTES - bytes.len()).saturating_sub(8) as u32;
+            bytes.extend([0; 4]);
+            bytes.extend(payload_bytes.to_le_bytes());
+        }
+        bytes
+    };
+    let damaged_at = *ends.last().expect("records") as u64;
+    env.set_file_bytes(&path, hostile.clone());
+    match read_current(&env, Path::new("db")) {
+        Err(Error::Corruption { offset, .. }) => assert_eq!(offset, damaged_at),
+        other => panic!("{other:?}"),
+    }
+    let salvaged = salvage(&env, Path::new("db"), 8).expect("no fault is set").expect("the first record is intact");
+    assert_eq!((salvaged.state.last_sequence, salvaged.damage), (200, Some(damaged_at)));
+    // The search alone: it is over before it has come far.
+    let mut search = RecordSearch::of(8, &hostile);
+    assert!(matches!(search.next_from(damaged_at as usize + 1), Found::TooMuch));
 }

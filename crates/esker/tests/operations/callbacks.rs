@@ -1,6 +1,7 @@
-//! What a merge operator, a compaction filter, a clock or a listener may do with the database that calls it: every callback times every call. A call works, or is
+//! What a merge operator, a compaction filter, a clock, an environment or a listener may do with the database that calls it: every callback times every call. A call works, or is
 //! refused at once; what called the callback goes on as if nothing had been.
 
+use crate::calling_env::Telling;
 use crate::common::{DIRECTORY, Machine, START_MS, keyspace, wait_until};
 use esker::env::mem::MemEnv;
 use esker::{
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 /// Longer than any machine takes: the limit only turns a wait for ever into a failure.
-const FOR_EVER: Duration = Duration::from_secs(300);
+pub const FOR_EVER: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Callback {
@@ -22,6 +23,8 @@ enum Callback {
     MayDelete,
     Filter,
     Clock,
+    /// That call of the environment, or of a file of it.
+    Env(&'static str),
     Listener,
 }
 
@@ -36,7 +39,7 @@ struct Hook {
     result: Mutex<Option<(Result<()>, String)>>,
 }
 
-fn name_of_this_thread() -> String {
+pub fn name_of_this_thread() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
@@ -121,7 +124,10 @@ fn merging(calls: &Calls) -> KeyspaceOptions {
 }
 
 fn open(calls: &Calls, threads: usize) -> Db {
+    let hook = Arc::clone(&calls.0);
+    let env = Telling { told: Arc::new(move |name| hook.called(Callback::Env(name))), called: Machine::new().env as _ };
     let options = Machine::new().options().clock(Arc::new(calls.clone())).event_listener(Arc::new(calls.clone()));
+    let options = options.env(Arc::new(env));
     let db = Db::open(DIRECTORY, options.background_threads(threads).large_value_bytes(1 << 10)).unwrap();
     keyspace(&db, "plain").put("ada", "1815").unwrap();
     let t = merging(calls).ttl(Ttl::Enabled { default: None });
@@ -143,7 +149,7 @@ fn open(calls: &Calls, threads: usize) -> Db {
 /// How the database is made to call the callback, which is at work in the call itself or in the background.
 type Way = (&'static str, Callback, fn(&Db, &Keyspace));
 
-const WAYS: [Way; 19] = [
+const WAYS: [Way; 23] = [
     ("merge", Callback::Check, |_, k| k.merge("base", "2").unwrap()),
     ("merge", Callback::Partial, |_, k| k.merge("together", "2").unwrap()),
     ("merge", Callback::Full, |_, k| k.merge("base", "2").unwrap()),
@@ -179,7 +185,64 @@ const WAYS: [Way; 19] = [
     ("merge", Callback::MayDelete, |db, _| keyspace(db, "t").merge("apart", "3").unwrap()),
     ("snapshot", Callback::Clock, |db, _| drop(db.snapshot())),
     ("flush", Callback::Clock, |db, _| db.flush().unwrap()),
-    ("flush", Callback::Listener, |db, _| db.flush().unwrap()),
+    ("compact", Callback::Clock, |db, _| db.compact().unwrap()),
+    ("iter", Callback::Clock, |db, _| assert_eq!(keyspace(db, "t").iter().count(), 3)),
+    ("expires_at", Callback::Clock, |db, _| assert!(keyspace(db, "t").expires_at("base").unwrap().is_some())),
+    ("transaction", Callback::Clock, |db, _| {
+        let mut transaction = db.transaction();
+        transaction.put(&keyspace(db, "t"), "base", "b").unwrap();
+        transaction.commit().unwrap();
+    }),
+    ("flush", Callback::Listener, |db, _| match db.flush() {
+        // It may have been closed when only the first of the keyspaces was flushed, of which the listener hears at once.
+        Ok(()) | Err(Error::ReadOnly { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }),
+];
+
+fn large(k: &Keyspace) {
+    k.put("large", [7; 5000]).unwrap();
+}
+
+/// Those of the environment.
+const ENV_WAYS: [Way; 30] = [
+    ("put", Callback::Env("log store"), |_, k| k.put("base", "b").unwrap()),
+    ("synced put", Callback::Env("log sync"), |_, k| {
+        k.put_with("base", "b", &WriteOptions::new().sync(true)).unwrap();
+    }),
+    ("puts", Callback::Env("open_log"), |_, k| (0..1000u32).for_each(|n| k.put(n.to_be_bytes(), [7; 200]).unwrap())),
+    ("puts", Callback::Env("log len"), |_, k| (0..1000u32).for_each(|n| k.put(n.to_be_bytes(), [7; 200]).unwrap())),
+    ("puts", Callback::Env("random"), |_, k| (0..1000u32).for_each(|n| k.put(n.to_be_bytes(), [7; 200]).unwrap())),
+    ("put", Callback::Env("create_growing"), |_, k| large(k)),
+    ("put", Callback::Env("growing write"), |_, k| large(k)),
+    ("synced put", Callback::Env("growing sync"), |_, k| {
+        k.put_with("large", [7; 5000], &WriteOptions::new().sync(true)).unwrap();
+    }),
+    ("get", Callback::Env("growing read_at"), |_, k| {
+        large(k);
+        assert_eq!(k.get("large").unwrap().unwrap().len(), 5000);
+    }),
+    ("get", Callback::Env("read_at"), |db, _| assert!(keyspace(db, "plain").get("ada").unwrap().is_some())),
+    ("iter", Callback::Env("read_at"), |_, k| assert_eq!(k.iter().count(), 3)),
+    ("verify", Callback::Env("read_at"), |db, _| assert!(db.verify(&mut |_, _| {}).unwrap().tables > 0)),
+    ("flush", Callback::Env("create"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("append"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("sync"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("sync_dir"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("open"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("mapping"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("len"), |db, _| db.flush().unwrap()),
+    ("flush", Callback::Env("log sync"), |db, _| db.flush().unwrap()),
+    ("compact", Callback::Env("read_at"), |db, _| db.compact().unwrap()),
+    ("compact", Callback::Env("remove"), |db, _| db.compact().unwrap()),
+    ("keyspace", Callback::Env("append"), |db, _| drop(keyspace(db, "new"))),
+    ("keyspace", Callback::Env("sync"), |db, _| drop(keyspace(db, "new"))),
+    ("ingest", Callback::Env("create"), |_, k| assert_eq!(k.ingest([("x", "1"), ("y", "2")]).unwrap().entries, 2)),
+    ("checkpoint", Callback::Env("create_dir_all"), |db, _| db.checkpoint("/made").unwrap()),
+    ("checkpoint", Callback::Env("list"), |db, _| db.checkpoint("/made").unwrap()),
+    ("checkpoint", Callback::Env("exists"), |db, _| db.checkpoint("/made").unwrap()),
+    ("checkpoint", Callback::Env("hard_link"), |db, _| db.checkpoint("/made").unwrap()),
+    ("checkpoint", Callback::Env("rename"), |db, _| db.checkpoint("/made").unwrap()),
 ];
 
 fn plain(db: &Db) -> Result<Keyspace> {
@@ -273,8 +336,8 @@ fn run((way, callback, make): Way, threads: usize, (name, call): (&str, Call), i
     let k = db.existing_keyspace("k").unwrap();
     *hook.armed.lock().unwrap() = Some((callback, call, db.clone()));
     make(&db, &k);
-    if callback == Callback::Listener || way == "background" {
-        wait_until("the listener is called", || hook.result.lock().unwrap().is_some());
+    if matches!(callback, Callback::Listener | Callback::Env(_)) || way == "background" {
+        wait_until("it is called in another thread", || hook.result.lock().unwrap().is_some());
     }
     let (result, thread) = hook.result.lock().unwrap().take().expect("it was called");
     match (way, threads) {
@@ -302,8 +365,25 @@ fn run((way, callback, make): Way, threads: usize, (name, call): (&str, Call), i
     drop((k, db));
 }
 
+/// The table of `doc/semantics.md`.
+fn table() -> String {
+    let line = |name: &str, own, listener| format!("| {name} | {own} | {listener} |\n");
+    let mut table = line("call", "operator, filter, clock, environment", "listener") + &line("---", "---", "---");
+    table.extend(READS.map(|(name, _)| line(name, "works", "works")));
+    table.extend(OTHERS.map(|(name, _)| line(name, "`InCallback`", "works")));
+    table
+}
+
+/// The table is made of the lists by which every call is tried.
+#[test]
+fn the_documents_say_what_callbacks_may_do() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/semantics.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(&table()), "doc/semantics.md lacks this table:\n{}", table());
+}
+
 /// Runs `body` in a thread of its own; what it panics with, or that it does not end.
-fn outcome(body: impl FnOnce() + Send + 'static) -> std::result::Result<(), String> {
+pub fn outcome(body: impl FnOnce() + Send + 'static) -> std::result::Result<(), String> {
     let (done, is_done) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         body();
@@ -321,8 +401,18 @@ fn outcome(body: impl FnOnce() + Send + 'static) -> std::result::Result<(), Stri
 /// Trap: an operator under the writer lock waits for it; the thread that flushes waits for a flush.
 #[test]
 fn every_call_from_every_callback_works_or_is_refused_at_once() {
+    every_call(&WAYS);
+}
+
+/// Trap: the file that a flush writes waits for the flush; one that is synced waits for the sync.
+#[test]
+fn every_call_from_every_call_of_the_environment_works_or_is_refused_at_once() {
+    every_call(&ENV_WAYS);
+}
+
+fn every_call(ways: &[Way]) {
     let mut failures = Vec::new();
-    for way in WAYS {
+    for &way in ways {
         for threads in 0..if way.0 == "background" { 3 } else { 2 } {
             let others = OTHERS.map(|call| (call, way.1 != Callback::Listener));
             for (call, is_refused) in READS.map(|call| (call, false)).into_iter().chain(others) {
@@ -421,6 +511,64 @@ fn callbacks_that_call_themselves_come_to_an_end() {
         *clock.0.lock().unwrap() = None;
     });
     assert_eq!(reads, Ok(()));
+}
+
+/// Trap: an environment that looks something up to read something, which it reads from the same file.
+#[test]
+fn an_environment_that_reads_to_read_comes_to_an_end() {
+    let reads = outcome(|| {
+        let (machine, own) = (Machine::new(), Arc::new(Mutex::new(None::<Keyspace>)));
+        let (errors, asked) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&own));
+        let (kept, env) = (Arc::clone(&errors), machine.env.clone() as _);
+        let ask = move |name| {
+            let k = asked.lock().unwrap().clone();
+            if let Some(Err(error)) = k.filter(|_| name == "read_at").map(|k| k.get("key")) {
+                kept.lock().unwrap().push(error);
+            }
+        };
+        let env = Telling { told: Arc::new(ask), called: env };
+        let options = machine.options().env(Arc::new(env)).block_cache_bytes(0);
+        let db = Db::open(DIRECTORY, options).unwrap();
+        let k = keyspace(&db, "k");
+        k.put("key", "1").unwrap();
+        db.flush().unwrap();
+        *own.lock().unwrap() = Some(k.clone());
+        assert_eq!(k.get("key").unwrap().as_deref(), Some(&b"1"[..]));
+        *own.lock().unwrap() = None;
+        assert!(matches!(errors.lock().unwrap()[..], [Error::InCallback { .. }]), "{errors:?}");
+    });
+    assert_eq!(reads, Ok(()));
+}
+
+/// Trap: a length is asked for with a lock held that figures need.
+#[test]
+fn lengths_may_be_answered_with_figures() {
+    let asked = outcome(|| {
+        let (machine, own) = (Machine::new(), Arc::new(Mutex::new(None::<Db>)));
+        let (inside, asked) = (AtomicBool::new(false), Arc::clone(&own));
+        let ask = move |name: &str| {
+            if name.ends_with("len") && !inside.swap(true, SeqCst) {
+                if let Some(db) = &*asked.lock().unwrap() {
+                    drop((db.stats(), db.properties(), db.health()));
+                }
+                inside.store(false, SeqCst);
+            }
+        };
+        let env = Telling { told: Arc::new(ask), called: machine.env.clone() as _ };
+        let db = Db::open(DIRECTORY, machine.options().env(Arc::new(env))).unwrap();
+        *own.lock().unwrap() = Some(db.clone());
+        let k = keyspace(&db, "k");
+        for number in 0..2000u32 {
+            k.put(number.to_be_bytes(), [7; 200]).unwrap();
+        }
+        db.flush().unwrap();
+        db.compact().unwrap();
+        db.wait_idle().unwrap();
+        drop(db.stats());
+        *own.lock().unwrap() = None;
+        db.close().unwrap();
+    });
+    assert_eq!(asked, Ok(()));
 }
 
 /// An operator or a filter that waits, once it is told to, for the last handle, and drops it.

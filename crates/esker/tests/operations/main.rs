@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod callbacks;
+mod calling_env;
 mod checkpoint;
 mod checkpoint_beside_work;
+mod checkpoint_by_copy;
 mod common;
 mod compact_range;
 mod compaction_power_loss;
@@ -12,6 +14,7 @@ mod compaction_work;
 mod events;
 mod examples;
 mod failed_open;
+mod faults_under_mappings;
 mod fifo;
 mod filters;
 mod get_into;
@@ -21,6 +24,7 @@ mod ingest;
 mod interplay;
 mod large_accidents;
 mod large_values;
+mod last_handle;
 mod log_space;
 mod memory;
 mod merge_chains;

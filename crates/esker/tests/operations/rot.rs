@@ -1,7 +1,7 @@
 //! Bits that change on the device while the database is open: no job may write what it has not checked.
 
 use crate::common::Scratch;
-use esker::{Compression, Db, Error, Keyspace, KeyspaceOptions, Options, ReadMode};
+use esker::{CheckpointMode, Compression, Db, Error, Keyspace, KeyspaceOptions, Options, ReadMode};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -123,4 +123,107 @@ fn a_block_that_is_read_again_is_checked_again() {
     let (path, at) = find(&files(scratch.path(), "table"), &value(200, 0)[8..]);
     flip(&path, at);
     assert_names(read(200), &path, at);
+}
+
+/// Seen: `health()` told of damage in a file that was gone, until the database was opened again.
+#[test]
+fn damage_that_is_gone_is_no_problem_any_more() {
+    for large in [false, true] {
+        let scratch = Scratch::new();
+        let large_value_bytes = if large { 50 } else { 1 << 15 };
+        let options = options(Compression::None, ReadMode::Mmap).large_value_bytes(large_value_bytes);
+        let db = Db::open(scratch.path(), options).unwrap();
+        let keyspace = fill(&db);
+        let (path, at) = find(&files(scratch.path(), if large { "blob" } else { "table" }), &value(200, 1));
+        flip(&path, at);
+        let copied = db.checkpoint_with(scratch.path().join("copy"), CheckpointMode::Copy);
+        assert!(matches!(copied, Err(Error::Corruption { .. })), "{copied:?}");
+        assert_problem(&db, &path);
+        keyspace.delete_range::<&str>(..).unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert!(!path.exists());
+        assert_eq!(db.health().problem, None);
+    }
+}
+
+/// Seen: `health()` told of damage that was no more. Trigger: the bits of a damaged file came right again, or the file was removed without being read. Cost: an alarm without
+/// a reason, and a table that background merges left alone for nothing.
+#[test]
+fn damage_is_forgotten_with_the_file_or_when_a_check_finds_none() {
+    for is_removed in [false, true] {
+        let scratch = Scratch::new();
+        let db = Db::open(scratch.path(), options(Compression::None, ReadMode::Mmap)).unwrap();
+        let keyspace = fill(&db);
+        let (path, at) = find(&files(scratch.path(), "table"), &value(200, 1));
+        flip(&path, at);
+        assert_names(db.compact(), &path, at);
+        assert_problem(&db, &path);
+        if is_removed {
+            // Tables that a deleted range covers go unread.
+            keyspace.delete_range(key(0)..key(KEYS)).unwrap();
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            assert!(!path.exists());
+        } else {
+            assert_names(db.verify(&mut |_, _| {}), &path, at);
+            assert_problem(&db, &path);
+            flip(&path, at);
+            db.verify(&mut |_, _| {}).unwrap();
+        }
+        assert_eq!(db.health().problem, None, "removed: {is_removed}");
+    }
+}
+
+/// With [`ReadMode::MmapChecked`] no read misses what rots beneath the mapping after the first check, in place or compressed, from either end.
+#[test]
+fn with_every_read_checked_rot_beneath_the_mapping_is_an_error() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let scratch = Scratch::new();
+        let options = options(compression, ReadMode::MmapChecked).block_cache_bytes(0);
+        let db = Db::open(scratch.path(), options).unwrap();
+        let keyspace = db.keyspace("a", KeyspaceOptions::default()).unwrap();
+        let long = |number| [value(number, 0), vec![0; 400]].concat();
+        (0..KEYS).for_each(|number| keyspace.put(key(number), long(number)).unwrap());
+        db.flush().unwrap();
+        let read = |number| keyspace.get(key(number)).map(|found| found.map(|value| value.to_vec()));
+        // How many pairs come, and how it ends.
+        let scan = |reversed: bool| {
+            let mut all = keyspace.iter();
+            let mut next = || if reversed { all.next_back() } else { all.next() };
+            let mut count = 0;
+            loop {
+                match next() {
+                    None => return Ok(count),
+                    Some(Err(error)) => return Err((count, error)),
+                    Some(Ok((found, found_value))) => {
+                        let number = if reversed { KEYS - 1 - count } else { count };
+                        assert_eq!((found.to_vec(), found_value.to_vec()), (key(number).into_bytes(), long(number)));
+                        count += 1;
+                    }
+                }
+            }
+        };
+        let check = || {
+            for _ in 0..2 {
+                (0..KEYS).for_each(|number| assert_eq!(read(number).unwrap(), Some(long(number))));
+                assert_eq!((scan(false).unwrap(), scan(true).unwrap()), (KEYS, KEYS));
+            }
+        };
+        check();
+        let (path, at) = find(&files(scratch.path(), "table"), &value(200, 0)[8..]);
+        flip(&path, at);
+        assert_names(read(200), &path, at);
+        for (reversed, before) in [(false, 200), (true, KEYS - 201)] {
+            let (count, error) = scan(reversed).unwrap_err();
+            assert!(count <= before && before - count < 20, "{count} pairs before the damaged block");
+            assert_names(Err::<(), _>(error), &path, at);
+        }
+        let mut cursor = keyspace.cursor().unwrap();
+        assert_names(cursor.seek(key(200)), &path, at);
+        assert_eq!(read(0).unwrap(), Some(long(0)));
+        assert_eq!(read(KEYS - 1).unwrap(), Some(long(KEYS - 1)));
+        flip(&path, at);
+        check();
+    }
 }

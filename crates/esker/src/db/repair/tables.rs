@@ -15,7 +15,7 @@ use crate::iter::merging::MergingCursor;
 use crate::job::cuts::Cuts;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions, table_options};
-use crate::options::Options;
+use crate::options::{Options, ReadMode};
 use crate::table::{BlockCache, LostRange, Salvaged, Table, TableKeyspace, salvage_unindexed};
 use crate::version::cursor::AnyCursor;
 use crate::version::file_name;
@@ -67,7 +67,7 @@ impl Tables<'_> {
         let file = self.options.env.open(&path)?;
         let cache = || Arc::clone(&self.cache);
         let length = file.len();
-        let whole = Table::open(Arc::clone(&file), path.clone(), number, cache(), false).and_then(|table| {
+        let whole = Table::open(Arc::clone(&file), path.clone(), number, cache(), ReadMode::Pread).and_then(|table| {
             table.verify(&mut |_| {})?;
             match bytes.filter(|&bytes| bytes != length) {
                 None => Ok(table),
@@ -186,7 +186,7 @@ impl Tables<'_> {
             flushed: 0,
             target_file_bytes: self.options.target_file_bytes,
             cache: Arc::clone(&self.cache),
-            use_mapping: false,
+            read_mode: ReadMode::Pread,
             next_file: &next_file,
             // What tables refer to stays where it is.
             large: LargeValues {

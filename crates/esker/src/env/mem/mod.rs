@@ -583,6 +583,10 @@ impl Env for MemEnv {
         self.mutations().wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
+    fn calls_no_database(&self) -> bool {
+        true
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
         let mut state = self.shared.begin("lock", path)?;
         let key = state::normal(path);

@@ -1,6 +1,8 @@
-//! Memory mappings: the only unsafe code of the environment.
+//! Memory mappings. What happens where a page of one cannot be had: see `guard.rs`.
 
+use super::guard::{Guard, RANGES, Ranges};
 use super::unix::Positioned;
+use crate::env::mapping_fault_seen;
 use memmap2::{Mmap, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
@@ -9,12 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A whole file mapped for reading.
 #[derive(Debug)]
 pub(super) struct ReadMap {
+    /// Before the mapping: it is dropped first.
+    guard: Guard,
     map: Mmap,
 }
 
 impl ReadMap {
     /// Maps the first `len` bytes, or returns `None` if that is nothing or not possible.
     pub(super) fn new(file: &Positioned, len: u64) -> Option<ReadMap> {
+        ReadMap::guarded(file, len, &RANGES)
+    }
+
+    /// As `new`, guarded by an entry in `ranges`.
+    pub(super) fn guarded(file: &Positioned, len: u64, ranges: &'static Ranges) -> Option<ReadMap> {
         let file = file.file();
         let len = usize::try_from(len).ok().filter(|&len| len > 0)?;
         // Pages wholly beyond the end of a file that has shrunk since it was opened cannot be touched.
@@ -25,11 +34,18 @@ impl ReadMap {
         // only table files, which nothing writes to or shortens once they are complete. A foreign program that changes
         // them breaks the same rule as one that changes the memory of this process; the module text says so.
         let map = unsafe { MmapOptions::new().len(len).map(file) }.ok()?;
-        Some(ReadMap { map })
+        let guard = ranges.guard(map.as_ptr() as usize, map.len())?;
+        Some(ReadMap { guard, map })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.map
+    }
+
+    /// Whether a page could not be had. Its bytes read as zeroes.
+    #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        mapping_fault_seen() && self.guard.has_failed()
     }
 }
 
@@ -42,20 +58,34 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// A whole log segment mapped for writing, shared with the file.
 #[derive(Debug)]
 pub(super) struct LogMap {
+    /// Before the mapping: it is dropped first.
+    guard: Guard,
     map: MmapRaw,
 }
 
 impl LogMap {
-    /// Maps the segment, or returns `None` where stores into it could fail or would not be seen by `read` and `sync`.
+    /// Maps the segment, or returns `None` where stores into it are likely to fail or would not be seen by `read` and `sync`.
     pub(super) fn new(file: &File, len: u64) -> Option<LogMap> {
-        if len == 0 || !cfg!(any(target_os = "linux", target_os = "android")) || !stores_cannot_fail(file, len) {
+        LogMap::guarded(file, len, &RANGES)
+    }
+
+    /// As `new`, guarded by an entry in `ranges`.
+    pub(super) fn guarded(file: &File, len: u64, ranges: &'static Ranges) -> Option<LogMap> {
+        if len == 0 || !cfg!(any(target_os = "linux", target_os = "android")) || !stores_hardly_fail(file, len) {
             return None;
         }
         let map = MmapRaw::map_raw(file).ok()?;
         if map.len() as u64 != len {
             return None;
         }
-        Some(LogMap { map })
+        let guard = ranges.guard(map.as_mut_ptr() as usize, map.len())?;
+        Some(LogMap { guard, map })
+    }
+
+    /// Whether a store has failed: it, and all later ones into its page, are lost.
+    #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        mapping_fault_seen() && self.guard.has_failed()
     }
 
     /// The part of a range of the file that is mapped, as offset and length.
@@ -128,7 +158,7 @@ impl LogMap {
         for &word in whole.iter().chain(last) {
             // SAFETY: `at` is a multiple of the word size below `end`, which lies inside the mapping, as checked above; the mapping begins at a page and lives as long as
             // `self`. The memory is reached only here and only atomically, in words that never overlap in part, so that stores of several threads are no data race whatever
-            // their ranges; readers go through system calls. Every block is allocated (`stores_cannot_fail`).
+            // their ranges; readers go through system calls. A store that the system cannot take is caught (`guard.rs`).
             let place = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast::<u64>()) };
             place.store(u64::from_ne_bytes(word), Ordering::Relaxed);
             at += WORD_BYTES;
@@ -137,9 +167,9 @@ impl LogMap {
     }
 }
 
-/// Whether every block of the file is allocated and will be overwritten in place. A store into a page that still needs
-/// a block cannot return "disk full": the system would kill the process.
-fn stores_cannot_fail(file: &File, len: u64) -> bool {
+/// Whether every block of the file is allocated and will be overwritten in place, as far as that can be told. A store into a page that still needs
+/// a block cannot return "disk full": it is lost, and found so afterwards, which makes the database read-only. A write that needs one fails by itself.
+fn stores_hardly_fail(file: &File, len: u64) -> bool {
     use std::os::unix::fs::MetadataExt;
     /// `MetadataExt::blocks` counts in this unit whatever the file system's block size is.
     const BLOCK_UNIT: u64 = 512;

@@ -3,9 +3,9 @@
 //! On Unix, reads and writes are positioned system calls, tables can be read through a mapping, and on Linux log
 //! segments can be written through one. Elsewhere everything goes through the standard library and nothing is mapped.
 //!
-//! A mapping trusts the file: if another program shortens a mapped file, touching the lost part kills the process. The
-//! engine never shortens a file that it has open, and log segments are only mapped where every block is really
-//! allocated (see [`OsEnv`]).
+//! A mapping trusts the file: if the medium fails under it, another program shortens it, or a store needs a block of a full disk, the system answers the access with a
+//! signal. On Linux, Android and Apple's systems the signal is caught, and the call that met it fails (`guard.rs`, doc/decisions/0033); elsewhere nothing is mapped.
+//! The engine never shortens a file that it has open, and log segments are only mapped where every block is allocated, as far as can be told (see [`OsEnv`]).
 
 use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+#[cfg(unix)]
+mod guard;
 #[cfg(unix)]
 mod map;
 #[cfg(any(test, not(unix)))]
@@ -49,8 +51,13 @@ const ZERO_CHUNK: usize = 1 << 20;
 ///   bytes. The new file's space is reserved, or filled with zeroes where the file system cannot reserve; if that fails, for
 ///   example on a full disk, it is removed again.
 /// - A log segment opened as `mapped` is mapped on Linux, unless its file has unallocated parts or lies on a
-///   copy-on-write file system: a store that needs a new block could not report a full disk. Unmapped segments work
-///   the same, one system call per store. [`LogFile::sync_range`] of a mapped segment touches the pages of that range
+///   copy-on-write file system: a store that needs a new block cannot tell that the disk is full before it is lost. Where that shows later (a segment shared by
+///   `cp --reflink`, a copy-on-write file system below an overlay), [`LogFile::store`] fails, and every sync after it. Unmapped segments work
+///   the same, one system call per store.
+/// - With the first mapping a handler for SIGBUS is installed in the process, which makes faults under mappings errors. Faults anywhere else, and signals that
+///   are sent, go on to the handler that was installed before. Who installs one later must call this one for what is not its own, or else faults end the process
+///   as they would have without it. At most 16384 files are mapped at a time; others are read and written by system calls.
+/// - [`LogFile::sync_range`] of a mapped segment touches the pages of that range
 ///   only; elsewhere it syncs the file. Pre-faulting touches pages for writing, so a `sync` after it writes them all.
 /// - What is opened must be a file, not a pipe or a device, and what is opened for writing not a link: a directory that somebody else has prepared leads nowhere.
 ///   (Elsewhere than on Unix, links are followed.)
@@ -150,6 +157,10 @@ impl Env for OsEnv {
 
     fn sync_dir(&self, directory: &Path) -> Result<()> {
         system::sync_directory(or_here(directory)).map_err(|e| Error::io("sync the directory", directory, e))
+    }
+
+    fn calls_no_database(&self) -> bool {
+        true
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
@@ -263,8 +274,19 @@ impl ReadFile for OsReadFile {
         read_full(&self.file, &self.path, offset, buffer)
     }
 
+    #[inline]
     fn mapping(&self) -> Option<&[u8]> {
         self.map.get_or_init(|| ReadMap::new(&self.file, self.len)).as_ref().map(ReadMap::bytes)
+    }
+
+    fn check_mapping(&self) -> Result<()> {
+        match self.map.get() {
+            Some(Some(map)) if map.has_failed() => {
+                let what = "a page of the mapped file could not be read: the medium failed, or the file was cut short";
+                Err(Error::io("read", &self.path, io::Error::other(what)))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -369,6 +391,24 @@ impl OsLogFile {
         self.failed.store(true, Ordering::Release);
         Error::io(operation, &self.path, error)
     }
+
+    /// The error that the store of `bytes` at `offset` was lost. Why, the system did not say: a write is asked, and what it says is the cause, as a full disk. Whatever it
+    /// says, the file is not written again: stores since may have been lost besides.
+    #[cold]
+    fn lost(&self, offset: u64, bytes: &[u8]) -> Error {
+        let what = "a page of the mapped log could not be written: the medium failed, or the file was cut short";
+        let is_short = self.file.file_bytes().is_ok_and(|len| len < self.len);
+        let written = if is_short { Ok(()) } else { self.file.write_all_at(bytes, offset) };
+        self.fail("write to", written.err().unwrap_or_else(|| io::Error::other(what)))
+    }
+
+    /// Refuses a sync after a failure.
+    fn check(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) || self.map.as_ref().is_some_and(LogMap::has_failed) {
+            return Err(refuse_after_failure("sync", &self.path));
+        }
+        Ok(())
+    }
 }
 
 impl LogFile for OsLogFile {
@@ -381,7 +421,12 @@ impl LogFile for OsLogFile {
             return Err(self.beyond_end(offset, bytes.len()));
         }
         match &self.map {
-            Some(map) if map.store(offset, bytes) => Ok(()),
+            Some(map) if map.store(offset, bytes) => {
+                if map.has_failed() {
+                    return Err(self.lost(offset, bytes));
+                }
+                Ok(())
+            }
             _ => self.file.write_all_at(bytes, offset).map_err(|e| self.fail("write to", e)),
         }
     }
@@ -398,17 +443,13 @@ impl LogFile for OsLogFile {
     }
 
     fn sync(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) {
-            return Err(refuse_after_failure("sync", &self.path));
-        }
+        self.check()?;
         self.file.sync_data().map_err(|e| self.fail("sync", e))
     }
 
     fn sync_range(&self, from: u64, to: u64) -> Result<()> {
         let Some(map) = &self.map else { return self.sync() };
-        if self.failed.load(Ordering::Acquire) {
-            return Err(refuse_after_failure("sync", &self.path));
-        }
+        self.check()?;
         map.sync_range(from, to).map_err(|e| self.fail("sync", e))
     }
 

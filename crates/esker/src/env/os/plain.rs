@@ -34,6 +34,10 @@ impl Positioned {
     pub(super) fn sync_data(&self) -> io::Result<()> {
         self.file.lock().sync_data()
     }
+
+    pub(super) fn file_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.lock().metadata()?.len())
+    }
 }
 
 /// Opens a file that is one of the engine's. Links are followed here.
@@ -64,6 +68,10 @@ impl ReadMap {
     pub(super) fn bytes(&self) -> &[u8] {
         match *self {}
     }
+
+    pub(super) fn has_failed(&self) -> bool {
+        match *self {}
+    }
 }
 
 /// Never made: nothing is mapped here.
@@ -76,6 +84,10 @@ impl LogMap {
     }
 
     pub(super) fn store(&self, _offset: u64, _bytes: &[u8]) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
         match *self {}
     }
 

@@ -281,6 +281,102 @@ fn a_sparse_log_is_not_mapped() {
     assert_eq!(&fs::read(&path).unwrap()[1000..1005], b"works");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_is_lost_is_an_error_and_so_is_all_after_it() {
+    const LEN: u64 = 64 << 10;
+    for synced_whole in [true, false] {
+        let scratch = Scratch::new();
+        let path = scratch.path("log");
+        let log = OsEnv.open_log(&path, Some(LEN), true).unwrap();
+        log.sync().unwrap();
+        log.store(0, b"first").unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(0).unwrap();
+        let is_lost = |stored| match stored {
+            Err(Error::Io { operation: "write to", path: at, .. }) => assert_eq!(at, path),
+            other => panic!("{other:?}"),
+        };
+        is_lost(log.store(40_000, b"second"));
+        // The cause of the failure is looked for without making the file longer.
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+        // The page stays lost, whatever becomes of the file.
+        file.set_len(LEN).unwrap();
+        is_lost(log.store(40_000, b"third"));
+        assert_eq!(&fs::read(&path).unwrap()[40_000..40_005], b"third");
+        assert!(if synced_whole { log.sync() } else { log.sync_range(0, LEN) }.is_err());
+        let mut buffer = [0; 5];
+        log.read_at(40_000, &mut buffer).unwrap();
+        assert_eq!(&buffer, b"third");
+    }
+}
+
+/// As after `cp --reflink` of a live database: a segment that was mapped with all its blocks has lost one, and the disk has none left.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_needs_a_block_of_a_full_disk_says_so() {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use std::process::Command;
+    const LEN: u64 = 256 << 10;
+    /// Unmounts when dropped.
+    struct SmallDisk(PathBuf);
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+        }
+    }
+    let scratch = Scratch::new();
+    let disk = scratch.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk).output();
+    if !mounted.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: a small file system cannot be mounted here: {mounted:?}");
+        return;
+    }
+    let _unmounts = SmallDisk(disk.clone());
+    let path = disk.join("log");
+    let log = OsEnv.open_log(&path, Some(LEN), true).unwrap();
+    log.sync().unwrap();
+    log.store(0, b"first").unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, LEN / 2, LEN / 4).unwrap();
+    let mut rest = File::create(disk.join("rest")).unwrap();
+    while rest.write_all(&[1; 4096]).is_ok() {}
+    // Where there is a block, as before; where there is none, the error that a write has.
+    log.store(8, b"second").unwrap();
+    log.sync_range(0, 4096).unwrap();
+    let error = log.store(LEN / 2 + 8, b"third").unwrap_err();
+    assert!(error.is_disk_full(), "{error:?}");
+    assert!(log.sync().is_err() && log.sync_range(0, 4096).is_err());
+    assert_eq!(&fs::read(&path).unwrap()[..14], b"first\0\0\0second");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mapping_that_has_failed_says_so_and_the_file_is_read_all_the_same() {
+    let scratch = Scratch::new();
+    let path = scratch.path("table");
+    fs::write(&path, pattern(64 << 10)).unwrap();
+    let file = OsEnv.open(&path).unwrap();
+    file.check_mapping().unwrap();
+    let mapping = file.mapping().unwrap();
+    assert_eq!(mapping, pattern(64 << 10));
+    File::options().write(true).open(&path).unwrap().set_len(16 << 10).unwrap();
+    file.check_mapping().unwrap();
+    assert!(std::hint::black_box(mapping)[32 << 10..].iter().all(|&byte| byte == 0));
+    match file.check_mapping() {
+        Err(Error::Io { operation: "read", path: at, .. }) => assert_eq!(at, path),
+        other => panic!("{other:?}"),
+    }
+    assert!(file.check_mapping().is_err());
+    let mut buffer = vec![0; 16 << 10];
+    file.read_at(0, &mut buffer).unwrap();
+    assert_eq!(buffer, pattern(64 << 10)[..16 << 10]);
+    assert!(file.read_at(16 << 10, &mut buffer).is_err());
+    // Another one of the same file is another matter.
+    assert_eq!(OsEnv.open(&path).unwrap().mapping().unwrap(), &pattern(64 << 10)[..16 << 10]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_log_that_does_not_fit_leaves_no_file() {

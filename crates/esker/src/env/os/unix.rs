@@ -29,6 +29,10 @@ impl Positioned {
         self.file.sync_data()
     }
 
+    pub(super) fn file_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
     pub(super) fn file(&self) -> &File {
         &self.file
     }

@@ -5,7 +5,7 @@ use crate::base::key;
 use crate::env::WriteFile;
 use crate::error::{Error, Result};
 use crate::iter::Cursor;
-use crate::options::Compression;
+use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableBuilder, TableOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn the_wrong_file_number_is_noticed() {
     let (bytes, _) = build(&[Owned::put("a", 1, "b")], TableOptions::default());
     let file = MemoryRead::new(bytes, false);
     let cache = Arc::new(BlockCache::new(0));
-    let result = Table::open(file, "t".into(), FILE_NUMBER + 1, cache, false);
+    let result = Table::open(file, "t".into(), FILE_NUMBER + 1, cache, ReadMode::Pread);
     assert!(matches!(result, Err(Error::Corruption { .. })));
 }
 
@@ -184,7 +184,7 @@ fn a_failed_read_surfaces_at_its_step_and_a_seek_recovers() {
     let (bytes, _) = build(&entries, options(200, Compression::None));
     let file = MemoryRead::new(bytes, false);
     let cache = Arc::new(BlockCache::new(0));
-    let table = Table::open(file.clone(), "t".into(), FILE_NUMBER, cache, false).expect("a good table");
+    let table = Table::open(file.clone(), "t".into(), FILE_NUMBER, cache, ReadMode::Pread).expect("a good table");
     for fill_cache in [false, true] {
         let mut cursor = table.cursor(fill_cache);
         cursor.seek_to_first().expect("a good file");

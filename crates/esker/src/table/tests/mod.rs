@@ -2,8 +2,10 @@
 //! format.
 
 mod damage;
+mod faults;
 mod page;
 mod range_deletes;
 mod round_trip;
 mod speed;
 pub(crate) mod support;
+mod unindexed;

@@ -4,7 +4,7 @@ use super::support::*;
 use crate::base::key::{self, Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, compare};
 use crate::error::Error;
 use crate::iter::Cursor;
-use crate::options::Compression;
+use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableBuilder, TableCursor, TableOptions};
 use std::cmp::Ordering;
 use std::path::PathBuf;
@@ -230,7 +230,8 @@ fn the_cache_is_used_and_its_budget_kept() {
     const BUDGET: usize = 64 << 10;
     let cache = Arc::new(BlockCache::new(BUDGET));
     let file = MemoryRead::new(bytes, false);
-    let table = Table::open(file, PathBuf::from("t"), FILE_NUMBER, Arc::clone(&cache), true).expect("a good table");
+    let table =
+        Table::open(file, PathBuf::from("t"), FILE_NUMBER, Arc::clone(&cache), ReadMode::Mmap).expect("a good table");
     collect(&mut table.cursor(false));
     assert_eq!(cache.usage_bytes(), 0, "a bulk read leaves nothing in the cache");
     for _ in 0..3000 {
@@ -264,7 +265,7 @@ fn a_block_that_is_compressed_is_never_taken_for_one_to_be_read_in_place() {
     let entries: Vec<Owned> = (0..500).map(|i| Owned::put(format!("{i:08}"), 1, format!("{i:0100}"))).collect();
     let (bytes, _) = build(&entries, options(1024, Compression::Lz4));
     for cache_bytes in [0, 1 << 20] {
-        let table = open(bytes.clone(), Access { mapped: true, cache_bytes }).expect("a good table");
+        let table = open(bytes.clone(), Access { read_mode: ReadMode::Mmap, cache_bytes }).expect("a good table");
         // A reader looks at both sets, one after the other. What another thread finds out in between must not make a compressed block look readable.
         entries.iter().for_each(|entry| drop(get(&table, &entry.key, 9, 1)));
         collect(&mut table.cursor(true));

@@ -7,7 +7,7 @@ use crate::env::WriteFile;
 use crate::error::Result;
 use crate::iter::Cursor;
 use crate::iter::merging::MergingCursor;
-use crate::options::Compression;
+use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableBuilder, TableCursor};
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -56,7 +56,8 @@ fn copy(cursor: &mut impl Cursor, compression: Compression) {
 fn table(bytes: Vec<u8>, mapped: bool) -> Arc<Table> {
     let file = MemoryRead::new(bytes, mapped);
     let cache = Arc::new(BlockCache::new(1 << 30));
-    Table::open(file, PathBuf::from("t"), FILE_NUMBER, cache, mapped).expect("a good table")
+    let read_mode = if mapped { ReadMode::Mmap } else { ReadMode::Pread };
+    Table::open(file, PathBuf::from("t"), FILE_NUMBER, cache, read_mode).expect("a good table")
 }
 
 fn digits(number: u64) -> [u8; 16] {

@@ -4,7 +4,7 @@ use crate::base::key::{Entry, Kind, NEVER, Sequence, compare};
 pub(crate) use crate::base::test_random::Random;
 use crate::env::{ReadFile, WriteFile};
 use crate::error::{Error, Result};
-use crate::options::Compression;
+use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableBuilder, TableOptions, TableSummary};
 use std::io;
 use std::path::PathBuf;
@@ -185,22 +185,24 @@ pub(crate) fn build(entries: &[Owned], options: TableOptions) -> (Vec<u8>, Table
 /// How a table is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    pub(crate) mapped: bool,
+    pub(crate) read_mode: ReadMode,
     pub(crate) cache_bytes: usize,
 }
 
-pub(crate) const ACCESSES: [Access; 5] = [
-    Access { mapped: true, cache_bytes: 1 << 20 },
-    Access { mapped: false, cache_bytes: 1 << 20 },
+pub(crate) const ACCESSES: [Access; 7] = [
+    Access { read_mode: ReadMode::Mmap, cache_bytes: 1 << 20 },
+    Access { read_mode: ReadMode::Pread, cache_bytes: 1 << 20 },
     // What the cache will not keep is unpacked in part.
-    Access { mapped: true, cache_bytes: 0 },
-    Access { mapped: false, cache_bytes: 0 },
+    Access { read_mode: ReadMode::Mmap, cache_bytes: 0 },
+    Access { read_mode: ReadMode::Pread, cache_bytes: 0 },
     // Some of it is kept.
-    Access { mapped: true, cache_bytes: 8 << 10 },
+    Access { read_mode: ReadMode::Mmap, cache_bytes: 8 << 10 },
+    Access { read_mode: ReadMode::MmapChecked, cache_bytes: 1 << 20 },
+    Access { read_mode: ReadMode::MmapChecked, cache_bytes: 0 },
 ];
 
 pub(crate) fn open(bytes: Vec<u8>, access: Access) -> Result<Arc<Table>> {
-    let file = MemoryRead::new(bytes, access.mapped);
+    let file = MemoryRead::new(bytes, access.read_mode != ReadMode::Pread);
     let cache = Arc::new(BlockCache::new(access.cache_bytes));
-    Table::open(file, PathBuf::from("memory"), FILE_NUMBER, cache, access.mapped)
+    Table::open(file, PathBuf::from("memory"), FILE_NUMBER, cache, access.read_mode)
 }

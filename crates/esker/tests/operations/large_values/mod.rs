@@ -7,6 +7,7 @@ mod damage;
 mod dead;
 mod garbage;
 mod gibibyte;
+mod rot;
 
 use esker::env::Env;
 use esker::{Db, Keyspace, Options, WriteOptions};
