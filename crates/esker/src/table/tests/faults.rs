@@ -43,7 +43,8 @@ fn table(compression: Compression) -> (Arc<Failing>, Arc<Table>, Vec<Owned>) {
     let (bytes, _) = build(&entries, options(1024, compression));
     let file = Arc::new(Failing { file: MemoryRead::new(bytes, true), has_failed: AtomicBool::new(false) });
     let cache = Arc::new(BlockCache::new(1 << 20));
-    let table = Table::open(file.clone(), PathBuf::from("memory"), FILE_NUMBER, cache, ReadMode::Mmap).expect("a good table");
+    let table =
+        Table::open(file.clone(), PathBuf::from("memory"), FILE_NUMBER, cache, ReadMode::Mmap).expect("a good table");
     // What counts for the process has happened, for other files.
     note_mapping_fault();
     (file, table, entries)
