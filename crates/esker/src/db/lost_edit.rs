@@ -42,7 +42,8 @@ pub fn keep_tables(directory: &Path, options: &Options, state: &ManifestState, c
     files::keep_in_lost(env, directory, &kept)
 }
 
-fn holds_newer_writes(state: &ManifestState, summary: &TableSummary) -> bool {
+/// Whether the table may be of an edit that the manifest has lost: one that brings writes.
+pub fn holds_newer_writes(state: &ManifestState, summary: &TableSummary) -> bool {
     let Some(label) = &summary.keyspace else { return true };
     // In the last run entries have no sequence numbers; how far a flush reached, its table says besides.
     let reached = label.flushed.max(summary.largest_sequence);

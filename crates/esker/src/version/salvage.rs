@@ -14,6 +14,8 @@ pub struct SalvagedManifest {
     pub state: ManifestState,
     /// The first place that could not be read; none if all of it could be.
     pub damage: Option<u64>,
+    /// Nothing intact lies behind that place: at most the last edit is missing from the state, and perhaps only the record that vouches for it, as a power loss leaves it.
+    pub ends_torn: bool,
 }
 
 /// Applies every intact record, also those behind damage. `None` if the file is missing or its first record, which has the whole state, is lost.
@@ -39,9 +41,13 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     }
     while offset < bytes.len() {
         let Some(payload) = record_at(number, &bytes, offset) else {
+            let is_first = damage.is_none();
             damage = damage.or(Some(offset as u64));
-            let Found::At(next) = search.next_from(offset + 1) else { break };
-            offset = next;
+            match search.next_from(offset + 1) {
+                Found::At(next) => offset = next,
+                Found::Nothing => return Ok(Some(SalvagedManifest { state, damage, ends_torn: is_first })),
+                Found::TooMuch => break,
+            }
             continue;
         };
         let changes = decode(payload).unwrap_or_default();
@@ -52,5 +58,5 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         }
         offset += RECORD_HEADER_BYTES + payload.len();
     }
-    Ok(Some(SalvagedManifest { state, damage }))
+    Ok(Some(SalvagedManifest { state, damage, ends_torn: false }))
 }

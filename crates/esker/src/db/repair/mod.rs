@@ -17,6 +17,7 @@ mod tables;
 
 pub use report::{RepairReport, RepairedFile};
 
+use super::lost_edit::holds_newer_writes;
 use super::{files, open, repair_mark};
 use crate::base::batch::{AnyOperation, Operations};
 use crate::base::memory::MemoryPool;
@@ -52,7 +53,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     if first_damage(directory, options)?.is_none() {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
-    let Survey { state, has_manifest, is_whole, damaged, tables, manifests } = survey(directory, options)?;
+    let Survey { state, has_manifest, is_whole, ends_torn, damaged, tables, manifests } = survey(directory, options)?;
     let first_made = open::first_free_number(env, directory, state.next_file)?;
     repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
@@ -69,10 +70,26 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     if !is_whole {
         work.aside.extend(manifests);
     }
-    work.repair(&tables, has_manifest && is_whole)?;
+    let trust = match has_manifest {
+        true if is_whole => Trust::All,
+        true if ends_torn => Trust::AllButTheEnd,
+        _ => Trust::Some,
+    };
+    work.repair(&tables, trust)?;
     files::remove_repair_mark(env, directory)?;
     work.report.lost_directory = files::remove_kept(env, directory, &work.aside)?;
     Ok(work.report)
+}
+
+/// How far the manifest that is left says which tables are in use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// What it does not name is left over from a job that was cut short, or that had its removal cut short.
+    All,
+    /// The same, but for what the last edit may have brought: a table of a flush or of a load, which shows by its newer writes.
+    AllButTheEnd,
+    /// Any table may be in use.
+    Some,
 }
 
 struct Work<'a> {
@@ -88,7 +105,7 @@ struct Work<'a> {
 type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
 
 impl Work<'_> {
-    fn repair(&mut self, on_disk: &BTreeSet<u64>, is_certain: bool) -> Result<()> {
+    fn repair(&mut self, on_disk: &BTreeSet<u64>, trust: Trust) -> Result<()> {
         let maker = SegmentMaker { read_only: true, ..open::segment_maker(self.tables.directory, self.tables.options) };
         let mut in_log = BTreeSet::new();
         let floor = self.state.log_floor;
@@ -102,9 +119,12 @@ impl Work<'_> {
             self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
         let nothing_missing = named.is_subset(on_disk);
         let mut unnamed = Unnamed::new();
-        // With a manifest that can be trusted, what it does not name is left over from a job that was cut short.
-        if !is_certain || !nothing_missing || log.beginning_lost {
-            let numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
+        let trust = if nothing_missing && !log.beginning_lost { trust } else { Trust::Some };
+        if trust != Trust::All {
+            let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
+            if trust == Trust::AllButTheEnd {
+                numbers = self.with_newer_writes(numbers)?;
+            }
             unnamed = self.assign(&numbers, &in_log)?;
         }
         let ids: Vec<u64> = self.state.keyspaces.keys().copied().collect();
@@ -131,6 +151,24 @@ impl Work<'_> {
         if !self.report.warnings.iter().any(|warning| warning == what) {
             self.report.warnings.push(what.to_owned());
         }
+    }
+
+    /// Those of the tables that the last edit may have brought. The others are put aside: by the manifest they are not in use.
+    fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
+        let mut newer = Vec::new();
+        for number in numbers {
+            let is_newer = match self.tables.inspect(number, None)? {
+                Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
+                // Nobody knows. If it was in use, something else is damaged besides the end of the manifest.
+                Found::Unindexed(..) => true,
+            };
+            if is_newer {
+                newer.push(number);
+            } else {
+                self.aside.insert(crate::version::file_name::table(number));
+            }
+        }
+        Ok(newer)
     }
 
     /// Finds out whose the tables are that no manifest names.

@@ -45,6 +45,8 @@ pub struct Survey {
     pub has_manifest: bool,
     /// All of it is, and `CURRENT` names it.
     pub is_whole: bool,
+    /// All of it is but for its end, where at most one edit is missing.
+    pub ends_torn: bool,
     /// Files that are damaged, with where and how.
     pub damaged: Vec<(String, String)>,
     /// The numbers of the table files.
@@ -84,7 +86,9 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
             survey.damaged.push((manifest(number), format!("an edit at offset {offset} does not verify")));
         }
         survey.has_manifest = true;
-        survey.is_whole = found.damage.is_none() && (current == Some(number) || current.is_none());
+        let is_in_force = current == Some(number) || current.is_none();
+        survey.is_whole = found.damage.is_none() && is_in_force;
+        survey.ends_torn = found.ends_torn && is_in_force;
         survey.state = found.state;
         break;
     }
