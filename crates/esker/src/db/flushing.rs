@@ -126,6 +126,11 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
     let goes_last = goes_last(inner, &tree, memtable);
     let last = memtable.last_sequence();
+    // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them this flush would leave a hole after a power
+    // loss. Before the tables: where no manifest is left, a repair believes what they say.
+    if others_have_writes(inner, keyspace) {
+        inner.sync_log()?;
+    }
     let mut shares = Shares::new(started);
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
         flush(memtable, rules, output, &mut || attend_to_others(inner, keyspace, &mut shares))
@@ -139,11 +144,6 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
 
     let sequence = memtable.last_sequence();
     let oldest = inner.oldest_unflushed(std::slice::from_ref(memtable));
-    // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them this flush would leave a hole after a power
-    // loss.
-    if others_have_writes(inner, keyspace) {
-        inner.sync_log()?;
-    }
     let mut changes = vec![Change::Flushed { keyspace: keyspace.id, sequence }, Change::LastSequence(sequence)];
     let floor = match &inner.log {
         None => None,
