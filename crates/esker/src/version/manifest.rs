@@ -218,6 +218,13 @@ fn voucher(state: &ManifestState) -> Change {
     Change::NextFile(state.next_file)
 }
 
+/// How long the record is that vouches for the last edit.
+pub(super) fn voucher_bytes(state: &ManifestState) -> usize {
+    let mut payload = Vec::new();
+    encode(&[voucher(state)], &mut payload);
+    RECORD_HEADER_BYTES + payload.len()
+}
+
 fn is_voucher(payload: &[u8]) -> bool {
     matches!(decode(payload).as_deref(), Ok([Change::NextFile(_)]))
 }
@@ -230,9 +237,7 @@ fn edit_behind_lost_voucher<'a>(
     offset: usize,
     state: &ManifestState,
 ) -> Option<(usize, &'a [u8])> {
-    let mut lost = Vec::new();
-    encode(&[voucher(state)], &mut lost);
-    let at = offset + RECORD_HEADER_BYTES + lost.len();
+    let at = offset + voucher_bytes(state);
     let payload = record_at(number, bytes, at).filter(|payload| !is_voucher(payload))?;
     let behind = RecordSearch::of(number, bytes).next_from(at + 1);
     matches!(behind, Found::Nothing).then_some((at, payload))

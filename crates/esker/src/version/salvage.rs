@@ -2,7 +2,9 @@
 
 use super::edit::{ManifestState, decode};
 use super::file_name::manifest;
-use super::manifest::{Found, HEADER_BYTES, RECORD_HEADER_BYTES, RecordSearch, check_header, read_file, record_at};
+use super::manifest::{
+    Found, HEADER_BYTES, RECORD_HEADER_BYTES, RecordSearch, check_header, read_file, record_at, voucher_bytes,
+};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use std::path::Path;
@@ -14,8 +16,18 @@ pub struct SalvagedManifest {
     pub state: ManifestState,
     /// The first place that could not be read; none if all of it could be.
     pub damage: Option<u64>,
-    /// Nothing intact lies behind that place: at most the last edit is missing from the state, and perhaps only the record that vouches for it, as a power loss leaves it.
-    pub ends_torn: bool,
+    pub missing: Missing,
+}
+
+/// What of a manifest its state may be without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// No edit: all that cannot be read are records that vouch for others, as a power loss leaves them.
+    Nothing,
+    /// Nothing intact lies behind what cannot be read, which is more than such a record: the last edit, or one that was never reported as done.
+    Last,
+    /// Any number of edits.
+    Any,
 }
 
 /// Applies every intact record, also those behind damage. `None` if the file is missing or its first record, which has the whole state, is lost.
@@ -39,15 +51,23 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     if record_at(number, &bytes, offset).is_none() {
         return Ok(None);
     }
+    let mut missing = if damage.is_some() { Missing::Any } else { Missing::Nothing };
     while offset < bytes.len() {
         let Some(payload) = record_at(number, &bytes, offset) else {
-            let is_first = damage.is_none();
             damage = damage.or(Some(offset as u64));
-            match search.next_from(offset + 1) {
-                Found::At(next) => offset = next,
-                Found::Nothing => return Ok(Some(SalvagedManifest { state, damage, ends_torn: is_first })),
-                Found::TooMuch => break,
-            }
+            let next = match search.next_from(offset + 1) {
+                Found::At(next) => next,
+                Found::Nothing => bytes.len(),
+                Found::TooMuch => return Ok(Some(SalvagedManifest { state, damage, missing: Missing::Any })),
+            };
+            let is_end = next == bytes.len();
+            let vouches = next - offset == voucher_bytes(&state) || is_end && next - offset < voucher_bytes(&state);
+            missing = match missing {
+                _ if vouches => missing,
+                Missing::Nothing if is_end => Missing::Last,
+                _ => Missing::Any,
+            };
+            offset = next;
             continue;
         };
         let changes = decode(payload).unwrap_or_default();
@@ -55,8 +75,9 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         let failed = changes.iter().filter(|change| state.apply(change).is_err()).count();
         if failed > 0 || changes.is_empty() {
             damage = damage.or(Some(offset as u64));
+            missing = Missing::Any;
         }
         offset += RECORD_HEADER_BYTES + payload.len();
     }
-    Ok(Some(SalvagedManifest { state, damage, ends_torn: false }))
+    Ok(Some(SalvagedManifest { state, damage, missing }))
 }

@@ -2,10 +2,12 @@
 
 use crate::common::{keyspace, synced, unlogged};
 use esker::env::Env;
+use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
 use esker::{Compression, Db, KeyspaceOptions, Options};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -269,4 +271,30 @@ fn what_a_merge_has_dropped_does_not_come_back_because_the_end_of_the_manifest_i
         assert!(!report.warnings.iter().any(|warning| warning.contains("merged")), "{:?}", report.warnings);
         assert_eq!(contents(&image).unwrap(), before, "{cut_bytes} bytes less");
     }
+}
+
+/// Seen: a write without an older one of another keyspace. Trigger: a flush whose sync of the log failed after its tables were written, a power loss, and a repair without manifest.
+/// Cost: half of what belongs together.
+#[test]
+fn tables_of_a_flush_that_could_not_sync_the_log_hold_nothing_that_the_log_may_be_without() {
+    let memory = MemEnv::new();
+    let fault = FaultEnv::new(Arc::new(memory.clone()));
+    let db = Db::open(DIRECTORY, options(&memory).env(Arc::new(fault.clone()))).unwrap();
+    let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
+    b.put("first", "1").unwrap();
+    a.put("second", "2").unwrap();
+    b.put("third", "3").unwrap();
+    fault.add(Rule::new(Class::Sync, 0, Action::Fail(ErrorKind::Other)).on_names_with(".wal").from_then_on());
+    db.flush().unwrap_err();
+    let image = memory.crash(&CrashMode::LoseAll, 0);
+    for path in image.files() {
+        let name = path.file_name().unwrap().to_string_lossy();
+        if name == "CURRENT" || name.starts_with("MANIFEST") {
+            image.remove(&path).unwrap();
+        }
+    }
+    Db::repair(DIRECTORY, options(&image)).unwrap();
+    let found = contents(&image).unwrap();
+    let has = |name: &str, key: &str| found.contains_key(&(name.to_owned(), key.as_bytes().to_vec()));
+    assert!(has("a", "second") || !has("b", "third"), "{found:?}");
 }

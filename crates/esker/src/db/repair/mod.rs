@@ -28,6 +28,7 @@ use crate::table::{BlockCache, Table};
 use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACES, ManifestState, TableRecord};
 use crate::version::file_name::{CURRENT, LOCK, LOST};
 use crate::version::manifest::Manifest;
+use crate::version::salvage::Missing;
 use crate::version::tree::Tree;
 use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
 use crate::wal::segment::SegmentMaker;
@@ -53,12 +54,13 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     if first_damage(directory, options)?.is_none() {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
-    let Survey { state, has_manifest, is_whole, ends_torn, damaged, tables, manifests } = survey(directory, options)?;
+    let Survey { state, missing, is_whole, damaged, tables, manifests } = survey(directory, options)?;
     let first_made = open::first_free_number(env, directory, state.next_file)?;
     repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
     let blobs = open::blob_store(directory, options);
     let mut work = Work {
+        manifest_is_whole: is_whole,
         tables: Tables { directory, options, cache, next_file: AtomicU64::new(first_made), blobs },
         state,
         report: RepairReport::default(),
@@ -70,29 +72,14 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     if !is_whole {
         work.aside.extend(manifests);
     }
-    let trust = match has_manifest {
-        true if is_whole => Trust::All,
-        true if ends_torn => Trust::AllButTheEnd,
-        _ => Trust::Some,
-    };
-    work.repair(&tables, trust)?;
+    work.repair(&tables, missing.unwrap_or(Missing::Any))?;
     files::remove_repair_mark(env, directory)?;
     work.report.lost_directory = files::remove_kept(env, directory, &work.aside)?;
     Ok(work.report)
 }
 
-/// How far the manifest that is left says which tables are in use.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    /// What it does not name is left over from a job that was cut short, or that had its removal cut short.
-    All,
-    /// The same, but for what the last edit may have brought: a table of a flush or of a load, which shows by its newer writes.
-    AllButTheEnd,
-    /// Any table may be in use.
-    Some,
-}
-
 struct Work<'a> {
+    manifest_is_whole: bool,
     tables: Tables<'a>,
     /// What the new manifest will say.
     state: ManifestState,
@@ -105,7 +92,7 @@ struct Work<'a> {
 type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
 
 impl Work<'_> {
-    fn repair(&mut self, on_disk: &BTreeSet<u64>, trust: Trust) -> Result<()> {
+    fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
         let maker = SegmentMaker { read_only: true, ..open::segment_maker(self.tables.directory, self.tables.options) };
         let mut in_log = BTreeSet::new();
         let floor = self.state.log_floor;
@@ -118,15 +105,18 @@ impl Work<'_> {
         let named: BTreeSet<u64> =
             self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
         let nothing_missing = named.is_subset(on_disk);
-        let mut unnamed = Unnamed::new();
-        let trust = if nothing_missing && !log.beginning_lost { trust } else { Trust::Some };
-        if trust != Trust::All {
-            let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
-            if trust == Trust::AllButTheEnd {
-                numbers = self.with_newer_writes(numbers)?;
+        let missing = if nothing_missing && !log.beginning_lost { missing } else { Missing::Any };
+        let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
+        match missing {
+            // What the manifest does not name is left over from a job that was cut short, or the removal of which was.
+            Missing::Nothing => {
+                let left_over = std::mem::take(&mut numbers).into_iter().map(crate::version::file_name::table);
+                self.aside.extend(left_over.filter(|_| !self.manifest_is_whole));
             }
-            unnamed = self.assign(&numbers, &in_log)?;
+            Missing::Last => numbers = self.with_newer_writes(numbers)?,
+            Missing::Any => {}
         }
+        let mut unnamed = self.assign(&numbers, &in_log)?;
         let ids: Vec<u64> = self.state.keyspaces.keys().copied().collect();
         for id in ids {
             self.repair_keyspace(id, on_disk, unnamed.remove(&id).unwrap_or_default())?;
@@ -153,7 +143,7 @@ impl Work<'_> {
         }
     }
 
-    /// Those of the tables that the last edit may have brought. The others are put aside: by the manifest they are not in use.
+    /// Those of the tables that the last edit may have brought: what a flush or a load brings shows by its newer writes. The others are put aside: by the manifest they are not in use.
     fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         let mut newer = Vec::new();
         for number in numbers {

@@ -8,7 +8,7 @@ use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, manifest, manifest_number, table_number};
 use crate::version::manifest::{InForce, current_number, read_current};
-use crate::version::salvage;
+use crate::version::salvage::{self, Missing};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,12 +41,10 @@ fn check(directory: &Path, options: &Options) -> Result<()> {
 pub struct Survey {
     /// What the best manifest says; nothing if there is none.
     pub state: ManifestState,
-    /// There is a manifest whose first record is intact.
-    pub has_manifest: bool,
     /// All of it is, and `CURRENT` names it.
     pub is_whole: bool,
-    /// All of it is but for its end, where at most one edit is missing.
-    pub ends_torn: bool,
+    /// What the state may be without, if `CURRENT` names that manifest or is missing; without a manifest, anything.
+    pub missing: Option<Missing>,
     /// Files that are damaged, with where and how.
     pub damaged: Vec<(String, String)>,
     /// The numbers of the table files.
@@ -85,10 +83,9 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         if let Some(offset) = found.damage {
             survey.damaged.push((manifest(number), format!("an edit at offset {offset} does not verify")));
         }
-        survey.has_manifest = true;
         let is_in_force = current == Some(number) || current.is_none();
         survey.is_whole = found.damage.is_none() && is_in_force;
-        survey.ends_torn = found.ends_torn && is_in_force;
+        survey.missing = is_in_force.then_some(found.missing);
         survey.state = found.state;
         break;
     }
