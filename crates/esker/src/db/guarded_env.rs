@@ -144,6 +144,11 @@ impl ReadFile for Guarded<Fixed<dyn ReadFile>> {
         let _inside = self.caller.enter().ok()?;
         self.called.file.mapping()
     }
+
+    fn check_mapping(&self) -> Result<()> {
+        let _inside = self.caller.enter()?;
+        self.called.file.check_mapping()
+    }
 }
 
 impl WriteFile for Guarded<Box<dyn WriteFile>> {

@@ -495,6 +495,10 @@ impl ReadFile for FaultReadFile {
     fn mapping(&self) -> Option<&[u8]> {
         None
     }
+
+    fn check_mapping(&self) -> Result<()> {
+        self.inner.check_mapping()
+    }
 }
 
 #[derive(Debug)]

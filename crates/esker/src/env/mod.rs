@@ -321,7 +321,8 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// ```
     fn mapping(&self) -> Option<&[u8]>;
     /// Whether all of the mapping could be read that was: asked after its bytes were used, and before anything rests on them. Where a page of it cannot be had, as when
-    /// the medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what there is to have.
+    /// the medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what there is to have. Who passes on the mapping of another
+    /// file passes on this call, too.
     ///
     /// # Errors
     /// `Io` as said.
@@ -337,9 +338,7 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// assert!(first.is_none() || first == Some(b'a'));
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn check_mapping(&self) -> Result<()> {
-        Ok(())
-    }
+    fn check_mapping(&self) -> Result<()>;
 }
 
 /// See [`mapping_fault_seen`].

@@ -94,6 +94,10 @@ impl ReadFile for Telling<Arc<dyn ReadFile>> {
         (self.told)("mapping");
         self.called.mapping()
     }
+    fn check_mapping(&self) -> Result<()> {
+        (self.told)("check_mapping");
+        self.called.check_mapping()
+    }
 }
 
 impl WriteFile for Telling<Box<dyn WriteFile>> {

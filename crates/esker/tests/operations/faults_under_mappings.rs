@@ -2,10 +2,14 @@
 //! signal that ends a process, and the engine must answer the call with an error. Nothing that was read before may change, and nothing wrong be read after.
 #![cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 
+use crate::calling_env::Telling;
 use crate::common::Scratch;
+use esker::env::Env;
+use esker::env::os::OsEnv;
 use esker::{Compression, Db, Error, Keyspace, KeyspaceOptions, Options, ReadMode, Result, Slice, WalMode};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const KEYS: usize = 4000;
 
@@ -49,8 +53,13 @@ struct Tables {
 impl Tables {
     /// A database with one mapped table, every block of which was read and found good.
     fn new(compression: Compression) -> Tables {
+        Tables::through(Arc::new(OsEnv::new()), compression)
+    }
+
+    fn through(env: Arc<dyn Env>, compression: Compression) -> Tables {
         let scratch = Scratch::new();
-        let options = Options::default().background_threads(0).read_mode(ReadMode::Mmap).compression(compression);
+        let options =
+            Options::default().env(env).background_threads(0).read_mode(ReadMode::Mmap).compression(compression);
         // Room in the cache for a few blocks.
         let db = Db::open(scratch.path(), options.block_bytes(2 << 10).block_cache_bytes(64 << 10)).unwrap();
         let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
@@ -112,6 +121,20 @@ fn a_get_from_a_table_that_is_cut_off_is_an_error() {
         let table = tables.cut(0);
         let mut buffer = b"before".to_vec();
         is_fault(tables.names.get_into(key(7), &mut buffer), &table);
+        assert!(tables.never_wrong() < KEYS);
+    }
+}
+
+/// Seen: values of zeroes. Trigger: an environment of the program's own that passes the mappings of another one on; what the engine puts around it did not ask for faults.
+/// Cost: wrong answers, without an error.
+#[test]
+fn a_fault_is_told_through_an_environment_of_the_programs_own() {
+    for compression in BOTH {
+        let env: Arc<dyn Env> = Arc::new(OsEnv::new());
+        let tables = Tables::through(Arc::new(Telling { told: Arc::new(|_| {}), called: env }), compression);
+        let table = tables.cut(0);
+        let first = (0..KEYS).map(|i| tables.get(i)).find(Result::is_err);
+        is_fault(first.unwrap(), &table);
         assert!(tables.never_wrong() < KEYS);
     }
 }

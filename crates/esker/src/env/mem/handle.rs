@@ -103,6 +103,11 @@ impl ReadFile for MemReadFile {
         let bytes = self.mapping.as_ref()?.newest(&self.inode);
         Some(&bytes[..bytes.len().min(self.len)])
     }
+
+    /// Memory cannot fail.
+    fn check_mapping(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl WriteFile for MemWriteFile {

@@ -47,6 +47,11 @@ impl ReadFile for MemoryRead {
     fn mapping(&self) -> Option<&[u8]> {
         self.mapped.then_some(&self.bytes)
     }
+
+    /// Memory cannot fail.
+    fn check_mapping(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A file that is written into memory shared with the test.
