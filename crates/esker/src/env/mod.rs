@@ -388,6 +388,7 @@ pub trait WriteFile: Send + fmt::Debug {
     /// ```
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
     /// Hands everything appended so far to the system, so that it survives the death of this process. Makes nothing durable.
+    /// Who appends to another file passes on this call, too: what that one buffers would be lost with the process.
     ///
     /// # Errors
     /// `Io`, as for `append`.
@@ -401,9 +402,7 @@ pub trait WriteFile: Send + fmt::Debug {
     /// file.flush()?;
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
+    fn flush(&mut self) -> Result<()>;
     /// Makes everything appended so far durable, with the length. Never called again after it failed.
     ///
     /// # Errors
@@ -646,9 +645,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// log.prefault(0, 4096);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn prefault(&self, from: u64, to: u64) {
-        let _ = (from, to);
-    }
+    fn prefault(&self, from: u64, to: u64);
     /// A hint that stores will follow everywhere from `from` on, in a file that was just made and holds nothing there: brings its zeroes into the
     /// system's memory without reading them, where it can.
     ///
@@ -660,9 +657,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// log.fill_new(64);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn fill_new(&self, from: u64) {
-        let _ = from;
-    }
+    fn fill_new(&self, from: u64);
     /// A hint that no store will follow for long between these offsets: what the mapping takes of the process's memory there can go. The bytes stay with the system.
     ///
     /// ```
@@ -674,7 +669,5 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// log.release_memory(0, 4096);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    fn release_memory(&self, from: u64, to: u64) {
-        let _ = (from, to);
-    }
+    fn release_memory(&self, from: u64, to: u64);
 }

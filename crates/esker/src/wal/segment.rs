@@ -221,4 +221,11 @@ impl LogFile for ReadOnlySegment {
     fn sync(&self) -> Result<()> {
         self.refuse()
     }
+
+    /// No store follows.
+    fn prefault(&self, _from: u64, _to: u64) {}
+
+    fn fill_new(&self, _from: u64) {}
+
+    fn release_memory(&self, _from: u64, _to: u64) {}
 }

@@ -105,6 +105,10 @@ impl WriteFile for Telling<Box<dyn WriteFile>> {
         (self.told)("append");
         self.called.append(bytes)
     }
+    fn flush(&mut self) -> Result<()> {
+        (self.told)("flush");
+        self.called.flush()
+    }
     fn sync(&mut self) -> Result<()> {
         (self.told)("sync");
         self.called.sync()

@@ -124,6 +124,11 @@ impl WriteFile for MemWriteFile {
         Ok(())
     }
 
+    /// Nothing is buffered.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.shared.sync(&self.inode, &self.path)
     }
@@ -205,6 +210,13 @@ impl LogFile for MemLogFile {
         let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX).min(self.len));
         self.shared.sync_range(&self.inode, &self.path, from..to)
     }
+
+    /// All of it is memory.
+    fn prefault(&self, _from: u64, _to: u64) {}
+
+    fn fill_new(&self, _from: u64) {}
+
+    fn release_memory(&self, _from: u64, _to: u64) {}
 }
 
 impl Lock for MemLock {}

@@ -30,6 +30,10 @@ impl WriteFile for NoFile {
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }

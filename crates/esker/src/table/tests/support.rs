@@ -64,6 +64,10 @@ impl WriteFile for MemoryWrite {
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }
