@@ -48,7 +48,7 @@ impl Memory {
         while from < end.min(self.bytes) {
             // Whole steps but for the last: the system refuses to begin within a page.
             let next = (from + TOUCH_STEP_BYTES).min(self.bytes);
-            system::touch(self.start, from, next - from);
+            system::touch(self.start, self.bytes, from, next - from);
             self.touched.store(next, Ordering::Relaxed);
             from = next;
         }
@@ -304,11 +304,18 @@ impl MemoryPool {
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 mod system {
+    use super::heap;
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::alloc::{Layout, handle_alloc_error};
     use std::ptr::{NonNull, null_mut};
 
+    /// Shorter blocks come from the allocator. A mapping of its own costs a short one two system calls, each of which stops the other threads of the process.
+    const LEAST_MAPPED_BYTES: usize = 64 << 10;
+
     pub fn allocate(bytes: usize) -> NonNull<u8> {
+        if bytes < LEAST_MAPPED_BYTES {
+            return heap::allocate(bytes);
+        }
         // SAFETY: a new private mapping, placed by the system: it overlaps nothing.
         let mapped =
             unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
@@ -318,8 +325,11 @@ mod system {
         start
     }
 
-    /// Backs a part of an allocation.
-    pub fn touch(start: NonNull<u8>, from: usize, bytes: usize) {
+    /// Backs a part of an allocation of `whole` bytes.
+    pub fn touch(start: NonNull<u8>, whole: usize, from: usize, bytes: usize) {
+        if whole < LEAST_MAPPED_BYTES {
+            return;
+        }
         // SAFETY: the part lies in a mapping that the caller owns. The call makes its pages present and writable and changes none of their bytes. Kernels
         // that do not know it refuse; then each page is backed when it is used.
         let _ = unsafe { madvise(start.as_ptr().add(from).cast(), bytes, Advice::LinuxPopulateWrite) };
@@ -334,6 +344,10 @@ mod system {
     /// # Safety
     /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
     pub unsafe fn free(start: NonNull<u8>, bytes: usize) {
+        if bytes < LEAST_MAPPED_BYTES {
+            // SAFETY: the caller promises it; so short a block is from there.
+            return unsafe { heap::free(start, bytes) };
+        }
         // SAFETY: the caller promises it. Unmapping a whole mapping cannot fail.
         let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
     }
@@ -341,6 +355,18 @@ mod system {
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(miri))))]
 mod system {
+    pub use super::heap::{allocate, free};
+    use std::ptr::NonNull;
+
+    /// There is no way to ask for it.
+    pub fn touch(_start: NonNull<u8>, _whole: usize, _from: usize, _bytes: usize) {}
+
+    /// There is no way to ask for it.
+    pub fn prefer_huge_pages(_start: NonNull<u8>, _from: usize, _bytes: usize) {}
+}
+
+/// Memory of the allocator.
+mod heap {
     use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
     use std::ptr::NonNull;
 
@@ -353,12 +379,6 @@ mod system {
         let start = unsafe { alloc_zeroed(layout(bytes)) };
         NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(bytes)))
     }
-
-    /// There is no way to ask for it.
-    pub fn touch(_start: NonNull<u8>, _from: usize, _bytes: usize) {}
-
-    /// There is no way to ask for it.
-    pub fn prefer_huge_pages(_start: NonNull<u8>, _from: usize, _bytes: usize) {}
 
     /// # Safety
     /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
