@@ -20,9 +20,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// No table is aimed at more, whatever the options say: its index and its filter are in memory.
-const LARGEST_TARGET_BYTES: u64 = 1 << 30;
-
 /// A manifest that has got longer than this is written anew. It is read as a whole.
 const LONG_MANIFEST_BYTES: u64 = 32 << 20;
 
@@ -60,7 +57,7 @@ pub fn with_output<T>(
         table: table_options(&inner.options, last_run),
         keyspace: label(inner, keyspace.id),
         flushed,
-        target_file_bytes: inner.options.target_file_bytes.min(LARGEST_TARGET_BYTES),
+        target_file_bytes: inner.options.target_file_bytes,
         cache: Arc::clone(&inner.cache),
         read_mode: inner.options.read_mode,
         next_file: &next_file,

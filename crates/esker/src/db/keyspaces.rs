@@ -74,9 +74,9 @@ fn set_compaction(
         // Not in the middle of a job.
         let _jobs = inner.jobs.lock();
         // A handle that only reads merges nothing.
-        if let Some(manifest) = &mut *inner.manifest.lock() {
-            inner.condition.check()?;
-            manifest.commit(&[Change::style(keyspace.id, style)]).map_err(|error| inner.condition.poison(error))?;
+        if inner.log.is_some() {
+            // A manifest of its own: nothing else would tell that the last edit was lost, and an earlier style may drop tables.
+            installing::renew_manifest(inner, &[Change::style(keyspace.id, style)])?;
             keyspace.compaction.set_style(style);
         }
         inner.wake();

@@ -50,7 +50,7 @@ use crate::wal::reader::{Record, Visited, holds_history, replay};
 use crate::wal::segment::{SegmentMaker, file_number};
 use crate::wal::writer::{Inherited, LogWriter};
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -70,14 +70,23 @@ pub struct Recovering {
     memtable: Arc<Memtable>,
     writer: MemtableWriter,
     /// Newest first.
-    frozen: Vec<Arc<Memtable>>,
+    frozen: VecDeque<Arc<Memtable>>,
+    /// Where the large values begin that were found as they were written: many records may refer to one.
+    checked_values: BTreeSet<(u64, u64)>,
 }
 
 impl Recovering {
     /// A keyspace with nothing replayed yet.
     pub fn new(record: KeyspaceRecord, tree: Tree, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
         let (memtable, writer) = new_memtable(options, 0, 0, memory);
-        Recovering { record, tree: Arc::new(tree), memtable, writer, frozen: Vec::new() }
+        Recovering {
+            record,
+            tree: Arc::new(tree),
+            memtable,
+            writer,
+            frozen: VecDeque::new(),
+            checked_values: BTreeSet::new(),
+        }
     }
 }
 
@@ -116,7 +125,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
         replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
     };
     if is_torn {
-        lost_edit::keep_tables(directory, &options, &state, &cache)?;
+        lost_edit::keep_tables(directory, &options, &state, &cache, &blobs_in_use(&recovering))?;
     }
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
@@ -456,7 +465,7 @@ fn replay_log(
 
 /// Why a large value that the record refers to, and that is in no table yet, is not there as it was written; `None` if all are.
 pub fn missing_value(
-    recovering: &BTreeMap<u64, Recovering>,
+    recovering: &mut BTreeMap<u64, Recovering>,
     record: &Record<'_>,
     blobs: &BlobStore,
 ) -> Result<Option<Error>> {
@@ -464,7 +473,8 @@ pub fn missing_value(
     let operations = Operations::new(record.payload).map_while(std::result::Result::ok);
     for (operation, sequence) in operations.zip(record.sequence..) {
         let AnyOperation::Key(operation) = operation else { continue };
-        let flushed = recovering.get(&operation.keyspace).map_or(0, |target| target.record.flushed);
+        let mut target = recovering.get_mut(&operation.keyspace);
+        let flushed = target.as_ref().map_or(0, |target| target.record.flushed);
         if operation.kind != Kind::PutLarge || sequence <= flushed {
             continue;
         }
@@ -473,6 +483,9 @@ pub fn missing_value(
             return Err(Error::corruption(record.path, record.offset, what));
         };
         let end = reference.end().unwrap_or(u64::MAX);
+        if target.as_mut().is_some_and(|target| !target.checked_values.insert((reference.file, reference.offset))) {
+            continue;
+        }
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
             Ok(_) => {}
             Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
@@ -512,7 +525,7 @@ pub fn apply_record(
                 let full = std::mem::replace(&mut target.memtable, memtable);
                 target.writer = writer;
                 if !full.is_empty() {
-                    target.frozen.insert(0, full);
+                    target.frozen.push_front(full);
                 }
             }
             match operation {
@@ -618,10 +631,10 @@ fn assemble(
         lock: Mutex::new(lock),
     };
     for (id, recovered) in recovering {
-        let Recovering { record, tree, memtable, writer, frozen } = recovered;
+        let Recovering { record, tree, memtable, writer, frozen, .. } = recovered;
         let ttl = Ttl::from_stored(record.ttl);
         let operator = keyspaces::stored_operator(&record);
-        let view = View { active: memtable, frozen, tree };
+        let view = View { active: memtable, frozen: frozen.into(), tree };
         let style = record.style;
         let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), view));
         keyspace.compaction.set_style(style);

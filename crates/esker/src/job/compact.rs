@@ -53,6 +53,10 @@ pub fn compact(
         read += done.read;
     }
     if read != expected {
+        // One of them says another number than it has: a look at each tells which, and names it.
+        for table in runs.iter().flat_map(|run| &run.tables) {
+            table.verify(&mut |_| {})?;
+        }
         let what = format!("the tables to merge have {expected} entries, {read} were read");
         let path = runs.first().and_then(|run| run.tables.first()).map(|table| table.path().to_path_buf());
         return Err(Error::corruption(path.unwrap_or_default(), 0, what));

@@ -7,6 +7,9 @@
 use super::Options;
 use super::origin::Origin;
 
+/// No table is aimed at more, whatever the options say: its index and its filter are in memory.
+const LARGEST_TARGET_BYTES: u64 = 1 << 30;
+
 /// Memtables of one keyspace that are in memory under load: one written to, one flushed, and one that waits or fills meanwhile.
 const MEMTABLES_PER_KEYSPACE: usize = 3;
 
@@ -32,9 +35,10 @@ impl Options {
         (self.memory_budget_bytes > 0).then(|| memtable_share(self.memory_budget_bytes))
     }
 
-    /// These options with the sizes that follow from the memory budget in place of those that nobody set.
+    /// These options with the sizes that follow from the memory budget in place of those that nobody set, and none larger than the engine makes it.
     pub(crate) fn resolved(&self) -> Options {
         let mut options = self.clone();
+        options.target_file_bytes = options.target_file_bytes.min(LARGEST_TARGET_BYTES);
         let budget = self.memory_budget_bytes;
         if budget == 0 {
             return options;

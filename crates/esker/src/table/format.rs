@@ -77,6 +77,16 @@ impl Footer {
         Footer::check(&bytes, path, file_number, offset)
     }
 
+    /// Whether the file ends as a table does whose writer came to its end: damage may have hit the magic number or the checksum, not both. What was still being written has neither.
+    pub(super) fn is_there(file: &dyn ReadFile, file_number: u64) -> Result<bool> {
+        let Some(offset) = file.len().checked_sub(FOOTER_BYTES as u64) else { return Ok(false) };
+        let mut bytes = [0u8; FOOTER_BYTES];
+        file.read_at(offset, &mut bytes)?;
+        let sum = checksum(file_number, offset, &bytes[..FOOTER_SUMMED_BYTES]);
+        let found = Footer::decode(&bytes).ok();
+        Ok(found.is_some_and(|(_, _, said, magic)| magic == MAGIC || said == sum))
+    }
+
     /// The footer that these bytes at `offset` are; every handle lies before it.
     pub(super) fn check(bytes: &[u8; FOOTER_BYTES], path: &Path, file_number: u64, offset: u64) -> Result<Footer> {
         let (footer, version, sum, magic) = Footer::decode(bytes).map_err(|error| error.at(path, offset))?;

@@ -37,6 +37,14 @@ pub struct Table {
 }
 
 impl Table {
+    /// Whether the file has the end of a table, so that its writer had finished, whatever has become of it since.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn has_an_end(file: &dyn ReadFile, file_number: u64) -> Result<bool> {
+        Footer::is_there(file, file_number)
+    }
+
     /// Opens a table and checks everything but its data blocks. Unless `read_mode` is against it, and if the environment maps
     /// the file, blocks that are not compressed are read in place; all others go through `cache`.
     pub fn open(

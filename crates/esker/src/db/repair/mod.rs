@@ -49,6 +49,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
     }
     open::refuse_unfinished_checkpoint(options, directory)?;
+    let options = &options.resolved();
     let _lock = env.lock(&directory.join(LOCK))?;
     files::remove_unfinished_repair(env, directory)?;
     if first_damage(directory, options)?.is_none() {
@@ -287,7 +288,7 @@ impl Work<'_> {
                     recovering.insert(id, open::Recovering::new(unknown, Tree::default(), options, &memory));
                 }
             }
-            if let Some(error) = open::missing_value(&recovering, &record, &self.tables.blobs)? {
+            if let Some(error) = open::missing_value(&mut recovering, &record, &self.tables.blobs)? {
                 // As in any recovery, the log ends with the value that is missing.
                 return Err(error);
             }
