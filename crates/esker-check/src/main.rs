@@ -1,5 +1,6 @@
 //! Long runs of the checks, and replays of single ones.
 
+use clap::{Args, Parser, Subcommand};
 use esker_check::Checked;
 use esker_check::campaign::Campaign;
 use esker_check::crashes::Crashes;
@@ -8,83 +9,245 @@ use esker_check::kill9::{self, KillLoop};
 use esker_check::powerloss::PowerLoss;
 use esker_check::rot::Rot;
 use esker_check::settings::Settings;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str = "\
-Checks Esker. Every failure prints the command that repeats it.
+/// Checks Esker. Every failure prints the command that repeats it.
+#[derive(Parser)]
+#[command(name = "esker-check")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
 
-usage: esker-check COMMAND [--seed N] [--seconds N] [more options]
+#[derive(Subcommand)]
+enum Command {
+    /// Random operations against the reference model
+    Model(Model),
+    /// Power loss at every call of the scripts, then of all sequences of steps; half of the time for either
+    Powerloss(Powerloss),
+    /// Random scripts over the whole interface, with losses at random calls
+    Crashes(Scripts),
+    /// A failing call at every index of the scripts
+    Faults(Chosen),
+    /// Power loss with one sync left out at a time
+    Ablation(Chosen),
+    /// Damage to stored files, while closed and while open
+    Rot(Damage),
+    /// Writers, readers and losses at the same time
+    Threads(Common),
+    /// A writing process killed again and again
+    Kill9(Kill9),
+    /// Writers faster than the disk, thousands of readers and of keyspaces, full disks, too few descriptors, little memory; needs Linux
+    Overload(Overload),
+    /// File systems cut off from their device while a process writes; needs root and Linux
+    Realdisk(Realdisk),
+    /// The process that `kill9` kills
+    #[command(hide = true)]
+    Kill9Child { path: PathBuf, seed: u64, salt: u64 },
+    /// The process of one scenario of `overload`
+    #[command(hide = true)]
+    OverloadChild {
+        #[arg(allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// `realdisk` in a mount namespace of its own
+    #[command(hide = true)]
+    RealdiskInside(Realdisk),
+    /// The process that writes while its file system is cut off
+    #[command(hide = true)]
+    RealdiskChild { path: PathBuf, seed: u64, cuts: u64 },
+}
 
-commands:
-  model      random operations against the reference model
-             [--only OPTION_SET] [--first-run N] [--runs N] [--operations N] [--operations-total N]
-             [--with clock-back] [--without ttl,ranges,operators,custom,maintenance,transactions]
-             [--dir D] [--workers N]
-  powerloss  power loss at every call of the scripts, then of all sequences of steps
-             [--only SCRIPT] [--seeds N] [--depth N] [--length N] [--threads N]
-  crashes    random scripts over the whole interface, with losses at random calls
-             [--runs N] [--first-run N] [--points N] [--only OPTIONS] [--without repair] [--threads N]
-  faults     a failing call at every index of the scripts   [--only SCRIPT] [--threads N]
-  ablation   power loss with one sync left out at a time     [--only SCRIPT]
-  rot        flipped bits of stored files, while closed and while open
-             [--runs N] [--first-run N] [--flips N] [--full yes] [--threads N]
-  threads    writers, readers and losses at the same time
-  kill9      a writing process killed again and again       [--rounds N] [--dir D]
-  overload   writers faster than the disk, thousands of readers and of keyspaces, full disks, too few descriptors, little memory; needs Linux
-             [--only SCENARIO] [--readers N] [--keyspaces N] [--dir D]
-  realdisk   file systems cut off from their device while a process writes; needs root and Linux
-             [--only FILE_SYSTEM] [--cuts N] [--dir D]
-";
+#[derive(Args)]
+struct Common {
+    /// Where all randomness comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// When to begin nothing new
+    #[arg(long)]
+    seconds: Option<u64>,
+}
 
-/// The options after the command, in any order.
-struct Arguments(Vec<String>);
-
-impl Arguments {
-    fn text(&self, name: &str) -> Option<&str> {
-        let place = self.0.iter().position(|argument| argument == name)?;
-        self.0.get(place + 1).map(String::as_str)
-    }
-
-    fn number(&self, name: &str, default: u64) -> Checked<u64> {
-        let Some(text) = self.text(name) else { return Ok(default) };
-        text.parse().map_err(|_| format!("{name} takes a number, not {text:?}"))
-    }
-
-    fn only(&self) -> String {
-        self.text("--only").unwrap_or_default().to_string()
-    }
-
-    fn directory(&self) -> PathBuf {
-        self.text("--dir").map_or_else(std::env::temp_dir, PathBuf::from)
-    }
-
-    fn threads(&self, name: &str) -> Checked<usize> {
-        let available = std::thread::available_parallelism().map_or(2, usize::from);
-        Ok(self.number(name, available as u64)? as usize)
-    }
-
-    fn settings(&self) -> Checked<Settings> {
-        Ok(Settings::new(self.number("--seed", 1)?, Duration::from_secs(self.number("--seconds", 60)?)))
+impl Common {
+    fn settings(&self) -> Settings {
+        Settings::new(self.seed, Duration::from_secs(self.seconds.unwrap_or(60)))
     }
 }
 
-fn model(arguments: &Arguments) -> Checked<()> {
-    let mut settings = arguments.settings()?;
-    let operations_total = arguments.number("--operations-total", u64::MAX)?;
-    if operations_total != u64::MAX && arguments.text("--seconds").is_none() {
+#[derive(Args)]
+struct Chosen {
+    #[command(flatten)]
+    common: Common,
+    /// Only scripts whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Runs at the same time
+    #[arg(long, default_value_t = cores())]
+    threads: usize,
+}
+
+#[derive(Args)]
+struct Model {
+    #[command(flatten)]
+    common: Common,
+    /// Only option sets whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// The number of the first run
+    #[arg(long, default_value_t = 0)]
+    first_run: u64,
+    /// No more runs than this
+    #[arg(long, default_value_t = u64::MAX)]
+    runs: u64,
+    /// Operations of a run
+    #[arg(long, default_value_t = 2000)]
+    operations: usize,
+    /// No new run after so many; without --seconds there is no other limit then
+    #[arg(long, default_value_t = u64::MAX)]
+    operations_total: u64,
+    /// What the runs may use besides: clock-back
+    #[arg(long, default_value = "")]
+    with: String,
+    /// What they may not use: ttl,ranges,operators,custom,maintenance,transactions
+    #[arg(long, default_value = "")]
+    without: String,
+    /// Where databases on a real disk go
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+    /// Runs at the same time
+    #[arg(long, default_value_t = cores())]
+    workers: usize,
+}
+
+#[derive(Args)]
+struct Powerloss {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Random images of each moment, beside the fixed ones
+    #[arg(long, default_value_t = 8)]
+    seeds: usize,
+    /// How often recovery is interrupted in turn
+    #[arg(long, default_value_t = 2)]
+    depth: usize,
+    /// Steps of the sequences
+    #[arg(long, default_value_t = 3)]
+    length: u32,
+}
+
+#[derive(Args)]
+struct Scripts {
+    #[command(flatten)]
+    common: Common,
+    /// Only under options whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// The number of the first run
+    #[arg(long, default_value_t = 0)]
+    first_run: u64,
+    /// No more runs than this
+    #[arg(long, default_value_t = u64::MAX)]
+    runs: u64,
+    /// Moments of each run at which something dies
+    #[arg(long, default_value_t = 6)]
+    points: usize,
+    /// What the scripts may not do
+    #[arg(long, value_parser = ["repair"])]
+    without: Option<String>,
+    /// Runs at the same time
+    #[arg(long, default_value_t = cores())]
+    threads: usize,
+}
+
+#[derive(Args)]
+struct Damage {
+    #[command(flatten)]
+    common: Common,
+    /// The number of the first database
+    #[arg(long, default_value_t = 0)]
+    first_run: u64,
+    /// No more databases than this
+    #[arg(long, default_value_t = u64::MAX)]
+    runs: u64,
+    /// Flips in each database
+    #[arg(long)]
+    flips: Option<u64>,
+    /// Every bit of every file instead
+    #[arg(long)]
+    full: bool,
+    /// Databases at the same time
+    #[arg(long, default_value_t = cores())]
+    threads: usize,
+}
+
+#[derive(Args)]
+struct Kill9 {
+    #[command(flatten)]
+    common: Common,
+    /// No more kills than this
+    #[arg(long, default_value_t = 200)]
+    rounds: u64,
+    /// Where the databases go
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+}
+
+#[derive(Args)]
+struct Overload {
+    #[command(flatten)]
+    common: Common,
+    /// Only scenarios whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Snapshots and iterators held at the same time
+    #[arg(long, default_value_t = 3000)]
+    readers: u64,
+    /// Keyspaces of one database
+    #[arg(long, default_value_t = 10_000)]
+    keyspaces: u64,
+    /// Where the databases go
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+}
+
+#[derive(Args)]
+struct Realdisk {
+    #[command(flatten)]
+    common: Common,
+    /// Only file systems whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// No more cuts than this
+    #[arg(long, default_value_t = u64::MAX)]
+    cuts: u64,
+    /// Where the images of the file systems go
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+fn program() -> Checked<PathBuf> {
+    std::env::current_exe().map_err(|error| format!("the own program is not known: {error}"))
+}
+
+fn model(given: Model) -> Checked<()> {
+    let mut settings = given.common.settings();
+    if given.operations_total != u64::MAX && given.common.seconds.is_none() {
         settings.budget = Duration::MAX;
     }
-    let mut campaign = Campaign::new(settings, &arguments.directory());
-    campaign.runs = arguments.number("--runs", u64::MAX)?;
-    campaign.first_run = arguments.number("--first-run", 0)?;
-    campaign.operations = arguments.number("--operations", 2000)? as usize;
-    campaign.operations_total = operations_total;
-    campaign.features.set(arguments.text("--without").unwrap_or_default(), false)?;
-    campaign.features.set(arguments.text("--with").unwrap_or_default(), true)?;
-    campaign.only = arguments.only();
-    campaign.workers = arguments.threads("--workers")?;
+    let mut campaign = Campaign::new(settings, &given.dir);
+    campaign.runs = given.runs;
+    campaign.first_run = given.first_run;
+    campaign.operations = given.operations;
+    campaign.operations_total = given.operations_total;
+    campaign.features.set(&given.without, false)?;
+    campaign.features.set(&given.with, true)?;
+    campaign.only = given.only;
+    campaign.workers = given.workers;
     let totals = campaign.run()?;
     for set in &totals.option_sets {
         println!("  {set}");
@@ -101,54 +264,59 @@ fn model(arguments: &Arguments) -> Checked<()> {
     Ok(())
 }
 
-fn powerloss(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
-    let mut campaign = PowerLoss::new(settings);
-    campaign.seeds = arguments.number("--seeds", 8)? as usize;
-    campaign.depth = arguments.number("--depth", 2)? as usize;
-    campaign.only = arguments.only();
-    campaign.threads = arguments.threads("--threads")?;
-    println!("powerloss, every call: seed {}, {}", settings.seed, campaign.every_call()?);
-    let length = arguments.number("--length", 3)? as u32;
-    println!("powerloss, sequences of {length}: seed {}, {}", settings.seed, campaign.every_sequence(length)?);
+fn powerloss(given: Powerloss) -> Checked<()> {
+    let Chosen { common, only, threads } = given.chosen;
+    let whole = common.settings();
+    // Half of the time for either: the first would take all of a short one.
+    let campaign = |budget| {
+        let settings = Settings::new(whole.seed, budget);
+        let mut campaign = PowerLoss::new(settings);
+        (campaign.seeds, campaign.depth, campaign.threads) = (given.seeds, given.depth, threads);
+        campaign.only.clone_from(&only);
+        campaign
+    };
+    println!("powerloss, every call: seed {}, {}", whole.seed, campaign(whole.budget / 2).every_call()?);
+    let rest = whole.budget.saturating_sub(Duration::from_secs_f64(whole.elapsed_seconds()));
+    let length = given.length;
+    println!("powerloss, sequences of {length}: seed {}, {}", whole.seed, campaign(rest).every_sequence(length)?);
     Ok(())
 }
 
-fn crashes(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
+fn crashes(given: Scripts) -> Checked<()> {
+    let settings = given.common.settings();
     let mut campaign = Crashes::new(settings);
-    campaign.first_run = arguments.number("--first-run", 0)?;
-    campaign.runs = arguments.number("--runs", u64::MAX)?;
-    campaign.limits.repair = arguments.text("--without") != Some("repair");
-    campaign.points = arguments.number("--points", 6)? as usize;
-    campaign.only = arguments.only();
-    campaign.threads = arguments.threads("--threads")?;
+    campaign.first_run = given.first_run;
+    campaign.runs = given.runs;
+    campaign.limits.repair = given.without.is_none();
+    campaign.points = given.points;
+    campaign.only = given.only;
+    campaign.threads = given.threads;
     println!("crashes: seed {}, {}", settings.seed, campaign.run()?);
     Ok(())
 }
 
-fn rot(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
+fn rot(given: Damage) -> Checked<()> {
+    let settings = given.common.settings();
     let mut campaign = Rot::new(settings);
-    campaign.first_run = arguments.number("--first-run", 0)?;
-    campaign.runs = arguments.number("--runs", u64::MAX)?;
-    campaign.flips = arguments.number("--flips", campaign.flips)?;
-    campaign.full = arguments.text("--full").is_some();
-    campaign.threads = arguments.threads("--threads")?;
+    campaign.first_run = given.first_run;
+    campaign.runs = given.runs;
+    campaign.flips = given.flips.unwrap_or(campaign.flips);
+    campaign.full = given.full;
+    campaign.threads = given.threads;
     println!("rot: seed {}, {}", settings.seed, campaign.run()?);
     Ok(())
 }
 
-fn faults(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
-    let campaign = Faults { settings, only: arguments.only(), threads: arguments.threads("--threads")? };
+fn faults(given: Chosen) -> Checked<()> {
+    let settings = given.common.settings();
+    let campaign = Faults { settings, only: given.only, threads: given.threads };
     println!("faults: seed {}, {}", settings.seed, campaign.every_call()?);
     Ok(())
 }
 
-fn ablation(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
-    for ((target, step), count) in esker_check::ablation::run_all(settings, &arguments.only())? {
+fn ablation(given: Chosen) -> Checked<()> {
+    let settings = given.common.settings();
+    for ((target, step), count) in esker_check::ablation::run_all(settings, &given.only)? {
         println!(
             "ablation: {target}, in {step}: {} syncs left out one at a time, {} noticed",
             count.left_out, count.noticed
@@ -160,42 +328,35 @@ fn ablation(arguments: &Arguments) -> Checked<()> {
     Ok(())
 }
 
-fn threads(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
+fn threads(given: Common) -> Checked<()> {
+    let settings = given.settings();
     println!("threads: seed {}, {:?}", settings.seed, esker_check::threads::run(settings)?);
     Ok(())
 }
 
-fn kill9(arguments: &Arguments) -> Checked<()> {
-    let program = std::env::current_exe().map_err(|error| format!("the own program is not known: {error}"))?;
+fn kill9(given: Kill9) -> Checked<()> {
     let kills = KillLoop {
-        program,
-        directory: arguments.directory(),
-        rounds: arguments.number("--rounds", 200)?,
-        seed: arguments.number("--seed", 1)?,
+        program: program()?,
+        directory: given.dir,
+        rounds: given.rounds,
+        seed: given.common.seed,
         longest_life: 200,
     };
-    let totals = kills.run(Duration::from_secs(arguments.number("--seconds", u64::MAX / 2)?))?;
+    let totals = kills.run(Duration::from_secs(given.common.seconds.unwrap_or(u64::MAX / 2)))?;
     println!("kill9: seed {}, {totals:?}: no acknowledged commit lost", kills.seed);
     Ok(())
 }
 
-fn kill9_child(arguments: &Arguments) -> Checked<()> {
-    let [path, seed, salt] = arguments.0.as_slice() else { return Err(USAGE.to_string()) };
-    let number = |text: &str| text.parse().map_err(|_| format!("not a number: {text:?}"));
-    kill9::child(Path::new(path), number(seed)?, number(salt)?)
-}
-
 #[cfg(target_os = "linux")]
-fn overload(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
+fn overload(given: Overload) -> Checked<()> {
+    let settings = given.common.settings();
     let campaign = esker_check::overload::Overload {
         settings,
-        program: std::env::current_exe().map_err(|error| format!("the own program is not known: {error}"))?,
-        directory: arguments.directory(),
-        only: arguments.only(),
-        readers: arguments.number("--readers", 3000)?,
-        keyspaces: arguments.number("--keyspaces", 10_000)?,
+        program: program()?,
+        directory: given.dir,
+        only: given.only,
+        readers: given.readers,
+        keyspaces: given.keyspaces,
     };
     let totals = campaign.run(&mut |name, line| println!("overload: seed {}, {name}: {line}", settings.seed))?;
     println!("overload: seed {}, {} scenarios, {} skipped", settings.seed, totals.scenarios, totals.skipped);
@@ -203,77 +364,70 @@ fn overload(arguments: &Arguments) -> Checked<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn overload_child(arguments: &Arguments) -> Checked<()> {
-    println!("{}", esker_check::overload::child(&arguments.0)?);
+fn overload_child(words: &[String]) -> Checked<()> {
+    println!("{}", esker_check::overload::child(words)?);
     Ok(())
 }
 
 #[cfg(target_os = "linux")]
-fn realdisk(arguments: &Arguments) -> Checked<()> {
+fn realdisk() -> Checked<()> {
     match esker_check::realdisk::obstacle() {
         Some(what) => {
             println!("realdisk: skipped: {what}");
             Ok(())
         }
-        None => Err(esker_check::realdisk::enter_namespace(&arguments.0)),
+        None => {
+            let words: Vec<String> = std::env::args().skip(2).collect();
+            Err(esker_check::realdisk::enter_namespace(&words))
+        }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn realdisk_inside(arguments: &Arguments) -> Checked<()> {
-    let settings = arguments.settings()?;
+fn realdisk_inside(given: Realdisk) -> Checked<()> {
+    let settings = given.common.settings();
     let campaign = esker_check::realdisk::RealDisk {
         settings,
-        program: std::env::current_exe().map_err(|error| format!("the own program is not known: {error}"))?,
-        directory: arguments.directory(),
-        only: arguments.only(),
-        cuts: arguments.number("--cuts", u64::MAX)?,
+        program: program()?,
+        directory: given.dir,
+        only: given.only,
+        cuts: given.cuts,
     };
     campaign.run(&mut |name, totals| println!("realdisk: seed {}, {name}: {totals:?}", settings.seed))
 }
 
-#[cfg(target_os = "linux")]
-fn realdisk_child(arguments: &Arguments) -> Checked<()> {
-    let [path, seed, cuts] = arguments.0.as_slice() else { return Err(USAGE.to_string()) };
-    let number = |text: &str| text.parse().map_err(|_| format!("not a number: {text:?}"));
-    esker_check::realdisk::write(Path::new(path), number(seed)?, number(cuts)?)
-}
-
 #[cfg(not(target_os = "linux"))]
-fn overload(_: &Arguments) -> Checked<()> {
-    println!("overload: skipped: needs Linux");
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn realdisk(_: &Arguments) -> Checked<()> {
-    println!("realdisk: skipped: needs Linux");
+fn linux_only(command: &Command) -> Checked<()> {
+    match command {
+        Command::Overload(_) => println!("overload: skipped: needs Linux"),
+        _ => println!("realdisk: skipped: needs Linux"),
+    }
     Ok(())
 }
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let command = words.next().unwrap_or_default();
-    let arguments = Arguments(words.collect());
-    let outcome = match command.as_str() {
-        "model" => model(&arguments),
-        "powerloss" => powerloss(&arguments),
-        "crashes" => crashes(&arguments),
-        "rot" => rot(&arguments),
-        "faults" => faults(&arguments),
-        "ablation" => ablation(&arguments),
-        "threads" => threads(&arguments),
-        "kill9" => kill9(&arguments),
-        "kill9-child" => kill9_child(&arguments),
-        "overload" => overload(&arguments),
+    let outcome = match CommandLine::parse().command {
+        Command::Model(given) => model(given),
+        Command::Powerloss(given) => powerloss(given),
+        Command::Crashes(given) => crashes(given),
+        Command::Faults(given) => faults(given),
+        Command::Ablation(given) => ablation(given),
+        Command::Rot(given) => rot(given),
+        Command::Threads(given) => threads(given),
+        Command::Kill9(given) => kill9(given),
+        Command::Kill9Child { path, seed, salt } => kill9::child(&path, seed, salt),
         #[cfg(target_os = "linux")]
-        "overload-child" => overload_child(&arguments),
-        "realdisk" => realdisk(&arguments),
+        Command::Overload(given) => overload(given),
         #[cfg(target_os = "linux")]
-        "realdisk-inside" => realdisk_inside(&arguments),
+        Command::OverloadChild { words } => overload_child(&words),
         #[cfg(target_os = "linux")]
-        "realdisk-child" => realdisk_child(&arguments),
-        _ => Err(USAGE.to_string()),
+        Command::Realdisk(_) => realdisk(),
+        #[cfg(target_os = "linux")]
+        Command::RealdiskInside(given) => realdisk_inside(given),
+        #[cfg(target_os = "linux")]
+        Command::RealdiskChild { path, seed, cuts } => esker_check::realdisk::write(&path, seed, cuts),
+        #[cfg(not(target_os = "linux"))]
+        other => linux_only(&other),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
