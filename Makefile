@@ -4,6 +4,7 @@
 #   make bench-check   is it still as fast? measures Esker and a steady peer, compares with the figures that are kept
 #   make test          does everything hold? formatting, lints, documentation, every test
 #   make torture       the long tier of the checks in slices: TORTURE_ROUNDS of each campaign; adds the totals up
+#   make under-load  the whole suite, again and again, beside the long tier in eight threads
 #   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
@@ -20,12 +21,13 @@ CHECK_NUM ?= 1000000
 CHECK_REPEAT ?= 3
 MAX_LOSS ?= 10
 FUZZ_SECONDS ?= 60
+LOADED_RUNS ?= 20
 TORTURE_ROUNDS ?= 1
 TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: help bench bench-check bench-baseline build-time test torture planted-faults fuzz interleavings miri tsan deny
+.PHONY: help bench bench-check bench-baseline build-time test torture under-load planted-faults fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -38,6 +40,7 @@ help:
 	@echo "make build-time      build the engine from nothing and say how long it took"
 	@echo "make test            formatting, lints, documentation and all tests"
 	@echo "make torture         the long tier of the checks in slices, with totals (TORTURE_ROUNDS=$(TORTURE_ROUNDS) TORTURE_SECONDS=$(TORTURE_SECONDS))"
+	@echo "make under-load      the whole suite LOADED_RUNS=$(LOADED_RUNS) times beside eight busy threads (hours)"
 	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
@@ -137,17 +140,26 @@ tsan:
 
 # Without the advisory database, which is a repository of its own, the rest is checked all the same.
 deny:
-	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
+	@if ! $(CARGO) deny --version >/dev/null 2>&1 && [ "$(CI)" = true ]; then \
+	    echo "deny: cargo-deny is missing; installing it"; \
+	    $(CARGO) install --quiet --locked --root target/tools cargo-deny || exit 1; \
+	fi; \
+	PATH="$$PWD/target/tools/bin:$$PATH"; \
+	if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 	    echo "deny: cargo-deny is missing (cargo install --locked cargo-deny): not checked"; \
 	elif $(CARGO) deny fetch db >/dev/null 2>&1; then \
-	    $(CARGO) deny --offline check; \
+	    $(CARGO) deny --offline --all-features check; \
 	else \
 	    echo "deny: the advisory database cannot be fetched: advisories are not checked"; \
-	    $(CARGO) deny check bans licenses sources; \
+	    $(CARGO) deny --all-features check bans licenses sources; \
 	fi
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)
+
+# Tests that fail on a slow machine are found beside a busy one.
+under-load:
+	scripts/under-load --runs $(LOADED_RUNS)
 
 torture:
 	scripts/torture --rounds $(TORTURE_ROUNDS) --seconds $(TORTURE_SECONDS)
