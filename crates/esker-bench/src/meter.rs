@@ -53,9 +53,38 @@ impl Control {
     }
 }
 
+/// Where a meter has the time from.
+pub trait Clock {
+    /// What time it is.
+    fn now(&self) -> Instant;
+    /// Lets the thread wait so long.
+    fn sleep(&self, time: Duration);
+    /// Lets the thread wait for a moment, at work.
+    fn spin(&self);
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine;
+
+impl Clock for Machine {
+    #[inline]
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+    #[inline]
+    fn spin(&self) {
+        std::hint::spin_loop();
+    }
+}
+
 /// The counts and times of one thread.
 #[derive(Debug)]
-pub struct Meter<'a> {
+pub struct Meter<'a, C: Clock = Machine> {
+    clock: C,
     control: &'a Control,
     latency: Latency,
     histogram: Option<Histogram<u64>>,
@@ -89,13 +118,21 @@ pub struct Meter<'a> {
 impl<'a> Meter<'a> {
     /// A meter that starts now. [`Latency::Automatic`] counts as [`Latency::Every`]; the caller knows which benchmarks are scans.
     pub fn new(control: &'a Control, latency: Latency, report_every: u64) -> Meter<'a> {
+        Meter::by(Machine, control, latency, report_every)
+    }
+}
+
+impl<'a, C: Clock> Meter<'a, C> {
+    /// The same by another clock.
+    pub fn by(clock: C, control: &'a Control, latency: Latency, report_every: u64) -> Meter<'a, C> {
         let latency = match latency {
             Latency::Automatic | Latency::Sampled(0 | 1) => Latency::Every,
             other => other,
         };
         let histogram = (latency != Latency::Off).then(new_histogram);
-        let now = Instant::now();
+        let now = clock.now();
         let mut meter = Meter {
+            clock,
             control,
             latency,
             histogram,
@@ -123,7 +160,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The same with operations that start at their times, and the latency of each.
-    pub fn with_schedule(mut self, schedule: Schedule) -> Meter<'a> {
+    pub fn with_schedule(mut self, schedule: Schedule) -> Meter<'a, C> {
         (self.latency, self.next_clock, self.marked) = (Latency::Every, 1, true);
         self.histogram = Some(new_histogram());
         self.timetable = Some(Box::new(Timetable::new(schedule, self.started)));
@@ -133,7 +170,7 @@ impl<'a> Meter<'a> {
 
     /// Sets the start to now: nothing before it counts.
     pub fn restart(&mut self) {
-        let now = Instant::now();
+        let now = self.clock.now();
         self.stop = false;
         self.started = now;
         self.last = now;
@@ -163,10 +200,10 @@ impl<'a> Meter<'a> {
             let pause = timetable.pause(now);
             match pause {
                 Pause::Over => break,
-                Pause::Spin => std::hint::spin_loop(),
-                Pause::Sleep(time) => std::thread::sleep(time.min(PUBLISH_INTERVAL)),
+                Pause::Spin => self.clock.spin(),
+                Pause::Sleep(time) => self.clock.sleep(time.min(PUBLISH_INTERVAL)),
             }
-            let before = std::mem::replace(&mut now, Instant::now());
+            let before = std::mem::replace(&mut now, self.clock.now());
             if pause == Pause::Spin {
                 self.spun += Some(now - before).filter(|step| *step <= RUNNING).unwrap_or_default();
             }
@@ -179,7 +216,7 @@ impl<'a> Meter<'a> {
 
     /// Whether the thread should end, for long work that counts no operation.
     pub fn look(&mut self) -> bool {
-        let now = Instant::now();
+        let now = self.clock.now();
         if now >= self.next_publish {
             self.publish(now);
         }
@@ -197,7 +234,7 @@ impl<'a> Meter<'a> {
     }
 
     fn read_clock(&mut self) {
-        let now = Instant::now();
+        let now = self.clock.now();
         let since = now - self.last;
         let latency = self.timetable.as_mut().map_or(since, |timetable| timetable.finished(now));
         // Without latencies there is no histogram.
@@ -263,12 +300,12 @@ impl<'a> Meter<'a> {
 
     /// Takes the time since `since`, when the thread's operations were done, out of its time: what it did then was a check of them.
     pub fn leave_out_since(&mut self, since: Instant) {
-        self.left_out += since.elapsed();
+        self.left_out += self.clock.now() - since;
     }
 
     /// Ends the timing.
     pub fn finish(mut self) -> ThreadTimes {
-        let now = Instant::now();
+        let now = self.clock.now();
         let finished = now.checked_sub(self.left_out).unwrap_or(now).max(self.started);
         self.count_series(finished - self.started);
         self.control.done.fetch_add(self.done - self.published, Ordering::Relaxed);
@@ -306,6 +343,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::total::Total;
+    use std::cell::Cell;
 
     fn run(latency: Latency, ops: u64) -> ThreadTimes {
         let control = Control::new(&Interrupt::new(), None);
@@ -329,70 +367,140 @@ mod tests {
         assert!(run(Latency::Off, 100_000).histogram.is_none());
     }
 
+    /// A clock that goes on only when it is told to, or waited by: a moment at a time.
+    struct Stepped {
+        now: Cell<Instant>,
+        /// How long the thread is not running in every tenth moment.
+        gap: Duration,
+        moments: Cell<u32>,
+    }
+
+    impl Stepped {
+        const MOMENT: Duration = Duration::from_nanos(100);
+
+        fn new(gap: Duration) -> Stepped {
+            Stepped { now: Cell::new(Instant::now()), gap, moments: Cell::new(0) }
+        }
+
+        fn pass(&self, time: Duration) {
+            self.now.set(self.now.get() + time);
+        }
+    }
+
+    impl Clock for &Stepped {
+        fn now(&self) -> Instant {
+            self.now.get()
+        }
+        fn sleep(&self, time: Duration) {
+            self.pass(time);
+        }
+        fn spin(&self) {
+            self.moments.set(self.moments.get() + 1);
+            self.pass(if self.moments.get() % 10 == 0 { self.gap.max(Stepped::MOMENT) } else { Stepped::MOMENT });
+        }
+    }
+
+    const MICROSECOND: Duration = Duration::from_micros(1);
+
     #[test]
     fn a_pause_between_two_measured_operations_is_not_missed() {
         let longest = |latency, pause_at: u64| {
-            let control = Control::new(&Interrupt::new(), None);
-            let mut meter = Meter::new(&control, latency, 0);
+            let (control, clock) = (Control::new(&Interrupt::new(), None), Stepped::new(Duration::ZERO));
+            let mut meter = Meter::by(&clock, &control, latency, 0);
             for operation in 1..=64_000 {
-                if operation == pause_at {
-                    std::thread::sleep(Duration::from_millis(300));
-                }
+                clock.pass(if operation == pause_at { Duration::from_millis(300) } else { MICROSECOND });
                 meter.finished(0);
             }
             Total::of(vec![meter.finish()]).longest_us() / 1e3
         };
         // The 16th, 32nd and so on are measured.
-        for (latency, pause_at, at_least) in
+        for (latency, pause_at, expected) in
             [(Latency::Sampled(16), 1607, 20.0), (Latency::Sampled(16), 1600, 300.0), (Latency::Every, 1607, 300.0)]
         {
             let longest = longest(latency, pause_at);
-            assert!((0.98 * at_least..2000.0).contains(&longest), "{latency:?} {pause_at} {longest}");
+            assert!((longest / expected - 1.0).abs() < 0.01, "{latency:?} {pause_at} {longest}");
         }
     }
 
     #[test]
     fn waiting_for_an_operation_is_told_apart() {
-        let control = Control::new(&Interrupt::new(), None);
-        let mut meter = Meter::new(&control, Latency::Every, 0).with_schedule(Schedule::new(50_000.0, 1, 0));
-        for _ in 0..1000 {
-            assert!(meter.starts());
-            meter.finished(0);
+        // An operation each 20 us that takes 5, waited for at work; of ten moments of that, nine take 100 ns, and one so long.
+        for (gap, counts) in [(Duration::ZERO, true), (RUNNING, true), (RUNNING + Stepped::MOMENT, false)] {
+            let (control, clock) = (Control::new(&Interrupt::new(), None), Stepped::new(gap));
+            let meter = Meter::by(&clock, &control, Latency::Every, 0);
+            let mut meter = meter.with_schedule(Schedule::new(50_000.0, 1, 0));
+            for _ in 0..1000 {
+                assert!(meter.starts());
+                clock.pass(5 * MICROSECOND);
+                meter.finished(0);
+            }
+            let times = meter.finish();
+            let (took, moments) = (times.finished - times.started, clock.moments.get());
+            assert_eq!(
+                took,
+                times.spun + 5000 * MICROSECOND + if counts { Duration::ZERO } else { gap * (moments / 10) }
+            );
+            assert!(times.spun >= moments * Stepped::MOMENT * 9 / 10 && moments > 1000, "{:?} of {took:?}", times.spun);
         }
-        let times = meter.finish();
-        let took = times.finished - times.started;
-        assert!(times.spun > took / 20 && times.spun <= took, "{:?} of {took:?}", times.spun);
         assert_eq!(run(Latency::Every, 10).spun, Duration::ZERO);
     }
 
     #[test]
+    fn sleeping_for_an_operation_takes_no_cpu_time() {
+        let (control, clock) = (Control::new(&Interrupt::new(), None), Stepped::new(Duration::ZERO));
+        let meter = Meter::by(&clock, &control, Latency::Every, 0);
+        let mut meter = meter.with_schedule(Schedule::new(10.0, 1, 0));
+        for _ in 0..10 {
+            assert!(meter.starts());
+            meter.finished(0);
+        }
+        let times = meter.finish();
+        let late = times.finished - times.started - Duration::from_millis(900);
+        assert!(late < MICROSECOND, "{late:?}");
+        assert!(times.spun < Duration::from_millis(1) && times.spun > Duration::ZERO, "{:?}", times.spun);
+    }
+
+    #[test]
     fn what_is_left_out_is_no_time_of_the_thread() {
-        let control = Control::new(&Interrupt::new(), None);
-        let mut meter = Meter::new(&control, Latency::Every, 0);
+        let (control, clock) = (Control::new(&Interrupt::new(), None), Stepped::new(Duration::ZERO));
+        let mut meter = Meter::by(&clock, &control, Latency::Every, 0);
+        clock.pass(7 * MICROSECOND);
         meter.finished(0);
-        let since = Instant::now();
-        std::thread::sleep(Duration::from_millis(300));
+        let since = clock.now.get();
+        clock.pass(Duration::from_millis(300));
         meter.leave_out_since(since);
         let times = meter.finish();
-        assert!(times.finished - times.started < Duration::from_millis(250));
+        assert_eq!(times.finished - times.started, 7 * MICROSECOND);
+    }
+
+    /// The operation after which a thread stops whose operations take 100 us each. One that does not stop fails the test.
+    fn stops_after(control: &Control, latency: Latency, mut before: impl FnMut(u64)) -> u64 {
+        let clock = Stepped::new(Duration::ZERO);
+        let mut meter = Meter::by(&clock, control, latency, 0);
+        let stopped = (1..=10_000).find(|operation| {
+            before(*operation);
+            clock.pass(100 * MICROSECOND);
+            meter.finished(0);
+            meter.should_stop()
+        });
+        assert_eq!(meter.finish().stopped, stopped.is_some());
+        stopped.expect("it stops")
     }
 
     #[test]
     fn an_interrupt_and_a_limit_stop_the_thread() {
+        // It looks every 20 ms, or a little later where the clock is not read after each operation.
         let interrupt = Interrupt::new();
         let control = Control::new(&interrupt, None);
-        let mut meter = Meter::new(&control, Latency::Off, 0);
-        interrupt.request();
-        let begin = Instant::now();
-        while !meter.should_stop() && begin.elapsed() < Duration::from_secs(20) {
-            meter.finished(0);
-        }
-        assert!(meter.finish().stopped);
+        let request = |operation| {
+            if operation == 500 {
+                interrupt.request();
+            }
+        };
+        let stopped = stops_after(&control, Latency::Off, request);
+        assert!((500..=750).contains(&stopped), "{stopped}");
         let control = Control::new(&Interrupt::new(), Some(Duration::from_millis(30)));
-        let mut meter = Meter::new(&control, Latency::Every, 0);
-        while !meter.should_stop() && begin.elapsed() < Duration::from_secs(20) {
-            meter.finished(0);
-        }
-        assert!(meter.should_stop());
+        let stopped = stops_after(&control, Latency::Every, |_| {});
+        assert!((300..=500).contains(&stopped), "{stopped}");
     }
 }

@@ -102,16 +102,20 @@ mod tests {
 
     #[test]
     fn cpu_time_passes_and_memory_is_used() {
-        let before = CpuTimes::now();
-        let begin = std::time::Instant::now();
+        let begun = std::time::Instant::now();
+        let goes_on = || begun.elapsed() < std::time::Duration::from_secs(300);
+        let total = |times: CpuTimes| times.user_s + times.system_s;
+        let before = total(CpuTimes::now());
         let mut sum = 0u64;
-        while begin.elapsed().as_millis() < 60 {
+        while total(CpuTimes::now()) <= before && goes_on() {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
-        let after = CpuTimes::now();
-        assert!(after.user_s + after.system_s > before.user_s + before.system_s);
+        assert!(total(CpuTimes::now()) > before);
         reset_peak_memory();
         assert!(peak_memory_bytes() > 100_000);
-        assert!((50_000..peak_memory_bytes()).contains(&anonymous_memory_bytes()));
+        // Other tests take and give back memory between two looks.
+        while !(50_000..peak_memory_bytes()).contains(&anonymous_memory_bytes()) {
+            assert!(goes_on(), "{} of {}", anonymous_memory_bytes(), peak_memory_bytes());
+        }
     }
 }

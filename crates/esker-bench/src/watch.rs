@@ -3,6 +3,7 @@
 use crate::directory::BenchDirectory;
 use crate::process::anonymous_memory_bytes;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,34 +40,43 @@ pub struct Watch {
     directory: BenchDirectory,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<Seen>>,
+    thread: Option<JoinHandle<()>>,
+    /// The most that the thread has seen so far.
+    peak: Arc<Mutex<Seen>>,
 }
 
 impl Watch {
     /// Starts watching. Without a thread (there may be too many already) only the end is looked at.
     pub fn start(directory: &BenchDirectory) -> Watch {
         let (stop, stopped) = mpsc::channel::<()>();
-        let watched = directory.clone();
+        let (watched, peak) = (directory.clone(), Arc::<Mutex<Seen>>::default());
+        let seen = Arc::clone(&peak);
         let work = move || {
-            let mut peak = Seen::default();
             let mut pause = INTERVAL;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
                 let begin = Instant::now();
-                peak = peak.most(Seen::now(&watched));
+                let now = Seen::now(&watched);
                 pause = INTERVAL.max(begin.elapsed() * SHARE);
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                *seen = seen.most(now);
             }
-            peak
         };
         let thread = std::thread::Builder::new().name("watch".into()).spawn(work).ok();
-        Watch { directory: directory.clone(), stop: Some(stop), thread }
+        Watch { directory: directory.clone(), stop: Some(stop), thread, peak }
+    }
+
+    fn peak(&self) -> Seen {
+        *self.peak.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the thread: what there is now, and the most seen.
     pub fn finish(mut self) -> (Seen, Seen) {
         drop(self.stop.take());
         let now = Seen::now(&self.directory);
-        let peak = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        (now, peak.most(now))
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        (now, self.peak().most(now))
     }
 }
 
@@ -82,7 +92,11 @@ mod tests {
         let file = directory.path().join("file");
         let memory = vec![1u8; 64 << 20];
         std::fs::write(&file, &memory[..1 << 20]).unwrap();
-        std::thread::sleep(INTERVAL * 5);
+        let begun = Instant::now();
+        let seen = |peak: Seen| peak.disk_bytes >= 1 << 20 && peak.anonymous_bytes >= 64 << 20;
+        while !seen(watch.peak()) && begun.elapsed() < Duration::from_secs(300) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         std::fs::remove_file(&file).unwrap();
         drop(std::hint::black_box(memory));
         let (now, peak) = watch.finish();
