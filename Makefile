@@ -140,11 +140,11 @@ tsan:
 
 # Without the advisory database, which is a repository of its own, the rest is checked all the same.
 deny:
-	@if ! $(CARGO) deny --version >/dev/null 2>&1 && [ "$(CI)" = true ]; then \
+	@PATH="$$PWD/target/tools/bin:$$PATH"; \
+	if ! $(CARGO) deny --version >/dev/null 2>&1 && [ "$(CI)" = true ]; then \
 	    echo "deny: cargo-deny is missing; installing it"; \
 	    $(CARGO) install --quiet --locked --root target/tools cargo-deny || exit 1; \
 	fi; \
-	PATH="$$PWD/target/tools/bin:$$PATH"; \
 	if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 	    echo "deny: cargo-deny is missing (cargo install --locked cargo-deny): not checked"; \
 	elif $(CARGO) deny fetch db >/dev/null 2>&1; then \
