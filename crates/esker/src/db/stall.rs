@@ -149,6 +149,10 @@ mod tests {
                 let (inner, full, id) = (&inner, &full, keyspace.id);
                 scope.spawn(move || done.send(wait_for_room(inner, id, full).is_ok()).unwrap());
             }
+            let begun = Instant::now();
+            while inner.counters.stalls.load(Relaxed) < 2 && begun.elapsed() < Duration::from_secs(300) {
+                std::thread::yield_now();
+            }
             assert!(is_done.recv_timeout(Duration::from_millis(250)).is_err(), "they did not wait");
             freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
             assert!(reason(&keyspace).is_some(), "there are even more to be flushed");
