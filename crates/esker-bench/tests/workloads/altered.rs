@@ -3,8 +3,10 @@
 use esker_bench::engine::{
     Capabilities, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
 };
+use esker_bench::process::CpuTimes;
 use esker_bench::reference;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,6 +37,25 @@ pub enum Wrong {
 
 /// How long [`Wrong::StallsOnce`] stalls.
 pub const STALL: Duration = Duration::from_millis(100);
+
+/// How long [`Wrong::LooksUpSlowly`] takes for a lookup.
+pub const SLOW: Duration = Duration::from_micros(500);
+
+/// When the lookups of [`Wrong::LooksUpSlowly`] began.
+pub static LOOKUPS: Mutex<Vec<Moment>> = Mutex::new(Vec::new());
+
+/// What time it was, and how much CPU time this process had taken.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub at: Instant,
+    pub cpu: CpuTimes,
+}
+
+impl Moment {
+    pub fn now() -> Moment {
+        Moment { at: Instant::now(), cpu: CpuTimes::now() }
+    }
+}
 
 macro_rules! openers {
     ($($wrong:ident),*) => {
@@ -159,8 +180,11 @@ impl Session for AlteredSession<'_> {
     }
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         assert!(self.engine.wrong != Wrong::PanicsAtGet, "no\nlookup");
-        let began = Instant::now();
-        while self.engine.wrong == Wrong::LooksUpSlowly && began.elapsed() < Duration::from_micros(500) {}
+        if self.engine.wrong == Wrong::LooksUpSlowly {
+            let began = Moment::now();
+            while began.at.elapsed() < SLOW {}
+            LOOKUPS.lock().unwrap().push(began);
+        }
         self.session.get(key, value)
     }
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {

@@ -66,5 +66,5 @@ fn a_rate_beyond_the_engine_is_told_and_ends_at_the_limit() {
     let list = "--benchmarks=fillseq --num=10 --rate=0.001 --max_seconds=0.2";
     let (code, rows) = run(reference::kind(), base.path(), list);
     assert_eq!((code, rows[0].ops), (0, 1));
-    assert!(rows[0].wall_s < 60.0);
+    assert!(rows[0].wall_s < 300.0, "the next one is due after 1000 s");
 }
