@@ -71,8 +71,9 @@ impl std::fmt::Display for SetTotals {
     }
 }
 
-/// A run that takes longer, shrinking included, hangs: the longest that does not takes some seconds, and shrinking half a minute.
-const LONGEST_RUN: Duration = Duration::from_secs(240);
+/// A run that takes longer, shrinking included, hangs: the longest that does not takes some seconds, and shrinking half a minute, on a machine that
+/// has nothing else to do.
+const LONGEST_RUN: Duration = Duration::from_secs(1800);
 
 /// The message of a caught panic.
 pub fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {

@@ -65,13 +65,13 @@ mod tests {
     fn keeps_only_what_is_needed() {
         let all: Vec<u32> = (0..500).collect();
         let fails = |list: &[u32]| list.contains(&17) && list.contains(&401);
-        assert_eq!(shrink(&all, Duration::from_secs(5), fails), vec![17, 401]);
+        assert_eq!(shrink(&all, Duration::MAX, fails), vec![17, 401]);
     }
 
     #[test]
     fn simplifies_what_is_left() {
         let simpler = |number: &u32| if *number > 0 { vec![number / 2, number - 1] } else { Vec::new() };
         let fails = |list: &[u32]| list.iter().sum::<u32>() >= 10;
-        assert_eq!(simplify(&[100, 40], Duration::from_secs(5), simpler, fails), vec![0, 10]);
+        assert_eq!(simplify(&[100, 40], Duration::MAX, simpler, fails), vec![0, 10]);
     }
 }

@@ -42,7 +42,7 @@ impl Share {
 }
 
 /// What is to happen is waited for so long before its absence is a finding, on a machine of any speed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Tries again until it succeeds; the last failure if it never does.
 pub fn eventually<T>(mut attempt: impl FnMut() -> Checked<T>) -> Checked<T> {
