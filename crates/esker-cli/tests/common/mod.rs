@@ -142,10 +142,10 @@ pub fn lines(prefix: &str, count: usize) -> String {
     (0..count).map(|number| format!("{prefix}{number:05}\tvalue of {number}\n")).collect()
 }
 
-/// Retries until the function yields something; panics after half a minute.
+/// Retries until the function yields something; panics after five minutes and what the attempts take.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
+    for _ in 0..6000 {
         if let Some(found) = poll() {
             return found;
         }
