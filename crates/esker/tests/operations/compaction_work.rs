@@ -149,7 +149,7 @@ fn writers_are_slowed_down_and_nothing_is_lost() {
     });
     let stats = db.stats();
     println!("{} stalls, {} us", stats.stalls, stats.stall_micros);
-    assert!(Duration::from_micros(stats.stall_micros) < Duration::from_secs(120), "{stats}");
+    assert!(Duration::from_micros(stats.stall_micros) < Duration::from_secs(900), "three threads, {stats}");
     assert_eq!(k.iter().count(), 60_000);
     db.wait_idle().unwrap();
     assert_eq!(k.iter().count(), 60_000);
