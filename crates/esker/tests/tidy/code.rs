@@ -90,29 +90,61 @@ fn comment_above(source: &Source, index: usize, marks: &[&str]) -> bool {
     false
 }
 
-/// Every pause of a test of the engine outside the declared files. What a test waits for is a condition, or the machine's speed decides about it.
+/// Every pause of a test outside the declared files. What a test waits for is a condition, or the machine's speed decides about it.
 pub fn sleeping_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
+    let is_call = |source: &Source, index: usize| index == 0 || source.word(index - 1) != "fn";
+    let sleeps = |source: &Source, index: usize| source.reads(index, &["sleep", "("]) && is_call(source, index);
+    let what = "a test sleeps; wait for a condition, as `wait_until` does";
+    in_tests(workspace, declared, sleeps, what, "declared for tests that sleep, but none does; remove it from the list")
+}
+
+/// Every look of a test outside the declared files at how much time has passed. What takes long on one machine does not on another.
+pub fn timed_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
+    let what = "a test looks at how much time has passed; step a clock, or wait for a condition";
+    let needless = "declared for tests that look at how much time has passed, but none does; remove it from the list";
+    in_tests(workspace, declared, looks_at_time, what, needless)
+}
+
+/// Whether a stopwatch is read here, or the time of now compared with another. A time to begin from, for a clock that is stepped, or to end at is none of these.
+fn looks_at_time(source: &Source, index: usize) -> bool {
+    let before = |steps: usize| index.checked_sub(steps).map_or("", |index| source.word(index));
+    if source.reads(index, &["elapsed", "("]) {
+        // The time of the calendar, for a seed.
+        return before(2) != "UNIX_EPOCH";
+    }
+    if !source.reads(index, &["Instant", "::", "now", "(", ")"]) {
+        return false;
+    }
+    let path = if before(1) == "::" { 4 } else { 0 };
+    let is_subtracted = before(path + 1) == "(" && before(path + 2).ends_with("duration_since");
+    let is_right = match (before(path + 2), before(path + 1)) {
+        (_, "<" | ">" | "-") | ("<" | ">" | "=" | "!", "=") => true,
+        _ => is_subtracted,
+    };
+    is_right
+        || matches!((source.word(index + 5), source.word(index + 6)), ("<" | ">" | "-" | ".", _) | ("=" | "!", "="))
+}
+
+/// Every place in tests that is one of these, outside the declared files; and every declared file without one.
+fn in_tests(
+    workspace: &Workspace,
+    declared: &[&str],
+    is_one: impl Fn(&Source, usize) -> bool,
+    what: &str,
+    needless: &str,
+) -> Vec<Violation> {
     let mut found = Vec::new();
-    let pauses = |source: &Source| -> Vec<usize> {
-        if !source.path.starts_with("crates/esker/") && !source.path.starts_with("crates/esker-check/") {
-            return Vec::new();
-        }
+    let places = |source: &Source| -> Vec<usize> {
         let is_test = workspace.is_test_file(&source.path);
         let tokens = source.tokens.iter().enumerate().filter(|(_, token)| is_test || token.test);
-        tokens.filter(|(index, _)| source.reads(*index, &["sleep", "("])).map(|(_, token)| token.line).collect()
+        tokens.filter(|(index, _)| is_one(source, *index)).map(|(_, token)| token.line).collect()
     };
     for source in workspace.sources.values().filter(|source| !declared.contains(&source.path.as_str())) {
-        for line in pauses(source) {
-            found.push(Violation::new(&source.path, line, "a test sleeps; wait for a condition, as `wait_until` does"));
-        }
+        found.extend(places(source).into_iter().map(|line| Violation::new(&source.path, line, what)));
     }
     for path in declared {
-        if workspace.sources.get(*path).is_none_or(|source| pauses(source).is_empty()) {
-            found.push(Violation::new(
-                path,
-                1,
-                "declared for tests that sleep, but none does; remove it from the list",
-            ));
+        if workspace.sources.get(*path).is_none_or(|source| places(source).is_empty()) {
+            found.push(Violation::new(path, 1, needless));
         }
     }
     found

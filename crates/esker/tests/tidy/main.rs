@@ -81,6 +81,11 @@ fn tests_wait_for_conditions() {
 }
 
 #[test]
+fn tests_do_not_depend_on_speed() {
+    none(code::timed_tests(workspace(), &exceptions::TIMED_TESTS));
+}
+
+#[test]
 fn nothing_gives_up() {
     none(code::giving_up(workspace()));
 }

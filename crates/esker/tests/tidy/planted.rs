@@ -145,6 +145,48 @@ fn tests_that_sleep() {
 }
 
 #[test]
+fn tests_of_every_crate_that_sleep_or_look_at_the_time() {
+    let code = "#[test]\nfn t() {\n    sleep(a);\n    b.elapsed();\n}\n";
+    let texts = [("crates/b/Cargo.toml", "[package]\n"), ("crates/b/tests/t.rs", code)];
+    let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    for (found, line) in [(code::sleeping_tests(&workspace, &[]), 3), (code::timed_tests(&workspace, &[]), 4)] {
+        assert!(matches!(&found[..], [one] if one.line == line && one.file == "crates/b/tests/t.rs"), "{found:?}");
+    }
+}
+
+#[test]
+fn tests_that_look_at_the_time() {
+    let looks = [
+        "assert!(begun.elapsed() < LIMIT);",
+        "let took = begun.elapsed().as_millis();",
+        "while Instant::now() < end {}",
+        "while std::time::Instant::now() <= end {}",
+        "while end > Instant::now() {}",
+        "while end >= std::time::Instant::now() {}",
+        "let left = end.saturating_duration_since(Instant::now());",
+        "let took = Instant::now().duration_since(begun);",
+        "let took = std::time::Instant::now() - begun;",
+    ];
+    let others = [
+        "let mut now = Instant::now();",
+        "let end = std::time::Instant::now() + LIMIT;",
+        "let clock = Clock::new(Instant::now(), 1);",
+        "let seed = UNIX_EPOCH.elapsed().unwrap();",
+        "// begun.elapsed() < LIMIT",
+    ];
+    let body = |lines: &[&str]| format!("    {}\n", lines.join("\n    "));
+    let timed = format!("fn f() {{\n{}}}\n#[test]\nfn t() {{\n{}}}\n", body(&looks), body(&looks));
+    let untimed = format!("#[test]\nfn t() {{\n{}}}\n", body(&others));
+    let workspace = engine(&[("lib.rs", &timed), ("main.rs", &untimed)]);
+    let first = looks.len() + 5;
+    let expected: Vec<_> = (first..first + looks.len()).map(|line| ("lib.rs", line, "how much time")).collect();
+    expect(&code::timed_tests(&workspace, &[]), &expected);
+    expect(&code::timed_tests(&workspace, &["crates/esker/src/lib.rs"]), &[]);
+    let needless = ["crates/esker/src/lib.rs", "crates/esker/src/main.rs"];
+    expect(&code::timed_tests(&workspace, &needless), &[("main.rs", 1, "remove it from the list")]);
+}
+
+#[test]
 fn code_that_gives_up() {
     let lines = "fn f() {\n    a().unwrap();\n    todo!();\n    let s = \"b.unwrap() todo!()\"; // c.unwrap()\n    dbg!(s);\n}\n";
     let test = "#[test]\nfn t() {\n    a().unwrap();\n}\n";
