@@ -396,7 +396,11 @@ mod tests {
         }
         fn spin(&self) {
             self.moments.set(self.moments.get() + 1);
-            self.pass(if self.moments.get() % 10 == 0 { self.gap.max(Stepped::MOMENT) } else { Stepped::MOMENT });
+            self.pass(if self.moments.get().is_multiple_of(10) {
+                self.gap.max(Stepped::MOMENT)
+            } else {
+                Stepped::MOMENT
+            });
         }
     }
 
