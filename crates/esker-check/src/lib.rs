@@ -8,7 +8,7 @@
 //! * [`powerloss`]: every mutating call of small scripts, with power lost there, reopened and compared.
 //! * [`crashes`]: random scripts over the whole interface, with losses at random calls.
 //! * [`faults`]: every call of small scripts failing once, or from then on.
-//! * [`ablation`]: the same power losses with one sync left out, which must be noticed.
+//! * [`ablation`], [`sync_sites`]: the same power losses with one sync left out, which must be noticed, for every place that syncs.
 //! * [`rot`]: bits of stored files that flip, while closed and while open.
 //! * [`threads`]: writers, readers, maintenance and losses at the same time.
 //! * [`kill9`]: a real process on a real directory, killed and reopened.
@@ -41,6 +41,7 @@ pub mod settings;
 pub mod shrink;
 pub mod simulated;
 pub mod state;
+pub mod sync_sites;
 pub mod threads;
 pub mod transaction;
 

@@ -24,7 +24,7 @@ use session::{Ground, Session, checkpoint_path, run, with_operators};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-pub use written::{add, aftermath, put, scripts, sequences};
+pub use written::{add, aftermath, damaged_lives, more_scripts, put, scripts, second_lives, sequences};
 
 /// What dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -112,6 +112,19 @@ pub fn scripts() -> Vec<Script> {
             "flush",
             vec![mixed(1, Async), Step::Flush, mixed(2, Async), mixed(3, Sync), Step::Flush, mixed(4, Async)],
         ),
+    ]
+    .into_iter()
+    .chain(maintenance_scripts())
+    .chain(later_scripts())
+    .chain(bulk_scripts())
+    .collect()
+}
+
+/// Scripts for compactions, the log, openings and copies.
+fn maintenance_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    vec![
         script(
             "compact",
             vec![
@@ -154,10 +167,6 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
     ]
-    .into_iter()
-    .chain(later_scripts())
-    .chain(bulk_scripts())
-    .collect()
 }
 
 /// Scripts for keyspaces that come later, and for expiry.
@@ -273,6 +282,160 @@ fn bulk_scripts() -> Vec<Script> {
             ],
         ),
     ]
+}
+
+/// A value that compresses.
+fn even(number: usize, bytes: usize) -> Step {
+    let value = format!("{number:04}").repeat(bytes / 4);
+    Step::Batch(vec![put(&format!("large{number}"), &value)], Durability::Sync)
+}
+
+fn any() -> Bound<Vec<u8>> {
+    Bound::Unbounded
+}
+
+/// Scripts for what the others leave out, each sync of which is to be left out once.
+pub fn more_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync, Unlogged};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    vec![
+        script(
+            "repair",
+            vec![mixed(1, Sync), Step::Flush, mixed(2, Sync), mixed(3, Async), Step::Repair, mixed(4, Sync)],
+        ),
+        script(
+            "repair-large-values",
+            vec![large(1, 900, Sync), Step::Flush, large(2, 900, Sync), Step::Repair, Step::Repair, large(3, 90, Sync)],
+        ),
+        script(
+            "transactions",
+            vec![
+                Step::Transaction(vec![put("x", "1"), add("n", 1)], Async),
+                Step::Transaction(vec![put("x", "2"), append("s", "a")], Sync),
+                Step::Flush,
+                Step::Transaction(vec![delete("x"), add("n", 2)], Sync),
+                Step::Transaction(vec![put("y", &"large".repeat(99))], Sync),
+            ],
+        ),
+        script(
+            "compact-range",
+            vec![
+                mixed(1, Sync),
+                Step::Flush,
+                mixed(5, Sync),
+                Step::CompactRange(0, any(), Bound::Excluded(b"k2".to_vec())),
+                mixed(2, Sync),
+                Step::CompactRange(1, any(), any()),
+                Step::CompactRange(2, Bound::Included(b"k1".to_vec()), any()),
+            ],
+        ),
+        script(
+            "unlogged",
+            vec![
+                mixed(1, Unlogged),
+                Step::Flush,
+                mixed(2, Unlogged),
+                large(1, 300, Unlogged),
+                Step::Flush,
+                mixed(3, Sync),
+                Step::Flush,
+                mixed(4, Unlogged),
+                Step::Compact,
+            ],
+        ),
+    ]
+    .into_iter()
+    .chain(more_bulk_scripts())
+    .collect()
+}
+
+/// Those of them that move much.
+fn more_bulk_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    vec![
+        script(
+            "large-values-at-rest",
+            vec![
+                even(1, 600),
+                even(2, 900),
+                Step::Flush,
+                Step::Compact,
+                even(1, 400),
+                even(3, 700),
+                Step::Compact,
+                even(2, 500),
+                Step::Single(delete("large3"), Sync),
+                Step::Compact,
+                Step::WaitIdle,
+            ],
+        ),
+        script("large-values-collected", {
+            let written = (1..=6).map(|number| large(number, 400, Async));
+            let dead = (1..=5).map(|number| Step::Single(delete(&format!("large{number}")), Sync));
+            let tidied = [Step::Flush, Step::Compact, Step::WaitIdle, large(7, 300, Sync), Step::Compact];
+            written.chain([Step::Flush, Step::Compact]).chain(dead).chain(tidied).collect()
+        }),
+        script(
+            "checkpoints",
+            vec![
+                large(1, 500, Sync),
+                Step::Flush,
+                mixed(1, Sync),
+                Step::Checkpoint(1, CheckpointMode::Copy),
+                Step::Checkpoint(2, CheckpointMode::Link),
+                large(2, 500, Sync),
+                Step::Checkpoint(3, CheckpointMode::Link),
+            ],
+        ),
+        script("ingest-first", vec![Step::Ingest(0, pairs(&[("k1", "loaded")])), Step::Single(put("k1", "2"), Sync)]),
+        script(
+            "ingest-behind-unsynced",
+            vec![mixed(1, Async), large(1, 300, Async), Step::Ingest(1, pairs(&[("n", "12345678")])), mixed(2, Sync)],
+        ),
+        script(
+            "flush-long",
+            vec![large(1, 6000, Sync), large(2, 9000, Sync), Step::Flush, large(3, 9000, Async), Step::Flush],
+        ),
+        script("flush-of-one-of-two", {
+            let to = |keyspace: usize, key: &str| write(keyspace, key, Change::Put(vec![b'v'; 3000]));
+            let both =
+                |number: usize| Step::Batch(vec![to(0, &format!("k{number}")), put("x", "1"), append("s", "y")], Async);
+            (0..30).map(both).collect()
+        }),
+    ]
+}
+
+/// Steps that are cut short, and those of the next process, which may find its predecessor's names and bytes though they are not durable.
+pub fn second_lives() -> Vec<(&'static str, Vec<Step>, Vec<Step>)> {
+    use Durability::{Async, Sync};
+    let copy = |mode| vec![Step::Checkpoint(1, mode), Step::Single(put("y", "2"), Sync)];
+    let begun = |more: Vec<Step>| [vec![mixed(1, Sync), Step::Flush, mixed(2, Sync)], more].concat();
+    vec![
+        ("then-open", vec![Step::Create(0), mixed(1, Async)], vec![Step::Single(put("y", "2"), Sync)]),
+        ("then-flush", begun(vec![Step::Flush]), vec![mixed(3, Sync), Step::Flush, Step::Reopen, mixed(4, Sync)]),
+        ("then-open-large", vec![large(1, 500, Async), large(2, 500, Sync)], vec![large(3, 90, Sync)]),
+        ("then-open-again", begun(vec![Step::DropAndReopen, mixed(5, Sync)]), vec![mixed(3, Sync), mixed(4, Sync)]),
+        ("then-repair", begun(vec![Step::Repair]), vec![mixed(3, Sync)]),
+        ("then-link", vec![large(1, 500, Sync), Step::Checkpoint(1, CheckpointMode::Link)], copy(CheckpointMode::Link)),
+        ("then-copy", vec![large(1, 500, Sync), Step::Checkpoint(1, CheckpointMode::Copy)], copy(CheckpointMode::Copy)),
+    ]
+}
+
+/// What a database is damaged after, and what is done when it was repaired.
+pub fn damaged_lives() -> (Vec<Step>, Vec<Step>) {
+    use Durability::Sync;
+    let first = vec![
+        mixed(1, Sync),
+        large(1, 2000, Sync),
+        Step::Flush,
+        mixed(2, Sync),
+        Step::Flush,
+        mixed(3, Sync),
+        Step::Single(delete("k1"), Sync),
+        large(2, 500, Sync),
+    ];
+    (first, vec![mixed(4, Sync)])
 }
 
 /// The nine steps of which [`sequences`] makes every sequence.

@@ -1,0 +1,242 @@
+//! Which place in the engine each sync comes from: an environment in memory that writes down the callers of every sync.
+//!
+//! A place is told by the stack at the moment of the call. That is slow, so it is done in one run of a script only; a call is the same
+//! in every other run, under its number. The compiler may leave out a function whose last act is the call, or name it after the one
+//! that it became a part of: then the place is that one's.
+
+use esker::Result;
+use esker::env::fault::Class;
+use esker::env::mem::MemEnv;
+use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
+use std::backtrace::Backtrace;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A place in the engine that syncs, and what it does so for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    /// File and function, and whether it is contents or names that are synced: `wal/writer.rs:start contents`.
+    pub at: String,
+    /// File and function of the nearest caller in another file, of those that know what for.
+    pub by: String,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.at, self.by)
+    }
+}
+
+/// A sync: the how manieth of its class, how many mutating calls came before it, and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// `Sync` or `SyncDir`.
+    pub class: Class,
+    /// From 0 in each class.
+    pub nth: u64,
+    /// Mutating calls before.
+    pub calls: u64,
+    /// Where from.
+    pub site: Site,
+}
+
+/// An environment in memory that writes down every sync. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct SiteEnv {
+    memory: MemEnv,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+impl SiteEnv {
+    /// Around that environment.
+    pub fn new(memory: MemEnv) -> SiteEnv {
+        SiteEnv { memory, heard: Arc::default() }
+    }
+
+    /// What was heard so far.
+    pub fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, class: Class, what: &str) {
+        let site = site(what, &Backtrace::force_capture().to_string());
+        let calls = self.memory.mutations();
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let nth = heard.iter().filter(|other| other.class == class).count() as u64;
+        heard.push(Heard { class, nth, calls, site });
+    }
+}
+
+/// Files whose functions sync on behalf of others.
+const PASSING: [&str; 5] =
+    ["blob/store.rs", "blob/writer.rs", "db/checked_copy.rs", "db/installing.rs", "job/output.rs"];
+
+/// The engine's functions in a stack, the innermost first, each with its file; without the environment and the interface.
+fn frames(stack: &str) -> impl Iterator<Item = (String, String)> {
+    let lines: Vec<&str> = stack.lines().collect();
+    let pairs: Vec<(String, String)> = lines.windows(2).filter_map(|pair| frame(pair[0], pair[1])).collect();
+    pairs.into_iter()
+}
+
+fn frame(function: &str, place: &str) -> Option<(String, String)> {
+    let (_, file) = place.trim().strip_prefix("at ")?.split_once("crates/esker/src/")?;
+    let file = file.split(':').next()?;
+    let (_, function) = function.trim().split_once(": ")?;
+    let name = function.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
+    let name = name.split('<').next().unwrap_or_default();
+    // A closure that became a part of another function says no more than that; the frame outside is the function's.
+    let is_counted = !file.starts_with("env/") && !file.starts_with("handle/");
+    (is_counted && !name.is_empty()).then(|| (file.to_string(), name.to_string()))
+}
+
+fn site(what: &str, stack: &str) -> Site {
+    let mut frames = frames(stack);
+    let (file, function) = frames.next().unwrap_or_default();
+    let by = frames
+        .find(|(other, _)| *other != file && !PASSING.contains(&other.as_str()))
+        .map(|(file, function)| format!("{file}:{function}"));
+    Site { at: format!("{file}:{function} {what}"), by: by.unwrap_or_else(|| "a call of the interface".to_string()) }
+}
+
+impl Env for SiteEnv {
+    fn create_dir_all(&self, directory: &Path) -> Result<()> {
+        self.memory.create_dir_all(directory)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.memory.list(directory)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.memory.exists(path)
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        self.memory.open(path)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
+        Ok(Box::new(SiteFile { file: self.memory.create(path)?, env: self.clone() }))
+    }
+
+    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
+        Ok(Arc::new(SiteFile { file: self.memory.create_growing(path)?, env: self.clone() }))
+    }
+
+    fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
+        Ok(Arc::new(SiteFile { file: self.memory.open_log(path, create_bytes, mapped)?, env: self.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.memory.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.memory.remove(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.memory.hard_link(from, to)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> Result<()> {
+        // Of two calls in one function, one is for a directory inside.
+        let what = if directory.ends_with("lost") { "names in lost" } else { "names" };
+        self.note(Class::SyncDir, what);
+        self.memory.sync_dir(directory)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        self.memory.lock(path)
+    }
+
+    fn random(&self) -> u64 {
+        self.memory.random()
+    }
+
+    fn calls_no_database(&self) -> bool {
+        self.memory.calls_no_database()
+    }
+}
+
+/// A file, and who is told of its syncs.
+#[derive(Debug)]
+struct SiteFile<F> {
+    file: F,
+    env: SiteEnv,
+}
+
+impl WriteFile for SiteFile<Box<dyn WriteFile>> {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.append(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.flush()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.env.note(Class::Sync, "contents");
+        self.file.sync()
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+}
+
+impl GrowingFile for SiteFile<Arc<dyn GrowingFile>> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write(offset, bytes)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.env.note(Class::Sync, "contents");
+        self.file.sync()
+    }
+}
+
+impl LogFile for SiteFile<Arc<dyn LogFile>> {
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.store(offset, bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write(offset, bytes)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.env.note(Class::Sync, "contents");
+        self.file.sync()
+    }
+
+    fn sync_range(&self, from: u64, to: u64) -> Result<()> {
+        self.env.note(Class::Sync, "range");
+        self.file.sync_range(from, to)
+    }
+
+    fn prefault(&self, from: u64, to: u64) {
+        self.file.prefault(from, to);
+    }
+
+    fn fill_new(&self, from: u64) {
+        self.file.fill_new(from);
+    }
+
+    fn release_memory(&self, from: u64, to: u64) {
+        self.file.release_memory(from, to);
+    }
+}

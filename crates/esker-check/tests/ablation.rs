@@ -1,0 +1,132 @@
+//! Every place of the engine that syncs is proved to be needed, or has a reason in doc/testing.md; neither list can rot.
+//!
+//! `ESKER_CHECK_SECONDS` is how long the proofs may take. The whole campaign is `esker-check ablation`.
+
+use esker_check::ablation::{is_proved, scenes};
+use esker_check::settings::Settings;
+use sites::{PROVED, REASONS};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[path = "ablation/sites.rs"]
+mod sites;
+
+/// On two processors at a time, the cheapest first: a very slow machine leaves out the last ones, and says so.
+#[test]
+fn each_odd_one_of_what_was_proved_is_still_noticed() {
+    prove(PROVED.iter().step_by(2));
+}
+
+#[test]
+fn each_even_one_of_what_was_proved_is_still_noticed() {
+    prove(PROVED.iter().skip(1).step_by(2));
+}
+
+fn prove(proofs: impl ExactSizeIterator<Item = &'static (&'static str, &'static str, (&'static str, u64))>) {
+    let all = proofs.len();
+    let settings = Settings::from_environment(1, 12);
+    let (mut proved, mut wrong) = (0, Vec::new());
+    for (at, by, sync) in proofs.take_while(|_| !settings.over()) {
+        match is_proved(at, by, *sync) {
+            Ok(true) => proved += 1,
+            Ok(false) => wrong.push(format!("{at} by {by}: left out in {}, nothing notices", sync.0)),
+            Err(what) => wrong.push(format!("{at} by {by}: wrong without it being left out: {what}")),
+        }
+    }
+    println!("ablation: {proved} of {all} proofs in {:.1} s", settings.elapsed_seconds());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The scripts under all options, without what is done after accidents.
+#[test]
+fn every_place_that_syncs_is_listed() {
+    let listed: BTreeSet<String> = PROVED
+        .iter()
+        .map(|(at, by, _)| format!("{at} by {by}"))
+        .chain(REASONS.iter().map(|(at, by)| format!("{at} by {by}")))
+        .collect();
+    let mut new = BTreeSet::new();
+    for script in sites::LISTING {
+        for scene in scenes(script).unwrap_or_else(|what| panic!("{script}: {what}")) {
+            for heard in scene.syncs().unwrap_or_else(|what| panic!("{what}")) {
+                let site = heard.site.to_string();
+                if !listed.contains(&site) {
+                    new.insert(format!("{site} (in {})", scene.name));
+                }
+            }
+        }
+    }
+    assert!(new.is_empty(), "neither proved nor with a reason:\n{}", new.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+/// Also calls that no script reaches are known. One more in a file: prove it, or give its reason.
+#[test]
+fn every_call_in_the_sources_is_counted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../esker/src");
+    let mut found = Vec::new();
+    count_calls(&root, &root, &mut found);
+    found.sort();
+    let expected: Vec<(String, usize)> = sites::CALLS.iter().map(|(file, calls)| (file.to_string(), *calls)).collect();
+    assert_eq!(found, expected, "calls that sync, by file");
+}
+
+fn count_calls(root: &Path, directory: &Path, found: &mut Vec<(String, usize)>) {
+    for entry in std::fs::read_dir(directory).expect("the sources are there") {
+        let path = entry.expect("the sources are there").path();
+        let name = path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/");
+        // Environments, what passes their calls on, examples, and tests.
+        if ["env", "handle", "internals", "db/interleavings", "db/guarded_env.rs"].contains(&name.as_str())
+            || name.contains("test")
+        {
+            continue;
+        }
+        if path.is_dir() {
+            count_calls(root, &path, found);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("sources are text");
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let calls = |line: &str| [".sync()", ".sync_dir(", ".sync_range("].map(|call| line.matches(call).count());
+        let count = code.flat_map(calls).sum();
+        if count > 0 {
+            found.push((name, count));
+        }
+    }
+}
+
+#[test]
+fn every_reason_is_in_the_documentation() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/testing.md");
+    let text = std::fs::read_to_string(path).expect("the documentation is there");
+    for (at, by) in REASONS {
+        assert!(text.contains(&format!("| `{at}` | `{by}` |")), "no reason for {at} by {by}");
+    }
+}
+
+/// Some syncs of every place, as far as the time allows, each with what came of it.
+#[test]
+#[ignore = "for whoever looks for proofs: ONLY and SITE choose scripts and places"]
+fn trials() {
+    let chosen = |name: &str| std::env::var(name).unwrap_or_default();
+    let settings = Settings::from_environment(1, 60);
+    let scenes = scenes(&chosen("ONLY")).unwrap_or_else(|what| panic!("{what}"));
+    let site = chosen("SITE");
+    for (scene, heard) in esker_check::ablation::trials(&scenes, settings.seed).unwrap_or_else(|what| panic!("{what}"))
+    {
+        if settings.over() {
+            break;
+        }
+        if site.is_empty() || site.split(';').any(|site| heard.site.to_string().contains(site)) {
+            let begun = std::time::Instant::now();
+            let noticed = scene.notices(&heard);
+            println!(
+                "T {noticed:?} {:?} {} # {} {:?} {}",
+                begun.elapsed(),
+                heard.site,
+                scene.name,
+                heard.class,
+                heard.nth
+            );
+        }
+    }
+}
