@@ -1,0 +1,167 @@
+//! The databases that a full sweep begins with: small, and each with files of every type.
+
+use super::specimen::{End, Performed, Specimen, Tables, perform};
+use crate::Checked;
+use crate::model::{Change, Write};
+use crate::powerloss::option_variants;
+use crate::powerloss::script::Step;
+use crate::powerloss::{add, put};
+use crate::state::Durability;
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Compression, Options, ReadMode};
+
+/// Where the script loads, and where it flushes for the last time.
+const INGEST: usize = 5;
+const LAST_FLUSH: usize = 7;
+
+/// When it ends.
+#[derive(Clone, Copy)]
+enum Death {
+    /// Closed.
+    None,
+    /// Not closed.
+    Dropped,
+    /// In the middle of the calls of a step.
+    Within(usize, Loss),
+    /// The last of these calls at which there are two manifests.
+    BetweenManifests(usize, Loss),
+    /// After a step.
+    After(usize, Loss),
+}
+
+#[derive(Clone, Copy)]
+enum Loss {
+    Process,
+    Power(CrashMode, u64),
+}
+
+/// Names, for messages; how tables are read and blocks compressed; when the script ends.
+const FIXED: [(&str, Tables, Compression, Death); 10] = [
+    ("closed", Tables::Mapped, Compression::Lz4, Death::None),
+    ("dropped", Tables::FromFiles, Compression::None, Death::Dropped),
+    ("killed in a flush", Tables::MappedChecked, Compression::Lz4, Death::Within(LAST_FLUSH, Loss::Process)),
+    ("without power in a flush", Tables::FromFiles, Compression::Lz4, Death::Within(LAST_FLUSH, RANDOM)),
+    ("without power", Tables::MappedChecked, Compression::None, Death::After(LAST_FLUSH + 1, RANDOM)),
+    ("without power and log", Tables::Mapped, Compression::Lz4, Death::After(LAST_FLUSH, NOTHING)),
+    ("killed in a load", Tables::Mapped, Compression::None, Death::Within(INGEST, Loss::Process)),
+    ("without power in a load", Tables::FromFiles, Compression::Lz4, Death::Within(INGEST, EVERYTHING)),
+    ("killed with two manifests", Tables::FromFiles, Compression::Lz4, Death::BetweenManifests(INGEST, Loss::Process)),
+    (
+        "without power with two manifests",
+        Tables::Mapped,
+        Compression::None,
+        Death::BetweenManifests(INGEST, EVERYTHING),
+    ),
+];
+const RANDOM: Loss = Loss::Power(CrashMode::Random, 5);
+const NOTHING: Loss = Loss::Power(CrashMode::LoseAll, 0);
+const EVERYTHING: Loss = Loss::Power(CrashMode::KeepAll, 0);
+
+/// How many there are.
+pub const COUNT: u64 = FIXED.len() as u64;
+
+/// What every database does: values short and long, three keyspaces, flushes, a load, and an end that is in the log only.
+fn script() -> Vec<Step> {
+    let long = |key: &str, letter: &str| put(key, &letter.repeat(150));
+    let batch = |writes: Vec<Write>, durability| Step::Batch(writes, durability);
+    let append = |key: &str, text: &str| Write::new(2, key, Change::Merge(text.into()));
+    let pairs = [("k2", "loaded"), ("k3", "loaded too"), ("m", "m")];
+    let pairs = pairs.map(|(key, value)| (key.as_bytes().to_vec(), value.repeat(20).into_bytes())).to_vec();
+    vec![
+        batch(vec![put("k1", "one"), put("k2", "two"), long("k3", "x"), add("hits", 1)], Durability::Sync),
+        batch(vec![append("log", "a"), append("log", "b"), put("gone", "soon")], Durability::Async),
+        Step::Flush,
+        batch(vec![put("k1", "uno"), long("k4", "y"), add("hits", 2), append("log", "c")], Durability::Sync),
+        Step::Single(Write::new(0, "gone", Change::Delete), Durability::Async),
+        Step::Ingest(0, pairs),
+        batch(vec![put("k5", "five"), long("k6", "z"), add("hits", 3)], Durability::Async),
+        Step::Flush,
+        batch(vec![put("k1", "un"), long("k7", "w"), add("hits", 4), append("log", "d")], Durability::Sync),
+        batch(vec![put("k8", "eight"), add("hits", 5)], Durability::Async),
+    ]
+}
+
+fn options(tables: Tables, compression: Compression) -> Options {
+    let base = option_variants().swap_remove(0).1.large_value_bytes(100).compression(compression);
+    match tables {
+        Tables::FromFiles => base.read_mode(ReadMode::Pread),
+        Tables::Mapped => base,
+        Tables::MappedChecked => base.read_mode(ReadMode::MmapChecked),
+    }
+}
+
+/// The runs that die within a step, by the number of calls that pass.
+fn dying_within(step: usize, options: &Options, calls: u64) -> Vec<Performed> {
+    let died = (0..calls).map(|calls| perform(&script(), options, Some(calls)));
+    // The first state is the one before any step.
+    died.filter(|performed| performed.steps.len() == step + 1).collect()
+}
+
+fn manifests(env: &MemEnv) -> usize {
+    env.files().iter().filter(|path| path.to_string_lossy().contains("MANIFEST-")).count()
+}
+
+/// That database, and its name.
+pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
+    let (name, tables, compression, death) = FIXED[number as usize % FIXED.len()];
+    let options = options(tables, compression);
+    let whole = perform(&script(), &options, None);
+    if let Err(error) = whole.outcome {
+        return Err(format!("the script fails by itself: {error}"));
+    }
+    let calls = whole.env.mutations();
+    let after = |step: usize| {
+        // Nothing dies before the end: the state is looked at in passing.
+        let mut performed = perform(&script(), &options, None);
+        performed.steps.truncate(step + 2);
+        if let Some((env, progress)) = performed.steps.last() {
+            (performed.env, performed.progress) = (env.clone(), progress.clone());
+        }
+        performed
+    };
+    let nothing = || format!("{name}: no call of the script is like that");
+    let (performed, loss) = match death {
+        Death::None => (whole, None),
+        Death::Dropped => (after(script().len() - 1), Some(Loss::Process)),
+        Death::After(step, loss) => (after(step), Some(loss)),
+        Death::Within(step, loss) => {
+            let mut died = dying_within(step, &options, calls);
+            let middle = died.len() / 2;
+            (died.drain(..).nth(middle).ok_or_else(nothing)?, Some(loss))
+        }
+        Death::BetweenManifests(step, loss) => {
+            let died = dying_within(step, &options, calls);
+            (died.into_iter().rfind(|died| manifests(&died.env.kill()) > 1).ok_or_else(nothing)?, Some(loss))
+        }
+    };
+    let (image, end) = match loss {
+        None => (performed.env.kill(), End::Closed),
+        Some(Loss::Process) if matches!(death, Death::Dropped) => (performed.env.kill(), End::Dropped),
+        Some(Loss::Process) => (performed.env.kill(), End::Killed),
+        Some(Loss::Power(mode, seed)) => (performed.env.crash(&mode, seed), End::PowerLost),
+    };
+    let wanted = if matches!(death, Death::BetweenManifests(..)) { 2 } else { 1 };
+    let files = Specimen::files(&image);
+    for part in [".table", ".blob", ".wal", "MANIFEST-", "CURRENT", "LOCK"] {
+        let found = files.iter().filter(|(path, _)| path.to_string_lossy().contains(part)).count();
+        if found < if part == "MANIFEST-" { wanted } else { 1 } {
+            return Err(format!("{name}: {found} files {part}, of {files:?}"));
+        }
+    }
+    let specimen = Specimen::of(image, performed, (&options, tables), end).map_err(|what| format!("{name}: {what}"))?;
+    Ok((name, specimen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fixed_database_has_files_of_every_type() {
+        for number in 0..COUNT {
+            if let Err(what) = fixed(number) {
+                panic!("{what}");
+            }
+        }
+    }
+}
