@@ -141,9 +141,9 @@ pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
         Some(Loss::Power(mode, seed)) => (performed.env.crash(&mode, seed), End::PowerLost),
     };
     let wanted = if matches!(death, Death::BetweenManifests(..)) { 2 } else { 1 };
-    let files = Specimen::files(&image);
+    let files = image.files();
     for part in [".table", ".blob", ".wal", "MANIFEST-", "CURRENT", "LOCK"] {
-        let found = files.iter().filter(|(path, _)| path.to_string_lossy().contains(part)).count();
+        let found = files.iter().filter(|path| path.to_string_lossy().contains(part)).count();
         if found < if part == "MANIFEST-" { wanted } else { 1 } {
             return Err(format!("{name}: {found} files {part}, of {files:?}"));
         }

@@ -20,6 +20,7 @@ use crate::settings::Settings;
 use harm::{Harm, How};
 use specimen::Specimen;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trial::{Outcome, harm_closed, harm_open};
@@ -143,16 +144,9 @@ impl Rot {
         };
         let files = Specimen::files(&specimen.image);
         if self.full {
-            let closed = files.iter().flat_map(|(path, bytes)| Harm::all(path, *bytes, specimen.older.len(), false));
-            // The opening has made files and removed others, the same every time.
-            let env = specimen.image.kill();
-            let db = specimen.open(&env).map_err(|error| format!("it does not open: {error}"))?;
-            let opened = Specimen::files(&env);
-            drop(db);
-            let open = opened.iter().flat_map(|(path, bytes)| Harm::all(path, *bytes, 0, true));
-            let all = closed.map(|harm| (harm, false)).chain(open.map(|harm| (harm, true)));
-            let in_time = (0..).zip(all).take_while(|_| !self.settings.over());
-            in_time.for_each(|(place, (harm, open))| examine(place, &harm, open));
+            let all = every_harm(&specimen, &files, seed)?;
+            let in_time = (0..).zip(&all).take_while(|_| !self.settings.over());
+            in_time.for_each(|(place, (harm, open))| examine(place, harm, *open));
             return first;
         }
         let mut random = Random::derived(seed, &[3]);
@@ -196,4 +190,18 @@ impl Rot {
         [what, how].into_iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
         outcome.map(|_| ())
     }
+}
+
+/// Every harm to the files, while closed and while open, in an order by chance: a sweep cut short has seen some of everything.
+fn every_harm(specimen: &Specimen, files: &[(PathBuf, u64)], seed: u64) -> Checked<Vec<(Harm, bool)>> {
+    // The opening has made files and removed others, the same every time.
+    let env = specimen.image.kill();
+    let db = specimen.open(&env).map_err(|error| format!("it does not open: {error}"))?;
+    let opened = Specimen::files(&env);
+    drop(db);
+    let closed = files.iter().flat_map(|(path, bytes)| Harm::all(path, *bytes, specimen.older.len(), false));
+    let open = opened.iter().flat_map(|(path, bytes)| Harm::all(path, *bytes, 0, true));
+    let mut all: Vec<(Harm, bool)> = closed.map(|harm| (harm, false)).chain(open.map(|harm| (harm, true))).collect();
+    Random::derived(seed, &[5]).shuffle(&mut all);
+    Ok(all)
 }

@@ -160,7 +160,11 @@ impl Specimen {
             progress,
             count: 0,
             marks: steps.iter().filter_map(mark).collect(),
-            older: steps.into_iter().map(|(env, _)| env).collect(),
+            // What a power loss took was on no disk, and so in no copy of what was there.
+            older: steps
+                .into_iter()
+                .map(|(env, _)| if end == End::PowerLost { env.crash(&CrashMode::LoseAll, 0) } else { env })
+                .collect(),
             in_force: InForce::default(),
         };
         specimen.settle()?;
