@@ -36,7 +36,7 @@ enum Loss {
 }
 
 /// Names, for messages; how tables are read and blocks compressed; when the script ends.
-const FIXED: [(&str, Tables, Compression, Death); 10] = [
+const FIXED: [(&str, Tables, Compression, Death); 11] = [
     ("closed", Tables::Mapped, Compression::Lz4, Death::None),
     ("dropped", Tables::FromFiles, Compression::None, Death::Dropped),
     ("killed in a flush", Tables::MappedChecked, Compression::Lz4, Death::Within(LAST_FLUSH, Loss::Process)),
@@ -45,6 +45,7 @@ const FIXED: [(&str, Tables, Compression, Death); 10] = [
     ("without power and log", Tables::Mapped, Compression::Lz4, Death::After(LAST_FLUSH, NOTHING)),
     ("killed in a load", Tables::Mapped, Compression::None, Death::Within(INGEST, Loss::Process)),
     ("without power in a load", Tables::FromFiles, Compression::Lz4, Death::Within(INGEST, EVERYTHING)),
+    ("without power after a load", Tables::MappedChecked, Compression::Lz4, Death::After(INGEST, NOTHING)),
     ("killed with two manifests", Tables::FromFiles, Compression::Lz4, Death::BetweenManifests(INGEST, Loss::Process)),
     (
         "without power with two manifests",

@@ -122,6 +122,16 @@ impl Specimen {
                 }
                 performed.steps.last().map_or_else(MemEnv::new, |(image, _)| image.kill())
             }
+            // Between two calls of the user's: the last edit is often not vouched for on the device, and the log is not there.
+            End::PowerLost if random.percent(50) => {
+                let step = random.below(performed.steps.len());
+                performed.steps.truncate(step + 1);
+                if let Some((_, progress)) = performed.steps.last() {
+                    performed.progress = progress.clone();
+                }
+                let mode = [CrashMode::LoseAll, CrashMode::Random][random.below(2)];
+                performed.steps.last().map_or_else(MemEnv::new, |(env, _)| env.crash(&mode, random.next()))
+            }
             End::Killed | End::PowerLost => {
                 let calls = random.below(performed.env.mutations() as usize) as u64;
                 performed = perform(&steps, &options, Some(calls));
