@@ -36,7 +36,7 @@ enum Loss {
 }
 
 /// Names, for messages; how tables are read and blocks compressed; when the script ends.
-const FIXED: [(&str, Tables, Compression, Death); 11] = [
+const FIXED: [(&str, Tables, Compression, Death); 13] = [
     ("closed", Tables::Mapped, Compression::Lz4, Death::None),
     ("dropped", Tables::FromFiles, Compression::None, Death::Dropped),
     ("killed in a flush", Tables::MappedChecked, Compression::Lz4, Death::Within(LAST_FLUSH, Loss::Process)),
@@ -53,7 +53,11 @@ const FIXED: [(&str, Tables, Compression, Death); 11] = [
         Compression::None,
         Death::BetweenManifests(INGEST, EVERYTHING),
     ),
+    (USED_AGAIN, Tables::FromFiles, Compression::Lz4, Death::Dropped),
+    (USED_AGAIN, Tables::FromFiles, Compression::None, Death::After(3 * ROUND + 1, RANDOM)),
 ];
+/// Whether the name is that of a database whose log is the point.
+const USED_AGAIN: &str = "with a log used again";
 const RANDOM: Loss = Loss::Power(CrashMode::Random, 5);
 const NOTHING: Loss = Loss::Power(CrashMode::LoseAll, 0);
 const EVERYTHING: Loss = Loss::Power(CrashMode::KeepAll, 0);
@@ -82,6 +86,35 @@ fn script() -> Vec<Step> {
     ]
 }
 
+/// How many writes there are before a flush gives up the log segments that they are in.
+const ROUND: usize = 40;
+
+/// Rounds of writes with a flush between them, so that segments are used again. Records have 80 bytes and segments a header and a link of 112: some begin where
+/// a sector does, and there a lost write leaves whole records of the earlier life. The last round is not synced, so that each of its sectors was written once.
+fn rounds() -> Vec<Step> {
+    let single = |round: usize, number: usize, durability| {
+        let value = [b'a' + round as u8; 46].to_vec();
+        Step::Single(Write::new(0, format!("k{number:02}"), Change::Put(value)), durability)
+    };
+    let mut steps = vec![Step::Batch(vec![put("long", &"v".repeat(150))], Durability::Sync)];
+    for round in 0..2 {
+        steps.extend((0..ROUND).map(|number| single(round, number, Durability::Sync)));
+        steps.push(Step::Flush);
+    }
+    steps.extend((0..ROUND).map(|number| single(2, number, Durability::Async)));
+    steps
+}
+
+/// Whether a lost write brings back the record that began with a sector in an earlier life of a log segment.
+fn brings_back_an_earlier_life(image: &MemEnv) -> bool {
+    let logs = image.files().into_iter().filter(|path| path.to_string_lossy().contains(".wal"));
+    logs.into_iter().any(|path| {
+        let env = image.kill();
+        let lost = env.lose_write(&path, 512, 512);
+        lost && env.file_bytes(&path).is_some_and(|bytes| bytes[512..592].contains(&b'a'))
+    })
+}
+
 fn options(tables: Tables, compression: Compression) -> Options {
     let base = option_variants().swap_remove(0).1.large_value_bytes(100).compression(compression);
     match tables {
@@ -92,8 +125,8 @@ fn options(tables: Tables, compression: Compression) -> Options {
 }
 
 /// The runs that die within a step, by the number of calls that pass.
-fn dying_within(step: usize, options: &Options, calls: u64) -> Vec<Performed> {
-    let died = (0..calls).map(|calls| perform(&script(), options, Some(calls)));
+fn dying_within(step: usize, script: &[Step], options: &Options, calls: u64) -> Vec<Performed> {
+    let died = (0..calls).map(|calls| perform(script, options, Some(calls)));
     // The first state is the one before any step.
     died.filter(|performed| performed.steps.len() == step + 1).collect()
 }
@@ -105,15 +138,18 @@ fn manifests(env: &MemEnv) -> usize {
 /// That database, and its name.
 pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
     let (name, tables, compression, death) = FIXED[number as usize % FIXED.len()];
-    let options = options(tables, compression);
-    let whole = perform(&script(), &options, None);
+    let (mut options, mut script) = (options(tables, compression), script());
+    if name == USED_AGAIN {
+        (options, script) = (options.wal_segment_bytes(2 << 10), rounds());
+    }
+    let whole = perform(&script, &options, None);
     if let Err(error) = whole.outcome {
         return Err(format!("the script fails by itself: {error}"));
     }
     let calls = whole.env.mutations();
     let after = |step: usize| {
         // Nothing dies before the end: the state is looked at in passing.
-        let mut performed = perform(&script(), &options, None);
+        let mut performed = perform(&script, &options, None);
         performed.steps.truncate(step + 2);
         if let Some((env, progress)) = performed.steps.last() {
             (performed.env, performed.progress) = (env.clone(), progress.clone());
@@ -123,15 +159,15 @@ pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
     let nothing = || format!("{name}: no call of the script is like that");
     let (performed, loss) = match death {
         Death::None => (whole, None),
-        Death::Dropped => (after(script().len() - 1), Some(Loss::Process)),
+        Death::Dropped => (after(script.len() - 1), Some(Loss::Process)),
         Death::After(step, loss) => (after(step), Some(loss)),
         Death::Within(step, loss) => {
-            let mut died = dying_within(step, &options, calls);
+            let mut died = dying_within(step, &script, &options, calls);
             let middle = died.len() / 2;
             (died.drain(..).nth(middle).ok_or_else(nothing)?, Some(loss))
         }
         Death::BetweenManifests(step, loss) => {
-            let died = dying_within(step, &options, calls);
+            let died = dying_within(step, &script, &options, calls);
             (died.into_iter().rfind(|died| manifests(&died.env.kill()) > 1).ok_or_else(nothing)?, Some(loss))
         }
     };
@@ -148,6 +184,9 @@ pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
         if found < if part == "MANIFEST-" { wanted } else { 1 } {
             return Err(format!("{name}: {found} files {part}, of {files:?}"));
         }
+    }
+    if name == USED_AGAIN && end == End::Dropped && !brings_back_an_earlier_life(&image) {
+        return Err(format!("{name}: no record of an earlier life begins with a sector"));
     }
     let specimen = Specimen::of(image, performed, (&options, tables), end).map_err(|what| format!("{name}: {what}"))?;
     Ok((name, specimen))
