@@ -29,6 +29,8 @@ pub struct Progress {
     pub acknowledged: usize,
     /// Commits covered by a synced write, a flush or a close that returned success: they survive the machine.
     pub synced: usize,
+    /// Those of them that a sync of the log alone makes durable, whatever becomes of the manifest: covered by a synced write, or by a sync.
+    pub log_synced: usize,
     /// Commits of which the manifest or a later record says that the log was synced up to there.
     pub vouched: usize,
     /// Those of which the manifest says so.
@@ -51,6 +53,7 @@ impl Default for Progress {
             now: NOW_MS,
             acknowledged: 0,
             synced: 0,
+            log_synced: 0,
             vouched: 0,
             listed: 0,
             flushed: 0,
@@ -83,6 +86,7 @@ impl Progress {
             now: self.now,
             acknowledged: count,
             synced: if all_durable { count } else { self.synced.min(count) },
+            log_synced: self.log_synced.min(count),
             vouched: self.vouched.min(count),
             listed: self.listed.min(count),
             flushed: if all_durable { count } else { self.flushed.min(count) },
@@ -125,8 +129,14 @@ impl Progress {
         self.acknowledged = self.attempted();
         self.vouched = self.vouched.max(self.synced);
         if durability == Durability::Sync {
-            self.synced = self.attempted();
+            self.note_log_synced();
         }
+    }
+
+    /// Notes that the log is on the device.
+    pub fn note_log_synced(&mut self) {
+        self.synced = self.attempted();
+        self.log_synced = self.attempted();
     }
 
     /// Notes that everything is in tables.

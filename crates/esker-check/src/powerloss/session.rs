@@ -175,7 +175,7 @@ impl Session {
             Step::Create(index) => _ = self.keyspace(*index)?,
             Step::Sync => {
                 self.db.sync()?;
-                progress.synced = progress.attempted();
+                progress.note_log_synced();
             }
             Step::Flush => {
                 self.db.flush()?;

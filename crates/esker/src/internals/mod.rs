@@ -4,4 +4,5 @@
 pub mod decoders;
 mod kernels;
 
+pub use crate::version::manifest::intact_records as manifest_records;
 pub use kernels::{CacheKernel, LogKernel, MemtableKernel, MergeKernel, TableKernel};

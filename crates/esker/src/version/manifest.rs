@@ -114,6 +114,21 @@ pub fn file_with(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
+/// Where the intact records of a manifest are, and which of them vouch for the one before: for the tests that damage some of them.
+#[cfg(feature = "internals")]
+pub fn intact_records(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, bool)> {
+    let Some(number) = bytes.get(12..20).and_then(|field| field.try_into().ok()).map(u64::from_le_bytes) else {
+        return Vec::new();
+    };
+    let (mut search, mut records, mut from) = (RecordSearch::of(number, bytes), Vec::new(), HEADER_BYTES);
+    while let Found::At(at) = search.next_from(from) {
+        let Some(payload) = record_at(number, bytes, at) else { break };
+        from = at + RECORD_HEADER_BYTES + payload.len();
+        records.push((at..from, is_voucher(payload)));
+    }
+    records
+}
+
 fn encode_header(number: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);

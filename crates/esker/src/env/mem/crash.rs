@@ -6,14 +6,12 @@
 //! change: the disk is assumed not to harm the rest of a sector that it rewrites.
 
 use super::content::{Content, PAGE};
+use super::earlier::SECTOR;
 use super::random::Random;
 use super::state::{Change, Directory, Entry, FileData, Inode, NameChange, Names, State};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The unit that a disk writes as a whole.
-const SECTOR: usize = 512;
 
 /// Which of the changes that were not durable a power loss leaves.
 ///
@@ -61,7 +59,8 @@ impl CrashMode {
 
 /// One possible state of the disk after a power loss; everything in it is durable.
 pub(super) fn image(state: &State, mode: CrashMode, seed: u64) -> State {
-    let mut after = State { next_inode: state.next_inode, mapped: state.mapped, ..State::default() };
+    let (next_inode, mapped, remembers) = (state.next_inode, state.mapped, state.remembers);
+    let mut after = State { next_inode, mapped, remembers, ..State::default() };
     // A file may have several names, also in different directories.
     let mut files: HashMap<u64, Arc<Inode>> = HashMap::new();
     for (order, (path, directory)) in state.directories.iter().enumerate() {
@@ -73,8 +72,10 @@ pub(super) fn image(state: &State, mode: CrashMode, seed: u64) -> State {
         for entry in names.values_mut() {
             if let Entry::File(inode) = entry {
                 let settled = files.entry(inode.number).or_insert_with(|| {
-                    let content = surviving_content(&inode.data.lock(), mode, &mut Random::new(seed, inode.number));
-                    Inode::new(inode.number, FileData::settled(content))
+                    let data = inode.data.lock();
+                    let content = surviving_content(&data, mode, &mut Random::new(seed, inode.number));
+                    let earlier = data.earlier_under(&content);
+                    Inode::new(inode.number, FileData { earlier, ..FileData::settled(content) })
                 });
                 *entry = Entry::File(settled.clone());
             }

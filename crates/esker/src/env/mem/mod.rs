@@ -29,7 +29,8 @@
 
 use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
-use content::Content;
+use content::{Content, PAGE};
+use earlier::SECTOR;
 use handle::{Mapping, MemGrowingFile, MemLock, MemLogFile, MemReadFile, MemWriteFile};
 use state::{Change, Entry, FileData, Inode, NameChange, Shared, State};
 use std::collections::HashMap;
@@ -41,6 +42,7 @@ use std::sync::atomic::Ordering;
 
 mod content;
 mod crash;
+mod earlier;
 mod handle;
 mod random;
 mod state;
@@ -288,6 +290,7 @@ impl MemEnv {
         let Ok(found) = state.find("write", &path) else { return };
         let inode = found.unwrap_or_else(|| state.new_inode(FileData::default()));
         *inode.data.lock() = FileData::settled(Content::from_bytes(&bytes));
+        inode.damages.fetch_add(1, Ordering::Release);
         for below in path.ancestors() {
             let entry = if below == path { Entry::File(inode.clone()) } else { Entry::Directory };
             if let Ok((parent, name)) = state.parent("write", below) {
@@ -362,6 +365,49 @@ impl MemEnv {
         inode.damages.fetch_add(1, Ordering::Release);
     }
 
+    /// Lets files that are made from now on remember what each sector held before it was last written, here and in what becomes of this environment by a crash or a
+    /// kill: for [`MemEnv::lose_write`].
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// let env = MemEnv::new();
+    /// env.remember_sectors();
+    /// let mut file = env.create(Path::new("note"))?;
+    /// file.append(b"ada")?;
+    /// file.sync()?;
+    /// assert!(env.lose_write(Path::new("note"), 0, 512));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn remember_sectors(&self) {
+        self.shared.state.lock().remembers = true;
+    }
+
+    /// Puts back what the sector around `offset` held before it was last written, on the disk and in the page cache, as if the disk had acknowledged that write and lost it. `bytes` is
+    /// the length of a sector, 512 or 4096. Open handles and mappings see it. False if nothing changes: what was there before is the same, or is not known.
+    ///
+    /// ```
+    /// # use esker::env::{Env, mem::MemEnv};
+    /// # use std::path::Path;
+    /// let env = MemEnv::new();
+    /// env.remember_sectors();
+    /// let log = env.open_log(Path::new("log"), Some(512), true)?;
+    /// for value in [b"old", b"new"] {
+    ///     log.write(0, value)?;
+    ///     log.sync()?;
+    /// }
+    /// assert!(env.lose_write(Path::new("log"), 0, 512));
+    /// assert!(env.file_bytes(Path::new("log")).is_some_and(|bytes| bytes.starts_with(b"old")));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn lose_write(&self, path: &Path, offset: u64, bytes: u64) -> bool {
+        let Ok(Some(inode)) = self.shared.state.lock().find("damage", path) else { return false };
+        let unit = if bytes > SECTOR as u64 { PAGE } else { SECTOR };
+        let lost = usize::try_from(offset).is_ok_and(|offset| inode.data.lock().lose_write(offset, unit));
+        inode.damages.fetch_add(u64::from(lost), Ordering::Release);
+        lost
+    }
+
     /// The paths of all files, sorted.
     ///
     /// ```
@@ -419,6 +465,7 @@ impl MemEnv {
             next_inode: state.next_inode,
             capacity: state.capacity,
             mapped: state.mapped,
+            remembers: state.remembers,
             ..State::default()
         })
     }

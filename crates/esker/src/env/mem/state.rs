@@ -1,6 +1,7 @@
 //! What the simulated machine holds: files with their durable bytes and pending changes, directories likewise.
 
 use super::content::{Content, PAGE};
+use super::earlier::{Earlier, SECTOR, padded};
 use super::random::Random;
 use crate::error::{Error, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -47,6 +48,14 @@ impl Change {
         kept.map(|word| part(word * 8, (word * 8 + 8).min(bytes.len()))).collect()
     }
 
+    /// Where it puts bytes.
+    fn written(&self) -> Range<usize> {
+        match self {
+            Change::Write { offset, bytes, .. } => *offset..*offset + bytes.len(),
+            Change::Resize(_) => 0..0,
+        }
+    }
+
     /// Only what a change does to the length; what it adds reads as zeroes.
     pub(super) fn apply_length(&self, content: &mut Content) {
         match self {
@@ -68,11 +77,75 @@ pub(super) struct FileData {
     pub(super) pending: Vec<Change>,
     /// For a file made for appending, the length at its last sync: what lies beyond may still be in the process.
     pub(super) flushed: Option<usize>,
+    /// What was durable before that; `None` where nobody asked for it.
+    pub(super) earlier: Option<Arc<Earlier>>,
 }
 
 impl FileData {
     pub(super) fn settled(content: Content) -> FileData {
-        FileData { visible: content.clone(), durable: content, pending: Vec::new(), flushed: None }
+        FileData { visible: content.clone(), durable: content, ..FileData::default() }
+    }
+
+    /// The durable bytes, if somebody wants to know what was there before.
+    fn before(&self) -> Option<Content> {
+        self.earlier.as_ref().map(|_| self.durable.clone())
+    }
+
+    fn note_earlier(&mut self, before: Option<Content>, written: &[Range<usize>]) {
+        if let (Some(before), Some(earlier)) = (before, &mut self.earlier) {
+            Arc::make_mut(earlier).note(&before, written);
+        }
+    }
+
+    /// What is remembered by a disk on which a power loss has left `content`.
+    pub(super) fn earlier_under(&self, content: &Content) -> Option<Arc<Earlier>> {
+        let mut earlier = self.earlier.clone()?;
+        let differs = |range: &Range<usize>| {
+            padded(content, range.start, range.len()) != padded(&self.durable, range.start, range.len())
+        };
+        let sectors = self.pending.iter().flat_map(|change| {
+            let written = change.written();
+            let end = written.end.div_ceil(SECTOR);
+            (written.start / SECTOR..end).map(|sector| sector * SECTOR..(sector + 1) * SECTOR)
+        });
+        let written: Vec<Range<usize>> = sectors.filter(differs).collect();
+        if !written.is_empty() {
+            Arc::make_mut(&mut earlier).note(&self.durable, &written);
+        }
+        Some(earlier)
+    }
+
+    /// Puts back what the sector or page around `at` held before it was last written; whether that changes anything.
+    pub(super) fn lose_write(&mut self, at: usize, unit: usize) -> bool {
+        let start = at / unit * unit;
+        let there = self.visible.len().saturating_sub(start).min(unit);
+        let is_pending = self.pending.iter().any(|change| {
+            let written = change.written();
+            written.start < start + unit && start < written.end
+        });
+        let earlier = || self.earlier.as_ref()?.unit(start, unit);
+        let old = if is_pending { Some(padded(&self.durable, start, unit)) } else { earlier() };
+        let Some(mut old) = old.filter(|old| old[..there] != padded(&self.visible, start, there)) else { return false };
+        old.truncate(there);
+        self.put_everywhere(start, &old);
+        true
+    }
+
+    /// Replaces bytes wherever they are held.
+    fn put_everywhere(&mut self, start: usize, bytes: &[u8]) {
+        for content in [&mut self.visible, &mut self.durable] {
+            let there = content.len().saturating_sub(start).min(bytes.len());
+            content.write(start, &bytes[..there]);
+        }
+        for change in &mut self.pending {
+            let Change::Write { offset, bytes: pending, .. } = change else { continue };
+            let [from, to] = [start.max(*offset), (start + bytes.len()).min(*offset + pending.len())];
+            if from < to {
+                let mut damaged = pending.to_vec();
+                damaged[from - *offset..to - *offset].copy_from_slice(&bytes[from - start..to - start]);
+                *pending = damaged.into();
+            }
+        }
     }
 
     pub(super) fn change(&mut self, change: Change) {
@@ -102,14 +175,17 @@ impl FileData {
 
     /// Moves the pending changes to the durable image, and nothing else: what a failed sync dropped stays lost.
     pub(super) fn sync(&mut self) {
-        for change in std::mem::take(&mut self.pending) {
-            change.apply(&mut self.durable);
+        let (before, pending) = (self.before(), std::mem::take(&mut self.pending));
+        pending.iter().for_each(|change| change.apply(&mut self.durable));
+        if before.is_some() {
+            self.note_earlier(before, &pending.iter().map(Change::written).collect::<Vec<_>>());
         }
         self.mark_flushed();
     }
 
     /// Moves those bytes of the pending writes that lie in `range` to the durable image. The others stay pending, in their order.
     pub(super) fn sync_range(&mut self, range: &Range<usize>) {
+        let (before, mut written) = (self.before(), Vec::new());
         let mut pending = Vec::new();
         for change in std::mem::take(&mut self.pending) {
             let Change::Write { offset, bytes, append } = &change else {
@@ -123,6 +199,7 @@ impl FileData {
                 continue;
             }
             self.durable.write(offset + begin, &bytes[begin..end]);
+            written.push(offset + begin..offset + end);
             for (at, rest) in [(*offset, &bytes[..begin]), (offset + end, &bytes[end..])] {
                 if !rest.is_empty() {
                     pending.push(Change::Write { offset: at, bytes: rest.into(), append: *append });
@@ -130,6 +207,7 @@ impl FileData {
             }
         }
         self.pending = pending;
+        self.note_earlier(before, &written);
     }
 
     /// What many systems do when a sync fails: the changes stay visible but are forgotten as unwritten.
@@ -141,6 +219,7 @@ impl FileData {
     /// A sync that fails when it has written some of the pages.
     pub(super) fn keep_some(&mut self, seed: u64) {
         let mut random = Random::new(seed, 1);
+        let (before, mut written) = (self.before(), Vec::new());
         for change in std::mem::take(&mut self.pending) {
             let Change::Write { offset, bytes, .. } = &change else {
                 change.apply(&mut self.durable);
@@ -151,10 +230,12 @@ impl FileData {
                 let end = (start + PAGE - (offset + start) % PAGE).min(bytes.len());
                 if random.below(2) == 0 {
                     self.durable.write(offset + start, &bytes[start..end]);
+                    written.push(offset + start..offset + end);
                 }
                 start = end;
             }
         }
+        self.note_earlier(before, &written);
         self.mark_flushed();
     }
 
@@ -293,6 +374,8 @@ pub(super) struct State {
     pub(super) capacity: Option<u64>,
     /// Whether files that are opened can be mapped.
     pub(super) mapped: bool,
+    /// Whether files that are made remember what their sectors held before.
+    pub(super) remembers: bool,
     /// How many successful syncs come before the one that fails, and how it fails.
     pub(super) failing_sync: Option<(u64, SyncFailure)>,
     /// The same for syncs of directories.
@@ -311,6 +394,7 @@ impl Default for State {
             torn_call: None,
             capacity: None,
             mapped: false,
+            remembers: false,
             failing_sync: None,
             failing_sync_dir: None,
         }
@@ -318,7 +402,8 @@ impl Default for State {
 }
 
 impl State {
-    pub(super) fn new_inode(&mut self, data: FileData) -> Arc<Inode> {
+    pub(super) fn new_inode(&mut self, mut data: FileData) -> Arc<Inode> {
+        data.earlier = self.remembers.then(Arc::default);
         let number = self.next_inode;
         self.next_inode += 1;
         Inode::new(number, data)

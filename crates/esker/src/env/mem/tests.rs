@@ -529,3 +529,50 @@ fn torn_neighbours_are_those_of_what_was_written() {
         assert!(torn > 10);
     }
 }
+
+/// A log whose three sectors were written at different times, and its bytes by sector.
+fn remembering_log() -> (MemEnv, Arc<dyn crate::env::LogFile>) {
+    let env = MemEnv::new();
+    env.remember_sectors();
+    let log = env.open_log(path("log"), Some(3 * 512), true).unwrap();
+    env.sync_dir(path("")).unwrap();
+    log.write(0, &[1; 3 * 512]).unwrap();
+    log.sync().unwrap();
+    log.write(100, &[2; 10]).unwrap();
+    log.write(110, &[3; 10]).unwrap();
+    log.sync_range(0, 512).unwrap();
+    (env, log)
+}
+
+#[test]
+fn a_lost_write_leaves_what_the_sector_held_before_it() {
+    let (env, _log) = remembering_log();
+    let lost = |offset: u64, unit: u64| {
+        let env = env.kill();
+        let changed = env.lose_write(path("log"), offset, unit);
+        (changed, env.crash(&CrashMode::LoseAll, 0).file_bytes(path("log")).unwrap())
+    };
+    assert_eq!(lost(100, 512), (true, vec![1; 3 * 512]), "both writes of one sync");
+    let (changed, second) = lost(512, 512);
+    assert!(changed && second[512..1024] == [0; 512] && second[1024..] == [1; 512] && second[100] == 2);
+    assert_eq!(lost(600, 4096), (true, vec![1; 3 * 512]), "the page was last written with its first sector");
+    assert!(!MemEnv::new().lose_write(path("log"), 0, 512));
+    env.set_file_bytes(path("unknown"), vec![1; 512]);
+    assert!(!env.lose_write(path("unknown"), 0, 512));
+}
+
+#[test]
+fn a_lost_write_that_was_pending_leaves_the_durable_bytes() {
+    let (env, log) = remembering_log();
+    log.write(512, &[4; 512]).unwrap();
+    let killed = env.kill();
+    assert!(killed.lose_write(path("log"), 512, 512));
+    let expected = env.crash(&CrashMode::LoseAll, 0).file_bytes(path("log"));
+    assert_eq!(killed.file_bytes(path("log")), expected);
+    assert_eq!(killed.crash(&CrashMode::KeepAll, 0).file_bytes(path("log")), expected, "and no later write brings it");
+    // A power loss that the write survives leaves it as the last one.
+    let after = env.crash(&CrashMode::KeepAll, 0);
+    assert!(after.file_bytes(path("log")).unwrap()[512..1024] == [4; 512]);
+    assert!(after.lose_write(path("log"), 512, 512));
+    assert_eq!(after.file_bytes(path("log")), expected);
+}

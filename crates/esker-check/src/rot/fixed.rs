@@ -1,0 +1,207 @@
+//! The databases that a full sweep begins with: small, and each with files of every type.
+
+use super::specimen::{End, Performed, Specimen, Tables, perform};
+use crate::Checked;
+use crate::model::{Change, Write};
+use crate::powerloss::option_variants;
+use crate::powerloss::script::Step;
+use crate::powerloss::{add, put};
+use crate::state::Durability;
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Compression, Options, ReadMode};
+
+/// Where the script loads, and where it flushes for the last time.
+const INGEST: usize = 5;
+const LAST_FLUSH: usize = 7;
+
+/// When it ends.
+#[derive(Clone, Copy)]
+enum Death {
+    /// Closed.
+    None,
+    /// Not closed.
+    Dropped,
+    /// In the middle of the calls of a step.
+    Within(usize, Loss),
+    /// The last of these calls at which there are two manifests.
+    BetweenManifests(usize, Loss),
+    /// After a step.
+    After(usize, Loss),
+}
+
+#[derive(Clone, Copy)]
+enum Loss {
+    Process,
+    Power(CrashMode, u64),
+}
+
+/// Names, for messages; how tables are read and blocks compressed; when the script ends.
+const FIXED: [(&str, Tables, Compression, Death); 13] = [
+    ("closed", Tables::Mapped, Compression::Lz4, Death::None),
+    ("dropped", Tables::FromFiles, Compression::None, Death::Dropped),
+    ("killed in a flush", Tables::MappedChecked, Compression::Lz4, Death::Within(LAST_FLUSH, Loss::Process)),
+    ("without power in a flush", Tables::FromFiles, Compression::Lz4, Death::Within(LAST_FLUSH, RANDOM)),
+    ("without power", Tables::MappedChecked, Compression::None, Death::After(LAST_FLUSH + 1, RANDOM)),
+    ("without power and log", Tables::Mapped, Compression::Lz4, Death::After(LAST_FLUSH, NOTHING)),
+    ("killed in a load", Tables::Mapped, Compression::None, Death::Within(INGEST, Loss::Process)),
+    ("without power in a load", Tables::FromFiles, Compression::Lz4, Death::Within(INGEST, EVERYTHING)),
+    ("without power after a load", Tables::MappedChecked, Compression::Lz4, Death::After(INGEST, NOTHING)),
+    ("killed with two manifests", Tables::FromFiles, Compression::Lz4, Death::BetweenManifests(INGEST, Loss::Process)),
+    (
+        "without power with two manifests",
+        Tables::Mapped,
+        Compression::None,
+        Death::BetweenManifests(INGEST, EVERYTHING),
+    ),
+    (USED_AGAIN, Tables::FromFiles, Compression::Lz4, Death::Dropped),
+    (USED_AGAIN, Tables::FromFiles, Compression::None, Death::After(3 * ROUND + 1, RANDOM)),
+];
+/// Whether the name is that of a database whose log is the point.
+const USED_AGAIN: &str = "with a log used again";
+const RANDOM: Loss = Loss::Power(CrashMode::Random, 5);
+const NOTHING: Loss = Loss::Power(CrashMode::LoseAll, 0);
+const EVERYTHING: Loss = Loss::Power(CrashMode::KeepAll, 0);
+
+/// How many there are.
+pub const COUNT: u64 = FIXED.len() as u64;
+
+/// What every database does: values short and long, three keyspaces, flushes, a load, and an end that is in the log only.
+fn script() -> Vec<Step> {
+    let long = |key: &str, letter: &str| put(key, &letter.repeat(150));
+    let batch = |writes: Vec<Write>, durability| Step::Batch(writes, durability);
+    let append = |key: &str, text: &str| Write::new(2, key, Change::Merge(text.into()));
+    let pairs = [("k2", "loaded"), ("k3", "loaded too"), ("m", "m")];
+    let pairs = pairs.map(|(key, value)| (key.as_bytes().to_vec(), value.repeat(20).into_bytes())).to_vec();
+    vec![
+        batch(vec![put("k1", "one"), put("k2", "two"), long("k3", "x"), add("hits", 1)], Durability::Sync),
+        batch(vec![append("log", "a"), append("log", "b"), put("gone", "soon")], Durability::Async),
+        Step::Flush,
+        batch(vec![put("k1", "uno"), long("k4", "y"), add("hits", 2), append("log", "c")], Durability::Sync),
+        Step::Single(Write::new(0, "gone", Change::Delete), Durability::Async),
+        Step::Ingest(0, pairs),
+        batch(vec![put("k5", "five"), long("k6", "z"), add("hits", 3)], Durability::Async),
+        Step::Flush,
+        batch(vec![put("k1", "un"), long("k7", "w"), add("hits", 4), append("log", "d")], Durability::Sync),
+        batch(vec![put("k8", "eight"), add("hits", 5)], Durability::Async),
+    ]
+}
+
+/// How many writes there are before a flush gives up the log segments that they are in.
+const ROUND: usize = 40;
+
+/// Rounds of writes with a flush between them, so that segments are used again. Records have 80 bytes and segments a header and a link of 112: some begin where
+/// a sector does, and there a lost write leaves whole records of the earlier life. The last round is not synced, so that each of its sectors was written once.
+fn rounds() -> Vec<Step> {
+    let single = |round: usize, number: usize, durability| {
+        let value = [b'a' + round as u8; 46].to_vec();
+        Step::Single(Write::new(0, format!("k{number:02}"), Change::Put(value)), durability)
+    };
+    let mut steps = vec![Step::Batch(vec![put("long", &"v".repeat(150))], Durability::Sync)];
+    for round in 0..2 {
+        steps.extend((0..ROUND).map(|number| single(round, number, Durability::Sync)));
+        steps.push(Step::Flush);
+    }
+    steps.extend((0..ROUND).map(|number| single(2, number, Durability::Async)));
+    steps
+}
+
+/// Whether a lost write brings back the record that began with a sector in an earlier life of a log segment.
+fn brings_back_an_earlier_life(image: &MemEnv) -> bool {
+    let logs = image.files().into_iter().filter(|path| path.to_string_lossy().contains(".wal"));
+    logs.into_iter().any(|path| {
+        let env = image.kill();
+        let lost = env.lose_write(&path, 512, 512);
+        lost && env.file_bytes(&path).is_some_and(|bytes| bytes[512..592].contains(&b'a'))
+    })
+}
+
+fn options(tables: Tables, compression: Compression) -> Options {
+    let base = option_variants().swap_remove(0).1.large_value_bytes(100).compression(compression);
+    match tables {
+        Tables::FromFiles => base.read_mode(ReadMode::Pread),
+        Tables::Mapped => base,
+        Tables::MappedChecked => base.read_mode(ReadMode::MmapChecked),
+    }
+}
+
+/// The runs that die within a step, by the number of calls that pass.
+fn dying_within(step: usize, script: &[Step], options: &Options, calls: u64) -> Vec<Performed> {
+    let died = (0..calls).map(|calls| perform(script, options, Some(calls)));
+    // The first state is the one before any step.
+    died.filter(|performed| performed.steps.len() == step + 1).collect()
+}
+
+fn manifests(env: &MemEnv) -> usize {
+    env.files().iter().filter(|path| path.to_string_lossy().contains("MANIFEST-")).count()
+}
+
+/// That database, and its name.
+pub fn fixed(number: u64) -> Checked<(&'static str, Specimen)> {
+    let (name, tables, compression, death) = FIXED[number as usize % FIXED.len()];
+    let (mut options, mut script) = (options(tables, compression), script());
+    if name == USED_AGAIN {
+        (options, script) = (options.wal_segment_bytes(2 << 10), rounds());
+    }
+    let whole = perform(&script, &options, None);
+    if let Err(error) = whole.outcome {
+        return Err(format!("the script fails by itself: {error}"));
+    }
+    let calls = whole.env.mutations();
+    let after = |step: usize| {
+        // Nothing dies before the end: the state is looked at in passing.
+        let mut performed = perform(&script, &options, None);
+        performed.steps.truncate(step + 2);
+        if let Some((env, progress)) = performed.steps.last() {
+            (performed.env, performed.progress) = (env.clone(), progress.clone());
+        }
+        performed
+    };
+    let nothing = || format!("{name}: no call of the script is like that");
+    let (performed, loss) = match death {
+        Death::None => (whole, None),
+        Death::Dropped => (after(script.len() - 1), Some(Loss::Process)),
+        Death::After(step, loss) => (after(step), Some(loss)),
+        Death::Within(step, loss) => {
+            let mut died = dying_within(step, &script, &options, calls);
+            let middle = died.len() / 2;
+            (died.drain(..).nth(middle).ok_or_else(nothing)?, Some(loss))
+        }
+        Death::BetweenManifests(step, loss) => {
+            let died = dying_within(step, &script, &options, calls);
+            (died.into_iter().rfind(|died| manifests(&died.env.kill()) > 1).ok_or_else(nothing)?, Some(loss))
+        }
+    };
+    let (image, end) = match loss {
+        None => (performed.env.kill(), End::Closed),
+        Some(Loss::Process) if matches!(death, Death::Dropped) => (performed.env.kill(), End::Dropped),
+        Some(Loss::Process) => (performed.env.kill(), End::Killed),
+        Some(Loss::Power(mode, seed)) => (performed.env.crash(&mode, seed), End::PowerLost),
+    };
+    let wanted = if matches!(death, Death::BetweenManifests(..)) { 2 } else { 1 };
+    let files = image.files();
+    for part in [".table", ".blob", ".wal", "MANIFEST-", "CURRENT", "LOCK"] {
+        let found = files.iter().filter(|path| path.to_string_lossy().contains(part)).count();
+        if found < if part == "MANIFEST-" { wanted } else { 1 } {
+            return Err(format!("{name}: {found} files {part}, of {files:?}"));
+        }
+    }
+    if name == USED_AGAIN && end == End::Dropped && !brings_back_an_earlier_life(&image) {
+        return Err(format!("{name}: no record of an earlier life begins with a sector"));
+    }
+    let specimen = Specimen::of(image, performed, (&options, tables), end).map_err(|what| format!("{name}: {what}"))?;
+    Ok((name, specimen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fixed_database_has_files_of_every_type() {
+        for number in 0..COUNT {
+            if let Err(what) = fixed(number) {
+                panic!("{what}");
+            }
+        }
+    }
+}

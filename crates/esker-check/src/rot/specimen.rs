@@ -1,0 +1,269 @@
+//! Databases at rest, and what they may hold after damage.
+
+use super::harm::Damage;
+use super::manifest::InForce;
+use crate::Checked;
+use crate::powerloss::generated::{Limits, generated};
+use crate::powerloss::option_variants;
+use crate::powerloss::progress::Progress;
+use crate::powerloss::script::{NAMES, Step};
+use crate::powerloss::session::{Ground, Session, run, with_operators};
+use crate::random::Random;
+use crate::simulated::MEMORY_PATH;
+use crate::state::{Place, State, database_state};
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Compression, Db, Options, ReadMode};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// How a database came to rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Closed,
+    Dropped,
+    /// Killed at some call: while it loads, flushes, merges, opens.
+    Killed,
+    PowerLost,
+}
+
+const ENDS: [End; 4] = [End::Closed, End::Dropped, End::Killed, End::PowerLost];
+
+/// How tables are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    FromFiles,
+    Mapped,
+    /// And every block is checked at every read.
+    MappedChecked,
+}
+
+/// What the manifest said after a step that had returned.
+struct Mark {
+    manifest: u64,
+    end_of_edits: usize,
+    listed: usize,
+    synced: usize,
+}
+
+/// A script that was run, to its end or until a call that died.
+pub struct Performed {
+    pub env: MemEnv,
+    pub progress: Progress,
+    /// After every step.
+    pub steps: Vec<(MemEnv, Progress)>,
+    pub outcome: esker::Result<()>,
+}
+
+/// Runs the script on a disk that remembers; only so many mutating calls pass.
+pub fn perform(steps: &[Step], options: &Options, calls: Option<u64>) -> Performed {
+    let env = MemEnv::new();
+    env.remember_sectors();
+    if let Some(calls) = calls {
+        env.crash_after(calls);
+    }
+    let mut progress = Progress::default();
+    let mut seen = vec![(env.kill(), progress.clone())];
+    let mut observe = |progress: &Progress| seen.push((env.kill(), progress.clone()));
+    let outcome = run(steps, &Ground::new(options, env.clone()), &mut progress, &mut observe);
+    Performed { env, progress, steps: seen, outcome }
+}
+
+/// A database at rest and what it may hold.
+pub struct Specimen {
+    pub image: MemEnv,
+    options: Options,
+    /// Reads may miss what changes in a block that they have checked.
+    pub checked_once: bool,
+    pub end: End,
+    pub progress: Progress,
+    /// The commits that it holds as it is.
+    pub count: usize,
+    /// Every key that it ever held.
+    pub places: BTreeSet<Place>,
+    /// Its files after every step.
+    pub older: Vec<MemEnv>,
+    marks: Vec<Mark>,
+    in_force: InForce,
+}
+
+fn variants() -> Vec<(Options, Tables)> {
+    let from_files = |(_, options)| (options, Tables::FromFiles);
+    let mut variants: Vec<_> = option_variants().into_iter().map(from_files).collect();
+    let base = variants[0].0.clone().write_buffer_bytes(4 << 10);
+    variants.extend([
+        (base.clone(), Tables::Mapped),
+        (base.clone().compression(Compression::None), Tables::Mapped),
+        (base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0), Tables::FromFiles),
+        (base.clone().large_value_bytes(100).upper_compression(Compression::Lz4), Tables::FromFiles),
+        (base.clone().read_mode(ReadMode::MmapChecked), Tables::MappedChecked),
+        (base.read_mode(ReadMode::MmapChecked).compression(Compression::None), Tables::MappedChecked),
+    ]);
+    variants
+}
+
+impl Specimen {
+    /// What a random script leaves.
+    pub fn random(seed: u64) -> Checked<Specimen> {
+        let mut random = Random::derived(seed, &[2]);
+        let variants = variants();
+        let (options, tables) = variants[random.below(variants.len())].clone();
+        let end = ENDS[random.below(ENDS.len())];
+        let steps = generated(seed, Limits { steps: 14, batch: 100, value: 1000, unlogged: false, repair: true }).steps;
+        let mut performed = perform(&steps, &options, None);
+        performed.outcome.map_err(|error| format!("the script fails by itself: {error}"))?;
+        performed.outcome = Ok(());
+        let image = match end {
+            End::Closed => performed.env.kill(),
+            End::Dropped => {
+                // The last was taken after the close.
+                performed.steps.pop();
+                if let Some((_, progress)) = performed.steps.last() {
+                    performed.progress = progress.clone();
+                }
+                performed.steps.last().map_or_else(MemEnv::new, |(image, _)| image.kill())
+            }
+            // Between two calls of the user's: the last edit is often not vouched for on the device, and the log is not there.
+            End::PowerLost if random.percent(50) => {
+                let step = random.below(performed.steps.len());
+                performed.steps.truncate(step + 1);
+                if let Some((_, progress)) = performed.steps.last() {
+                    performed.progress = progress.clone();
+                }
+                let mode = [CrashMode::LoseAll, CrashMode::Random][random.below(2)];
+                performed.steps.last().map_or_else(MemEnv::new, |(env, _)| env.crash(&mode, random.next()))
+            }
+            End::Killed | End::PowerLost => {
+                let calls = random.below(performed.env.mutations() as usize) as u64;
+                performed = perform(&steps, &options, Some(calls));
+                if end == End::Killed {
+                    performed.env.kill()
+                } else {
+                    performed.env.crash(&CrashMode::Random, random.next())
+                }
+            }
+        };
+        Specimen::of(image, performed, (&options, tables), end)
+    }
+
+    /// What is left of a script in `image`.
+    pub fn of(
+        image: MemEnv,
+        performed: Performed,
+        (options, tables): (&Options, Tables),
+        end: End,
+    ) -> Checked<Specimen> {
+        if tables != Tables::FromFiles {
+            image.map_files();
+        }
+        let Performed { progress, steps, .. } = performed;
+        let mark = |(env, progress): &(MemEnv, Progress)| {
+            let found = InForce::of(env)?;
+            let (listed, synced) = (progress.listed, progress.synced);
+            Some(Mark { manifest: found.number, end_of_edits: found.end_of_edits(), listed, synced })
+        };
+        let mut specimen = Specimen {
+            places: progress.places(),
+            image,
+            options: options.clone(),
+            checked_once: tables == Tables::Mapped,
+            end,
+            progress,
+            count: 0,
+            marks: steps.iter().filter_map(mark).collect(),
+            // What a power loss took was on no disk, and so in no copy of what was there.
+            older: steps
+                .into_iter()
+                .map(|(env, _)| if end == End::PowerLost { env.crash(&CrashMode::LoseAll, 0) } else { env })
+                .collect(),
+            in_force: InForce::default(),
+        };
+        specimen.settle()?;
+        Ok(specimen)
+    }
+
+    /// What is promised of it without damage.
+    fn promised(&self) -> usize {
+        if self.end == End::PowerLost { self.progress.synced } else { self.progress.acknowledged }
+    }
+
+    /// What it holds if nothing is damaged. One whose manifest was lost by its script is repaired first.
+    fn settle(&mut self) -> Checked<()> {
+        let ground = Ground::new(&self.options, self.image.clone());
+        let least = self.promised();
+        if self.progress.damaged {
+            let session = Session::open(&ground, &mut self.progress).map_err(|error| format!("no repair: {error}"))?;
+            session.close().map_err(|error| format!("no close after a repair: {error}"))?;
+            self.image = self.image.kill();
+            self.end = End::Closed;
+        }
+        let db = self.open(&self.image.kill()).map_err(|error| format!("it does not open: {error}"))?;
+        self.count = self.progress.find(&database_state(&db, &NAMES)?, least)?;
+        self.in_force = InForce::of(&self.image).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Opens it in that environment.
+    pub fn open(&self, env: &MemEnv) -> esker::Result<Db> {
+        let options = Ground::new(&self.options, env.clone()).options_at(self.progress.now);
+        Db::open(MEMORY_PATH, options).and_then(with_operators)
+    }
+
+    /// Its files, and how many bytes of each are worth damaging.
+    pub fn files(env: &MemEnv) -> Vec<(PathBuf, u64)> {
+        let own = env.files().into_iter().filter(|path| path.starts_with(MEMORY_PATH));
+        own.map(|path| {
+            let bytes = env.file_bytes(&path).unwrap_or_default();
+            // A log is allocated ahead; of what was never written a little is enough.
+            let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            (path, bytes.len().min(used + 16) as u64)
+        })
+        .filter(|(_, bytes)| *bytes > 0)
+        .collect()
+    }
+
+    /// The states that may be found after damage while the database is closed.
+    pub fn allowed(&self, damages: &[Damage]) -> Vec<&State> {
+        let least = damages.iter().map(|damage| self.least(damage)).min().unwrap_or(self.count);
+        self.progress.states[least.min(self.count)..=self.count].iter().rev().collect()
+    }
+
+    /// How many commits are there at least, unless there is an error.
+    fn least(&self, damage: &Damage) -> usize {
+        let is = |part: &str| damage.path.to_string_lossy().contains(part);
+        if damage.path == self.in_force.path {
+            return self.in_force.lost_from(&damage.range).map_or(self.count, |at| self.least_before_edits(at));
+        }
+        match self.end {
+            // It died between two manifests, and the older one is a state that it may have died in.
+            End::Killed | End::PowerLost if is("CURRENT") && damage.is_old => self.promised(),
+            End::PowerLost if is(".wal") || is(".blob") => self.progress.listed,
+            // A sector can hold both a record and the later one that says that it was synced.
+            End::Dropped | End::Killed if is(".wal") || is(".blob") => {
+                if damage.is_flip {
+                    self.progress.vouched
+                } else {
+                    self.progress.listed
+                }
+            }
+            _ => self.count,
+        }
+    }
+
+    /// The same if the edits behind `at` read as never written: "What it announced is found in the log again, or missed with an error; if the power loss took the
+    /// log as well, [...] the writes are missing".
+    fn least_before_edits(&self, at: usize) -> usize {
+        match self.end {
+            End::Closed | End::Dropped => self.count,
+            // Of an ingest that was cut off before a manifest of its own held it, and so before it was reported as done, the edit can be all there is.
+            End::Killed => self.progress.acknowledged,
+            End::PowerLost => {
+                let number = self.in_force.number;
+                let is_before =
+                    |mark: &&Mark| mark.manifest < number || (mark.manifest == number && mark.end_of_edits <= at);
+                let before = self.marks.iter().filter(is_before);
+                let known = before.map(|mark| mark.synced.max(mark.listed)).max().unwrap_or(0);
+                known.max(self.progress.log_synced)
+            }
+        }
+    }
+}
