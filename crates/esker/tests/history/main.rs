@@ -6,6 +6,7 @@ mod closing;
 mod common;
 mod compaction;
 mod damage;
+mod forged;
 mod health;
 mod limits;
 mod log;
