@@ -15,3 +15,4 @@ mod readers;
 mod recovery;
 mod repair;
 mod scans;
+mod versions;
