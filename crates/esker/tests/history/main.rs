@@ -10,6 +10,7 @@ mod forged;
 mod health;
 mod limits;
 mod log;
+mod manifests;
 mod names;
 mod operators;
 mod readers;
