@@ -17,4 +17,5 @@ mod readers;
 mod recovery;
 mod repair;
 mod scans;
+mod unreadable;
 mod versions;
