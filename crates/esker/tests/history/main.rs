@@ -5,6 +5,7 @@
 mod closing;
 mod common;
 mod compaction;
+mod counts;
 mod damage;
 mod forged;
 mod health;
