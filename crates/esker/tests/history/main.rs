@@ -18,5 +18,6 @@ mod readers;
 mod recovery;
 mod repair;
 mod scans;
+mod stalls;
 mod unreadable;
 mod versions;
