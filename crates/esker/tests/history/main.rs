@@ -14,6 +14,7 @@ mod log;
 mod manifests;
 mod names;
 mod operators;
+mod panics;
 mod readers;
 mod recovery;
 mod repair;
