@@ -18,8 +18,14 @@ fn key(number: u32) -> [u8; 4] {
 
 /// Writes until that is refused. How many were acknowledged.
 fn write_until_refused(k: &Keyspace, what: &str, fault: &FaultEnv) -> (u32, Error) {
-    let refused = |number| k.put(key(number), [5; 1000]).err().map(|error| (number, error));
-    let found = (0..20_000).find_map(refused);
+    let k = k.clone();
+    let writer = std::thread::spawn(move || {
+        let refused = |number| k.put(key(number), [5; 1000]).err().map(|error| (number, error));
+        (0..20_000).find_map(refused)
+    });
+    // Nobody who waits for the thread that panicked waits for ever.
+    wait_until("the writes return", || writer.is_finished());
+    let found = writer.join().unwrap();
     found.unwrap_or_else(|| panic!("{what}: all writes succeeded; {} panics", fault.fired()))
 }
 
