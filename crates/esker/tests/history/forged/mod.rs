@@ -4,6 +4,7 @@
 
 mod logs;
 mod manifests;
+mod random;
 mod tables;
 mod trying;
 mod values;

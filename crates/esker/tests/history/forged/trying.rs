@@ -5,6 +5,7 @@
 //! and steps of scans. The limit on processor time only turns an endless loop into a failure.
 
 use super::writing::{Files, value_of};
+use esker::env::Env;
 use esker::env::fault::{Class, FaultEnv};
 use esker::env::os::OsEnv;
 use esker::{Compression, Db, Error, Keyspace, KeyspaceOptions, Options, Result};
@@ -26,14 +27,26 @@ const PROCESSOR_SECONDS: u64 = 300;
 /// What became of each attempt: `ok`, or the kind of the error and its text.
 pub type Outcomes = BTreeMap<String, String>;
 
-fn options(env: &FaultEnv) -> Options {
+/// A small database without threads.
+pub fn options(env: Arc<dyn Env>) -> Options {
     Options::default()
-        .env(Arc::new(env.clone()))
+        .env(env)
         .background_threads(0)
         .write_buffer_bytes(1 << 20)
         .block_cache_bytes(4 << 20)
         .wal_segment_bytes(64 << 10)
         .compression(Compression::None)
+}
+
+/// What is asked, and how the answers are judged.
+pub struct Trial<'t> {
+    pub options: Options,
+    /// Where copies go.
+    pub root: &'t Path,
+    /// Steps of scans that are left.
+    pub most: u64,
+    /// Values must be those that were written under their keys: what is a lie is not a value itself.
+    pub knows_values: bool,
 }
 
 /// Tries all of it on a database of these files, in a child process. Panics unless each attempt ends as it may, and nothing is written outside of the database.
@@ -56,7 +69,7 @@ pub fn outcomes(name: &str, files: &Files) -> Outcomes {
     assert!(child.status.success(), "{name}: {}\n{text}", child.status);
     let mut left: Vec<_> = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
-    left.retain(|entry| entry != "copy");
+    left.retain(|entry| entry != "copy" && entry != "copy-of-repaired");
     assert_eq!(left, ["neighbour", "opened", "read", "repaired"], "{name}: something was written outside");
     assert_eq!(fs::read(root.join("neighbour")).unwrap(), b"precious", "{name}");
     for (file, bytes) in files {
@@ -79,19 +92,15 @@ fn in_a_child_process() {
         Ok(()) => println!("outcome {what}: ok"),
         Err(error) => println!("outcome {what}: {}", kind(&error)),
     };
-    let mut most = bytes * 256 + 1000;
-    say("read", Db::open_read_only(root.join("read"), options(&env)).and_then(|db| read_all(&db, &mut most)));
-    say("open", Db::open(root.join("opened"), options(&env)).and_then(|db| use_all(&db, &root, &mut most, &say)));
-    say("repair", Db::repair(root.join("repaired"), options(&env)).map(drop));
-    let repaired =
-        Db::open(root.join("repaired"), options(&env)).and_then(|db| use_all(&db, &root, &mut most, &|_, _| ()));
-    say("after repair", repaired);
+    let options = options(Arc::new(env.clone()));
+    let trial = Trial { options, root: &root, most: bytes * 256 + 1000, knows_values: true };
+    trial.run(&root.join("read"), &root.join("opened"), &root.join("repaired"), &say);
     let reads = env.calls(Class::Read);
     assert!(reads <= MOST_READS * (10 + bytes / 4096), "{reads} reads of {bytes} bytes");
 }
 
-/// Only what a caller can act on. Names file and place where there is one.
-fn kind(error: &Error) -> String {
+/// What kind of error it is, and its text: only what a caller can act on. Names file and place where there is one.
+pub fn kind(error: &Error) -> String {
     let kind = match error {
         Error::Corruption { .. } => "Corruption",
         Error::Unsupported { .. } => "Unsupported",
@@ -112,58 +121,69 @@ fn limit_the_process(bytes: u64) {
     setrlimit(Resource::Cpu, Rlimit { current: Some(PROCESSOR_SECONDS), ..getrlimit(Resource::Cpu) }).unwrap();
 }
 
-/// The first error of many things that are all tried.
-fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
-    results.into_iter().collect()
-}
-
 fn keyspaces(db: &Db) -> Vec<Keyspace> {
     let open = |name: &String| db.keyspace(name, KeyspaceOptions::default()).ok();
     db.keyspaces().iter().take(50).filter_map(open).collect()
 }
 
-/// Gets of keys that may be there, and scans both ways. What is found must be what was written under that key.
-fn read_all(db: &Db, most: &mut u64) -> Result<()> {
-    let mut results = Vec::new();
-    for keyspace in keyspaces(db) {
-        let check = |key: &[u8], value: &[u8]| assert!(value == value_of(key), "a wrong value of {key:?}: {value:?}");
-        for key in ["", "a", "b", "bb", "c", "d", "e", "f", "large", "m", "x", "z", "zz"] {
-            results.push(keyspace.get(key).map(|found| found.iter().for_each(|value| check(key.as_bytes(), value))));
-        }
-        for backwards in [false, true] {
-            let mut scan = keyspace.iter();
-            let mut failures = 0;
-            while let Some(item) = if backwards { scan.next_back() } else { scan.next() } {
-                *most = most.checked_sub(1).expect("a scan has more steps than there can be entries");
-                match item {
-                    Ok((key, value)) => check(&key, &value),
-                    // Scans go on behind a value that cannot be read; behind a broken block they end.
-                    Err(error) => {
-                        results.push(Err(error));
-                        failures += 1;
-                        assert!(failures < 1000, "the same error again and again");
+impl Trial<'_> {
+    /// Reads the database in one directory, uses that in another, and repairs and uses a third.
+    pub fn run(mut self, read: &Path, opened: &Path, repaired: &Path, say: &dyn Fn(&str, Result<()>)) {
+        let found = Db::open_read_only(read, self.options.clone());
+        say("read", found.and_then(|db| self.read_all(&db)));
+        let found = Db::open(opened, self.options.clone());
+        say("open", found.and_then(|db| self.use_all(&db, "copy", say)));
+        say("repair", Db::repair(repaired, self.options.clone()).map(drop));
+        let found = Db::open(repaired, self.options.clone());
+        say("after repair", found.and_then(|db| self.use_all(&db, "copy-of-repaired", &|_, _| ())));
+    }
+
+    fn check(&self, key: &[u8], value: &[u8]) {
+        assert!(!self.knows_values || value == value_of(key), "a wrong value of {key:?}: {value:?}");
+    }
+
+    /// Gets of keys that may be there, and scans both ways. What is found must be what was written under that key.
+    fn read_all(&mut self, db: &Db) -> Result<()> {
+        let mut results = Vec::new();
+        for keyspace in keyspaces(db) {
+            for key in ["", "a", "b", "bb", "c", "d", "e", "f", "large", "m", "x", "z", "zz"] {
+                let found = keyspace.get(key);
+                results.push(found.map(|found| found.iter().for_each(|value| self.check(key.as_bytes(), value))));
+            }
+            for backwards in [false, true] {
+                let mut scan = keyspace.iter();
+                let mut failures = 0;
+                while let Some(item) = if backwards { scan.next_back() } else { scan.next() } {
+                    self.most = self.most.checked_sub(1).expect("a scan has more steps than there can be entries");
+                    match item {
+                        Ok((key, value)) => self.check(&key, &value),
+                        // Scans go on behind a value that cannot be read; behind a broken block they end.
+                        Err(error) => {
+                            results.push(Err(error));
+                            failures += 1;
+                            assert!(failures < 1000, "the same error again and again");
+                        }
                     }
                 }
             }
         }
+        results.into_iter().collect()
     }
-    first_error(results)
-}
 
-fn use_all(db: &Db, root: &Path, most: &mut u64, say: &dyn Fn(&str, Result<()>)) -> Result<()> {
-    say("get and scan", read_all(db, most));
-    say("verify", db.verify(&mut |_, _| ()).map(drop));
-    let copy = root.join("copy");
-    fs::remove_dir_all(&copy).ok();
-    say("checkpoint", db.checkpoint(&copy));
-    if copy.exists() {
-        // What it makes can be opened and read, as far as the original can.
-        let opened = Db::open(&copy, Options::default().background_threads(0).write_buffer_bytes(1 << 20));
-        say("copy", opened.and_then(|db| read_all(&db, most)));
+    fn use_all(&mut self, db: &Db, copy: &str, say: &dyn Fn(&str, Result<()>)) -> Result<()> {
+        say("get and scan", self.read_all(db));
+        say("verify", db.verify(&mut |_, _| ()).map(drop));
+        let copy = self.root.join(copy);
+        let copied = db.checkpoint(&copy);
+        if copied.is_ok() {
+            // What it makes can be opened and read, as far as the original can.
+            say("copy", Db::open(&copy, self.options.clone()).and_then(|db| self.read_all(&db)));
+        }
+        say("checkpoint", copied);
+        let writes = keyspaces(db).into_iter().map(|keyspace| keyspace.put("b", value_of(b"b")));
+        say("write", writes.fold(Ok(()), Result::and));
+        say("compact", db.compact());
+        say("read again", self.read_all(db));
+        Ok(())
     }
-    let writes = keyspaces(db).into_iter().map(|keyspace| keyspace.put("b", value_of(b"b")));
-    say("write", writes.fold(Ok(()), Result::and));
-    say("compact", db.compact());
-    say("read again", read_all(db, most));
-    Ok(())
 }
