@@ -134,6 +134,12 @@ fn check(inner: &Inner, record_bytes: usize, needs: &[Need], options: &WriteOpti
     if options.sync && options.disable_wal {
         return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
     }
+    check_size(record_bytes, needs)
+}
+
+/// The log has 32 bits for a record's length, and no memtable has more than its arena.
+#[inline]
+fn check_size(record_bytes: usize, needs: &[Need]) -> Result<()> {
     if u32::try_from(record_bytes).is_err() || needs.iter().any(|(_, bytes)| *bytes > MAX_ARENA_BYTES / 2) {
         return Err(Error::invalid("the batch is longer than 4 GiB; commit it in parts"));
     }
@@ -381,4 +387,27 @@ fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &
         Step::Wait => MutexGuard::unlocked(writer, || stall::wait_for_memory(inner, needed))?,
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_length_is_cut_to_32_bits() {
+        let most = u32::MAX as usize;
+        let need = MAX_ARENA_BYTES / 2;
+        assert!(check_size(most, &[(1, need)]).is_ok());
+        for (record_bytes, needs) in [
+            (most + 1, vec![(1, 100)]),
+            (most + 100, vec![(1, 100)]),
+            (usize::MAX, vec![]),
+            (100, vec![(1, need + 1)]),
+            (100, vec![(1, 100), (2, 2 * need)]),
+            (100, vec![(1, usize::MAX)]),
+        ] {
+            let refused = check_size(record_bytes, &needs);
+            assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{record_bytes} {needs:?}: {refused:?}");
+        }
+    }
 }

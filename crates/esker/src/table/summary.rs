@@ -69,6 +69,9 @@ pub struct TableSummary {
     pub keyspace: Option<TableKeyspace>,
 }
 
+/// No table has so many entries or bytes; thousands of tables together cannot overflow.
+const MOST: u64 = 1 << 48;
+
 const COUNTS: u64 = 1;
 const SMALLEST_KEY: u64 = 2;
 const LARGEST_KEY: u64 = 3;
@@ -211,7 +214,11 @@ impl TableSummary {
             if self.blobs.last_key_value().is_some_and(|(&last, _)| last >= number) {
                 return Err(cursor.expected("ascending numbers of blob files"));
             }
-            self.blobs.insert(number, cursor.varint("bytes in a blob file")?);
+            let bytes = cursor.varint("bytes in a blob file")?;
+            if bytes > MOST {
+                return Err(cursor.expected("a possible number of bytes in a blob file"));
+            }
+            self.blobs.insert(number, bytes);
         }
         Ok(())
     }
@@ -235,7 +242,14 @@ impl TableSummary {
         for target in targets {
             *target = cursor.varint("a property")?;
         }
-        if cursor.is_empty() { Ok(()) } else { Err(cursor.expected("the end of a property section")) }
+        if !cursor.is_empty() {
+            return Err(cursor.expected("the end of a property section"));
+        }
+        let parts = [self.deletes, self.merges, self.expiring_entries];
+        let sizes = [self.entries, self.raw_key_bytes, self.raw_value_bytes];
+        // Sections ascend, and the number of all entries is in the first.
+        let is_possible = parts.iter().all(|&part| part <= self.entries) && sizes.iter().all(|&size| size <= MOST);
+        if is_possible { Ok(()) } else { Err(cursor.expected("possible numbers of entries and bytes")) }
     }
 }
 

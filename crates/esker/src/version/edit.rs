@@ -21,7 +21,7 @@ use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::Sequence;
 use crate::options::CompactionStyle;
 use crate::table::TableKeyspace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The only comparator so far: unsigned bytes.
 pub const BYTEWISE: &str = "bytewise";
@@ -224,6 +224,13 @@ impl ManifestState {
 
     fn keyspace(&mut self, id: u64) -> Result<&mut KeyspaceRecord, String> {
         self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
+    }
+
+    /// A table that belongs to several keyspaces: whichever of them is compacted first would take it from the others. No engine writes that.
+    pub fn shared_table(&self) -> Option<u64> {
+        let mut seen = BTreeSet::new();
+        let mut tables = self.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied());
+        tables.find(|&number| !seen.insert(number))
     }
 
     /// The changes that make this state from nothing. That the database was closed is not among them: it is open now.

@@ -212,6 +212,9 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     if ends_with_edit && let Some((at, payload)) = edit_behind_lost_voucher(number, bytes, offset, &state) {
         offset = apply_record(path, at, payload, &mut state)?;
     }
+    if let Some(table) = state.shared_table() {
+        return Err(Error::corruption(path, HEADER_BYTES as u64, format!("table {table} belongs to two keyspaces")));
+    }
     // A record that ends the manifest is the last one: an intact one behind it means that it is damaged, not cut short.
     match RecordSearch::of(number, bytes).next_from(offset + 1) {
         Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len() }),

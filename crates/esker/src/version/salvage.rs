@@ -79,5 +79,15 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         }
         offset += RECORD_HEADER_BYTES + payload.len();
     }
+    while let Some(table) = state.shared_table() {
+        // Nobody can say whose it is. One must have it alone, or they would take it from each other.
+        let mut owners = state.keyspaces.values_mut().filter(|keyspace| keyspace.tables.contains_key(&table));
+        owners.next();
+        for keyspace in owners {
+            keyspace.tables.remove(&table);
+        }
+        damage = damage.or(Some(HEADER_BYTES as u64));
+        missing = Missing::Any;
+    }
     Ok(Some(SalvagedManifest { state, damage, missing }))
 }

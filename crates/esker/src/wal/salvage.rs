@@ -105,9 +105,17 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         found.bytes = found.bytes.min(MAX_SEGMENT_BYTES);
         let mut header = [0u8; HEADER_BYTES];
         found.file.read_at(0, &mut header)?;
-        let Some(SegmentHeader { number, length, salt }) = decode_header(&found.path, &header)? else {
-            nameless.push(found);
-            continue;
+        let (number, length, salt) = match decode_header(&found.path, &header) {
+            Ok(Some(SegmentHeader { number, length, salt })) => (number, length, salt),
+            Ok(None) => {
+                nameless.push(found);
+                continue;
+            }
+            Err(Error::Corruption { offset, what, .. }) => {
+                log.problem(found.path, offset, what);
+                continue;
+            }
+            Err(other) => return Err(other),
         };
         found.salt = salt;
         log.highest_number = log.highest_number.max(number);
@@ -117,7 +125,7 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
             found.bytes = found.bytes.min(length);
         }
         match read_link(&found, number)? {
-            Some(link) => drop(segments.insert(number, (found, link))),
+            Some(link) => keep_longer(&mut segments, number, (found, link), log)?,
             None if is_damage(SegmentReader::new(number, &found).synced_beyond(HEADER_BYTES as u64, 0))? => {
                 log.problem(found.path, HEADER_BYTES as u64, "the segment's link does not verify".into());
             }
@@ -134,6 +142,30 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
         }
     }
     Ok(segments)
+}
+
+/// Adds a segment. Of two files that say to be the same one, as copies do, that with more records stays.
+fn keep_longer(segments: &mut Segments, number: u64, found: (SegmentFile, Link), log: &mut SalvagedLog) -> Result<()> {
+    let Some(twin) = segments.remove(&number) else {
+        segments.insert(number, found);
+        return Ok(());
+    };
+    let (longer, shorter) =
+        if records_end(number, &found.0)? > records_end(number, &twin.0)? { (found, twin) } else { (twin, found) };
+    let what = format!("{} says to be log segment {number} too, and has no fewer records", longer.0.path.display());
+    log.problem(shorter.0.path, 0, what);
+    segments.insert(number, longer);
+    Ok(())
+}
+
+/// Where the intact records of a segment end.
+fn records_end(number: u64, found: &SegmentFile) -> Result<u64> {
+    let mut reader = SegmentReader::new(number, found);
+    let mut offset = HEADER_BYTES as u64;
+    while let Some((header, _)) = reader.record(offset)? {
+        offset += record_bytes(header.payload_bytes);
+    }
+    Ok(offset)
 }
 
 /// Whether something vouches for a place, or looks as if so much that nobody can tell.

@@ -50,6 +50,14 @@ pub fn keyspace(db: &Db, name: &str) -> Keyspace {
     db.keyspace(name, Default::default()).unwrap()
 }
 
+/// How many keys a scan finds.
+pub fn count(k: &Keyspace) -> usize {
+    k.iter().fold(0, |count, item| {
+        item.unwrap();
+        count + 1
+    })
+}
+
 pub fn synced() -> WriteOptions {
     WriteOptions::new().sync(true)
 }

@@ -209,6 +209,31 @@ fn a_damaged_table_that_a_lost_edit_may_have_announced_is_kept() {
     }
 }
 
+/// As above, with the manifest cut short instead: at the place where the edit began it is like one that nothing was added to, and the table goes too. So says the second exception; anywhere
+/// else behind the first record the table is kept.
+#[test]
+fn a_manifest_cut_short_after_a_power_loss_keeps_tables_but_for_one_length() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, options(&env)).unwrap();
+    keyspace(&db, "a").put("a", "1").unwrap();
+    db.flush().unwrap();
+    let after = env.crash(&CrashMode::LoseAll, 0);
+    let [path] = &files(&after, "MANIFEST")[..] else { panic!("one manifest") };
+    let [table] = &files(&after, ".table")[..] else { panic!("one table") };
+    let kept = Path::new(DIRECTORY).join("lost").join(table.file_name().unwrap());
+    let bytes = after.file_bytes(path).unwrap();
+    let (mut missing, mut gone) = (0, 0);
+    for length in 0..bytes.len() {
+        let damaged = after.kill();
+        damaged.set_file_bytes(path, bytes[..length].to_vec());
+        if what_is_there(&damaged) == Some([false, false]) {
+            missing += 1;
+            gone += usize::from(damaged.file_bytes(&kept).is_none());
+        }
+    }
+    assert!(missing > 10 && gone == 1, "{missing} without the write, {gone} without the table");
+}
+
 /// Seen: entries were gone. Trigger: a keyspace's style is changed from FIFO to another, and the last edit of the manifest is lost. Cost: FIFO was in force again without an error,
 /// and dropped the oldest tables before the program could say otherwise.
 #[test]
@@ -233,28 +258,4 @@ fn a_style_that_was_changed_is_not_forgotten() {
         let names = db.keyspace("a", KeyspaceOptions::default()).unwrap();
         assert_eq!(names.get("a").unwrap().as_deref(), Some(&b"1"[..]), "{cut} bytes cut off");
     }
-
-/// As above, with the manifest cut short instead: at the place where the edit began it is like one that nothing was added to, and the table goes too. So says the second exception; anywhere
-/// else behind the first record the table is kept.
-#[test]
-fn a_manifest_cut_short_after_a_power_loss_keeps_tables_but_for_one_length() {
-    let env = MemEnv::new();
-    let db = Db::open(DIRECTORY, options(&env)).unwrap();
-    keyspace(&db, "a").put("a", "1").unwrap();
-    db.flush().unwrap();
-    let after = env.crash(&CrashMode::LoseAll, 0);
-    let [path] = &files(&after, "MANIFEST")[..] else { panic!("one manifest") };
-    let [table] = &files(&after, ".table")[..] else { panic!("one table") };
-    let kept = Path::new(DIRECTORY).join("lost").join(table.file_name().unwrap());
-    let bytes = after.file_bytes(path).unwrap();
-    let (mut missing, mut gone) = (0, 0);
-    for length in 0..bytes.len() {
-        let damaged = after.kill();
-        damaged.set_file_bytes(path, bytes[..length].to_vec());
-        if what_is_there(&damaged) == Some([false, false]) {
-            missing += 1;
-            gone += usize::from(damaged.file_bytes(&kept).is_none());
-        }
-    }
-    assert!(missing > 10 && gone == 1, "{missing} without the write, {gone} without the table");
 }

@@ -198,14 +198,20 @@ impl Work<'_> {
         in_log: &BTreeSet<u64>,
         unnamed: &mut Unnamed,
     ) -> Result<()> {
+        let table = crate::version::file_name::table(number);
         if let Found::Unindexed(_, problem) = found {
-            let name = crate::version::file_name::table(number);
-            self.note_file(&name, format!("{problem}; no manifest names the table, and it does not say whose it is"));
-            self.aside.insert(name);
+            self.note_file(&table, format!("{problem}; no manifest names the table, and it does not say whose it is"));
+            self.aside.insert(table);
             return Ok(());
         }
-        let last = self.state.keyspaces.keys().chain(in_log).max().copied().unwrap_or(0);
-        let id = last + 1;
+        // The log may name keyspaces that cannot be.
+        let last = self.state.keyspaces.keys().chain(in_log).filter(|id| **id < MAX_KEYSPACES).max();
+        let is_free = |id: &u64| !self.state.keyspaces.contains_key(id) && !in_log.contains(id);
+        let Some(id) = (last.map_or(1, |last| last + 1)..MAX_KEYSPACES).chain(1..MAX_KEYSPACES).find(is_free) else {
+            self.note_file(&table, "it does not say whose it is, and there are too many keyspaces for another".into());
+            self.aside.insert(table);
+            return Ok(());
+        };
         let name = self.free_name(id, &format!("recovered-{number:06}"));
         self.warn("a table that does not say whose it is has become a keyspace named recovered- and its number");
         let record = KeyspaceRecord { name, comparator: BYTEWISE.to_owned(), ..KeyspaceRecord::default() };
