@@ -3,7 +3,7 @@
 use super::blob_collection::{self, Collection, Compressible};
 use super::events::Event;
 use super::flushing::{flush_all, flush_now, freeze_log_holders};
-use super::inner::{Inner, KeyspaceInner, View, Writer};
+use super::inner::{Inner, KeyspaceInner, Writer};
 use super::installing::{clean_up, commit, lock_jobs, rules, with_output};
 use super::reclaim::reclaim_all;
 use super::snapshot::Readers;
@@ -245,12 +245,7 @@ fn install(
     let mut numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
     commit(inner, keyspace, moves.collect(), run, added, &numbers)?;
     numbers.extend(moved.iter().map(|table| table.summary().file_number));
-    let added = added.iter().chain(moved);
-    keyspace.change_view(|view| View {
-        active: Arc::clone(&view.active),
-        frozen: view.frozen.clone(),
-        tree: Arc::new(view.tree.edited(&numbers, added.map(|table| (run, Arc::clone(table))))),
-    });
+    keyspace.view.replace_tables(&numbers, run, added.iter().chain(moved));
     Ok(())
 }
 

@@ -17,8 +17,9 @@
 //! For any one key a newer source has only newer entries (memtables, then runs), so the first entry met decides about the key.
 
 use super::footprint::{Interval, any_contains};
-use super::inner::{Inner, KeyspaceInner, View, Writer};
+use super::inner::{Inner, KeyspaceInner, Writer};
 use super::transaction::{Part, Transaction};
+use super::views::View;
 use super::write::Precondition;
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
 use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};

@@ -35,22 +35,13 @@ fn segments_to_keep(inner: &Inner) -> usize {
 /// tries again.
 pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
     let removed = removed.into_iter().inspect(|table| inner.condition.forget_damage(table.path()));
-    inner.obsolete.lock().extend(removed);
+    inner.obsolete.add(removed);
     sweep(inner);
 }
 
 /// Removes the files of retired tables that nobody reads any more.
 pub fn sweep(inner: &Inner) {
-    let mut unread = Vec::new();
-    inner.obsolete.lock().retain(|table| {
-        // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
-        let pinned = Arc::strong_count(table) > 1;
-        if !pinned {
-            unread.push(table.path().to_path_buf());
-        }
-        pinned
-    });
-    for path in unread {
+    for path in inner.obsolete.take_unread() {
         if inner.options.env.remove(&path).is_ok() {
             inner.condition.forget_damage(&path);
             inner.events.note(|| Event::Removed(path));
@@ -99,7 +90,7 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
         view.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
     }
     // What only readers of an earlier state have.
-    inner.obsolete.lock().iter().for_each(|table| used.extend(table.summary().blobs.keys()));
+    inner.obsolete.for_each(|table| used.extend(table.summary().blobs.keys()));
     inner.flushed.lock().retain(|memtable| match memtable.upgrade() {
         Some(memtable) => {
             used.extend(memtable.blob_files());

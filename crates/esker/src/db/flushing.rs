@@ -2,7 +2,7 @@
 
 use super::events::Event;
 use super::freeze::freeze;
-use super::inner::{Inner, KeyspaceInner, View, Writer};
+use super::inner::{Inner, KeyspaceInner, Writer};
 use super::installing::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
 use super::pace::MAX_FROZEN;
 use super::shares::Shares;
@@ -155,11 +155,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         }
     };
     commit(inner, keyspace, changes, run, &tables, &[])?;
-    keyspace.change_view(|view| View {
-        active: Arc::clone(&view.active),
-        frozen: view.frozen.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
-        tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
-    });
+    keyspace.view.install_flush(memtable, run, &tables);
     if memtable.has_unlogged_writes() {
         // They are nowhere else.
         renew_manifest(inner, &[])?;

@@ -1,9 +1,8 @@
 //! Putting full memtables aside for their flush.
 
-use super::inner::{Inner, View, Writer};
+use super::inner::{Inner, Writer};
 use super::memory::new_memtable;
 use super::pacing;
-use std::sync::Arc;
 
 /// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
 /// happens if the active one is empty and has that room.
@@ -15,15 +14,7 @@ pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     }
     // The next memtable will hold about as many keys.
     let (active, memtable_writer) = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
-    target.memtable = memtable_writer;
-    target.keyspace.change_view(|view| {
-        let frozen = if empty { None } else { Some(Arc::clone(&view.active)) };
-        View {
-            active,
-            frozen: frozen.into_iter().chain(view.frozen.iter().cloned()).collect(),
-            tree: Arc::clone(&view.tree),
-        }
-    });
+    target.keyspace.view.put_aside(&mut target.memtable, (active, memtable_writer));
     pacing::begin(inner, target);
     // Others may wait for the same.
     inner.tell_waiting();

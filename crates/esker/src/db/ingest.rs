@@ -12,7 +12,7 @@
 
 use super::events::Event;
 use super::freeze::freeze;
-use super::inner::{Inner, KeyspaceInner, View};
+use super::inner::{Inner, KeyspaceInner};
 use super::{files, flushing, installing, stall};
 use crate::base::expiry::Life;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence};
@@ -279,11 +279,7 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     keyspace.passed.clear();
     writer.last_sequence = sequence;
     inner.last_sequence.store(sequence, Ordering::Release);
-    keyspace.change_view(|view| View {
-        active: Arc::clone(&view.active),
-        frozen: view.frozen.clone(),
-        tree: Arc::new(view.tree.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
-    });
+    keyspace.view.replace_tables(&[], run, tables);
     drop(writer);
     // The pairs are nowhere else.
     installing::renew_manifest(inner, &[])?;

@@ -5,7 +5,7 @@
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one write, not over a stall or the sync of a write; over the preparation of
 //!    a log segment only if the background thread did not get to it in time.
 //! 3. `manifest`: held while an edit is made durable.
-//! 4. a keyspace's `view_change`: held while a view is replaced, never over I/O.
+//! 4. a keyspace's, in its `Views`: held while a view is replaced, never over I/O.
 //! 5. `keyspaces`: held while a keyspace is looked up or added.
 //! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that closing cannot let go of the directory meanwhile.
 //! 7. What is held over calls of the environment by whoever makes or removes files, and over nothing of the above: in the blob store `current`, while a file is made,
@@ -29,16 +29,18 @@ use super::compaction_state::CompactionState;
 use super::counters::Counters;
 use super::events::Events;
 use super::health::Condition;
+use super::obsolete::Obsolete;
 use super::pace::Pace;
 use super::passed::Passed;
 use super::searches::Searches;
 use super::snapshot::{Readers, Registration, SnapshotList};
+use super::views::{View, Views, oldest_unflushed};
 use crate::base::callback;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
 use crate::base::memory::PoolUser;
-use crate::base::sync::{self, ArcSwap, ArcSwapOption};
+use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::env::Lock;
 use crate::error::{Error, Result};
@@ -46,10 +48,9 @@ use crate::memtable::{Memtable, MemtableWriter};
 use crate::merge_operator::chain::LongestChain;
 use crate::merge_operator::{MergeError, MergeOperator, UINT64_ADD, contained};
 use crate::options::Options;
-use crate::table::{BlockCache, Table};
+use crate::table::BlockCache;
 use crate::version::edit::Change;
 use crate::version::manifest::Manifest;
-use crate::version::tree::Tree;
 use crate::wal::writer::{LogSync, LogWriter, Position};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,15 +58,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
-
-/// Everything a read of a keyspace searches, newest first: immutable, replaced as a whole.
-#[derive(Debug)]
-pub struct View {
-    pub active: Arc<Memtable>,
-    /// Full memtables not in tables yet, newest first.
-    pub frozen: Vec<Arc<Memtable>>,
-    pub tree: Arc<Tree>,
-}
 
 /// One keyspace.
 pub struct KeyspaceInner {
@@ -78,10 +70,8 @@ pub struct KeyspaceInner {
     pub puts_in_place: bool,
     pub adds_in_place: bool,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
-    pub view: ArcSwap<View>,
+    pub view: Views,
     pub compaction: CompactionState,
-    /// Held while `view` is replaced.
-    pub view_change: Mutex<()>,
     /// Operands met in a row by a read, or kept by a flush or compaction.
     pub longest_chain: LongestChain,
     /// Where scans found nothing left to see.
@@ -108,9 +98,8 @@ impl KeyspaceInner {
             operator_name,
             ttl,
             operator: ArcSwapOption::new(operator.map(Arc::new)),
-            view: ArcSwap::from_pointee(view),
+            view: Views::new(view),
             compaction: CompactionState::default(),
-            view_change: Mutex::new(()),
             longest_chain: LongestChain::default(),
             passed: Passed::default(),
             searches: Searches::default(),
@@ -135,13 +124,6 @@ impl KeyspaceInner {
     /// Supplies the operator of a keyspace that was opened without it.
     pub fn attach(&self, operator: Arc<dyn MergeOperator>) {
         self.operator.store(Some(Arc::new(operator)));
-    }
-
-    /// Replaces the view by what `change` makes of it.
-    pub fn change_view(&self, change: impl FnOnce(&View) -> View) {
-        let _guard = self.view_change.lock();
-        let next = change(&self.view.load());
-        self.view.store(Arc::new(next));
     }
 }
 
@@ -215,7 +197,7 @@ pub struct Inner {
     pub work_done: Condvar,
     pub keyspaces: RwLock<BTreeMap<String, Arc<KeyspaceInner>>>,
     pub log: Option<Arc<LogSync>>,
-    pub last_sequence: AtomicU64,
+    pub last_sequence: sync::AtomicU64,
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
     /// Threads that write without the writer lock.
@@ -240,7 +222,7 @@ pub struct Inner {
     /// When the last write was seen by the background thread: the last sequence number, and how many were made without one.
     pub last_write: Mutex<((Sequence, u64), Instant)>,
     /// Tables out of every tree, still pinned by readers.
-    pub obsolete: Mutex<Vec<Arc<Table>>>,
+    pub obsolete: Obsolete,
     /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
     /// Blob files whose values are being compressed, table by table. Changed with the job lock held.
@@ -364,18 +346,8 @@ impl Inner {
     /// The oldest write that is in no table yet, or the next one to come: what the log must still hold. Memtables in `except` count as
     /// flushed.
     pub fn oldest_unflushed(&self, except: &[Arc<Memtable>]) -> Sequence {
-        // Read first: a write that begins after this has a greater number.
-        let next = self.last_sequence.load(Ordering::Acquire) + 1;
-        let mut oldest = next;
-        for keyspace in self.all_keyspaces() {
-            let view = keyspace.view.load();
-            for memtable in view.frozen.iter().chain([&view.active]) {
-                if !memtable.is_empty() && !except.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)) {
-                    oldest = oldest.min(memtable.first_sequence());
-                }
-            }
-        }
-        oldest
+        let views = std::iter::once_with(|| self.all_keyspaces()).flatten().map(|keyspace| keyspace.view.load_full());
+        oldest_unflushed(&self.last_sequence, views, except)
     }
 
     /// How far the log is on the device, for the next edit of the manifest. A log that is found to end before it is damaged: with part of it, writes would be missing that

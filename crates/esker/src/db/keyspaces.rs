@@ -1,8 +1,9 @@
 //! Creating and opening keyspaces.
 
 use super::freeze::freeze;
-use super::inner::{Inner, KeyspaceInner, KeyspaceWriter, View};
+use super::inner::{Inner, KeyspaceInner, KeyspaceWriter};
 use super::pace::Pace;
+use super::views::View;
 use super::{guarded, installing, memory, stall};
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;

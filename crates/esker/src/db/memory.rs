@@ -10,7 +10,7 @@ use super::inner::{Inner, KeyspaceInner};
 use crate::base::memory::MemoryPool;
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::{Options, memtable_reservation, working_memory};
-use crate::table::{BlockCache, Table};
+use crate::table::BlockCache;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -232,7 +232,9 @@ pub fn rebalance(inner: &Inner) {
 
 /// Bytes of tables that are in no tree, but in use.
 fn pinned_tables(inner: &Inner) -> usize {
-    inner.obsolete.lock().iter().map(|table: &Arc<Table>| table.memory_bytes()).sum()
+    let mut bytes = 0;
+    inner.obsolete.for_each(|table| bytes += table.memory_bytes());
+    bytes
 }
 
 /// The figures of this moment.

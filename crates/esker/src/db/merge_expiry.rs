@@ -14,7 +14,7 @@
 
 use super::inner::{Inner, KeyspaceInner, Writer};
 use super::large;
-use super::read::{Base, Lookup, full_merge, look_up};
+use super::read::{Base, Lookup, Sources, full_merge, look_up};
 use super::record::{Need, add_need, add_need_bytes, start_record};
 use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encode, encode_range};
 use crate::base::expiry::{Life, lifetime_rank, visible};
@@ -162,14 +162,11 @@ impl<'b> Resolver<'_, 'b> {
         let mut chain = match self.known.remove(&place) {
             Some(chain) => chain,
             None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => Chain::default(),
-            None => Chain::of(&look_up(
-                self.inner,
-                keyspace,
-                &keyspace.view.load(),
-                operation.key,
-                MAX_SEQUENCE,
-                self.now_ms,
-            )?),
+            None => {
+                let view = keyspace.view.load();
+                let sources = Sources::new(self.inner, keyspace, &view);
+                Chain::of(&look_up(sources, operation.key, MAX_SEQUENCE, self.now_ms)?)
+            }
         };
         let live = chain.base.is_some()
             && visible(chain.expiry_ms, self.now_ms)

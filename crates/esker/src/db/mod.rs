@@ -6,6 +6,7 @@
 //! | `record`, `write`, `freeze` | the write path: one lock around log and memtable; full memtables are put aside |
 //! | `unlocked`, `at_work` | writes of eight bytes in place, without that lock |
 //! | `merge_expiry` | merges into keyspaces with TTL: what they meet is decided when they are written |
+//! | `views` | what a read searches, and how it is replaced as a whole |
 //! | `read`, `scan` | the read path: a key, and a range |
 //! | `shorten` | chains of merge operands are kept short |
 //! | `snapshot` | which sequence numbers and times somebody still reads at |
@@ -19,7 +20,7 @@
 //! | `reclaim` | dropping tables that range tombstones have made useless |
 //! | `large`, `blob_collection` | large values, and which of their files are to be emptied |
 //! | `stall`, `pacing`, `pace` | when writers wait or are slowed down, and why |
-//! | `files`, `copying`, `checked_copy` | the remover of files; copies of files; copies of what is checked while it is copied |
+//! | `files`, `obsolete`, `copying`, `checked_copy` | the remover of files; tables that readers still hold; copies of files; copies of what is checked while it is copied |
 //! | `searches` | whether gets search too many tables in vain, and scans too many runs |
 //! | `memory`, `account` | memory by part, and keeping it within the budget |
 //! | `keyspaces` | creating and opening keyspaces |
@@ -58,6 +59,7 @@ pub mod large;
 mod lost_edit;
 pub mod memory;
 mod merge_expiry;
+pub mod obsolete;
 pub mod open;
 pub mod ordering;
 pub mod pace;
@@ -83,6 +85,7 @@ pub mod transaction;
 pub mod transaction_scan;
 pub mod unlocked;
 pub mod verify;
+pub mod views;
 pub mod write;
 
 #[cfg(all(test, esker_loom))]

@@ -16,10 +16,12 @@ use super::account::MemoryAccount;
 use super::at_work::ThreadsAtWork;
 use super::counters::Counters;
 use super::events::Events;
-use super::inner::{Inner, KeyspaceInner, Signals, View, Writer};
+use super::inner::{Inner, KeyspaceInner, Signals, Writer};
 use super::large::MAX_MEMTABLE_BLOB_BYTES;
 use super::memory::new_memtable;
+use super::obsolete::Obsolete;
 use super::snapshot::SnapshotList;
+use super::views::View;
 use super::{files, flushing, guarded, guarded_env, keyspaces, lost_edit, memory, replayed};
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
@@ -607,7 +609,7 @@ fn assemble(
         work_arrived: Condvar::new(),
         work_done: Condvar::new(),
         keyspaces: RwLock::new(BTreeMap::new()),
-        last_sequence: AtomicU64::new(last_sequence),
+        last_sequence: sync::AtomicU64::new(last_sequence),
         next_file: AtomicU64::new(next_file),
         snapshots: Arc::new(SnapshotList::default()),
         unlocked: ThreadsAtWork::default(),
@@ -621,7 +623,7 @@ fn assemble(
         events,
         counters: Counters::default(),
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
-        obsolete: Mutex::new(Vec::new()),
+        obsolete: Obsolete::default(),
         merging: Mutex::new(None),
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),

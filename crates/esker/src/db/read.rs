@@ -8,12 +8,14 @@
 //!    whatever is older. A range tombstone over the key is a delete at its place among the versions: a source is asked for it before its
 //!    entries, and ends the search if it has one.
 
-use super::inner::{Inner, KeyspaceInner, View};
+use super::inner::{Inner, KeyspaceInner};
 use super::large;
 use super::searches::Searches;
+use super::views::View;
 use crate::base::expiry::{Expiry, visible};
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::slice::Slice;
+use crate::base::sync::AtomicU64;
 use crate::error::{Error, Result, escape_key};
 use crate::memtable::Memtable;
 use crate::merge_operator::contained;
@@ -62,6 +64,22 @@ impl Keep for Vec<u8> {
         self.clear();
         self.extend_from_slice(value);
         Base::Copied
+    }
+}
+
+/// Where a reader looks.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    pub view: &'a View,
+    /// The last write of all finished batches.
+    pub last_sequence: &'a AtomicU64,
+    pub searches: &'a Searches,
+}
+
+impl<'a> Sources<'a> {
+    #[inline]
+    pub fn new(inner: &'a Inner, keyspace: &'a KeyspaceInner, view: &'a View) -> Sources<'a> {
+        Sources { view, last_sequence: &inner.last_sequence, searches: &keyspace.searches }
     }
 }
 
@@ -124,27 +142,21 @@ impl Lookup {
     #[inline]
     fn search(
         &mut self,
-        inner: &Inner,
-        keyspace: &KeyspaceInner,
-        view: &View,
+        Sources { view, last_sequence, searches }: Sources<'_>,
         key: &[u8],
         sequence: Sequence,
         keep: &mut impl Keep,
     ) -> Result<()> {
         let hash = hash(key);
         prefetch(view, hash);
-        let mut found = self.search_active(inner, &view.active, key, hash, sequence, keep);
+        let mut found = self.search_active(last_sequence, &view.active, key, hash, sequence, keep);
         for memtable in &view.frozen {
             if found.is_break() {
                 return Ok(());
             }
             found = self.search_frozen(memtable, key, hash, sequence, keep);
         }
-        if found.is_break() {
-            Ok(())
-        } else {
-            search_runs(&keyspace.searches, &view.tree.runs, key, hash, sequence, self, keep)
-        }
+        if found.is_break() { Ok(()) } else { search_runs(searches, &view.tree.runs, key, hash, sequence, self, keep) }
     }
 
     /// After a whole source: whether a range tombstone hides all older ones.
@@ -175,7 +187,7 @@ impl Lookup {
     #[inline]
     fn search_active(
         &mut self,
-        inner: &Inner,
+        last_sequence: &AtomicU64,
         memtable: &Memtable,
         key: &[u8],
         hash: u64,
@@ -189,7 +201,7 @@ impl Lookup {
                 return found;
             }
         }
-        self.search_covered(inner, memtable, key, hash, at, keep)
+        self.search_covered(last_sequence, memtable, key, hash, at, keep)
     }
 
     /// As `search_active`, with range tombstones. One of a batch that is not finished counts only for what the batch itself wrote: who replaces
@@ -197,7 +209,7 @@ impl Lookup {
     #[cold]
     fn search_covered(
         &mut self,
-        inner: &Inner,
+        last_sequence: &AtomicU64,
         memtable: &Memtable,
         key: &[u8],
         hash: u64,
@@ -206,7 +218,7 @@ impl Lookup {
     ) -> ControlFlow<()> {
         loop {
             *self = Lookup::new(self.now_ms);
-            let finished = inner.last_sequence.load(Ordering::Acquire);
+            let finished = last_sequence.load(Ordering::Acquire);
             let mut bound = None;
             let found = memtable.get(key, hash, at, &mut |entry| {
                 if bound.is_none() {
@@ -222,10 +234,7 @@ impl Lookup {
                 self.cover = memtable.cover(key, newest);
             }
             // A tombstone written in the meantime may have taken the place of the one that counts: see `memtable/tombstones.rs`.
-            if newest == at
-                || memtable.cover(key, at) <= newest
-                || inner.last_sequence.load(Ordering::Acquire) == finished
-            {
+            if newest == at || memtable.cover(key, at) <= newest || last_sequence.load(Ordering::Acquire) == finished {
                 found?;
                 return self.end_of_source();
             }
@@ -244,7 +253,7 @@ pub fn get(
     // Held until the value is loaded: it keeps the file of a large one.
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, keyspace, &view, key, sequence, &mut Pinned)?;
+    lookup.search(Sources::new(inner, keyspace, &view), key, sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
@@ -267,7 +276,7 @@ pub fn get_into(
 ) -> Result<bool> {
     let view = keyspace.view.load();
     let mut lookup = Lookup::new(now_ms);
-    let searched = lookup.search(inner, keyspace, &view, key, sequence, out);
+    let searched = lookup.search(Sources::new(inner, keyspace, &view), key, sequence, out);
     if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
         return Ok(true);
     }
@@ -291,7 +300,7 @@ pub fn expires_at(
     now_ms: u64,
 ) -> Result<Option<Expiry>> {
     let view = keyspace.view.load();
-    let lookup = look_up(inner, keyspace, &view, key, sequence, now_ms)?;
+    let lookup = look_up(Sources::new(inner, keyspace, &view), key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
     if lookup.operands.is_empty() && matches!(lookup.base, Base::Large(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));
@@ -301,16 +310,9 @@ pub fn expires_at(
 }
 
 /// Collects the versions of `key` that a reader at `sequence` and `now_ms` has to look at.
-pub fn look_up(
-    inner: &Inner,
-    keyspace: &KeyspaceInner,
-    view: &View,
-    key: &[u8],
-    sequence: Sequence,
-    now_ms: u64,
-) -> Result<Lookup> {
+pub fn look_up(sources: Sources<'_>, key: &[u8], sequence: Sequence, now_ms: u64) -> Result<Lookup> {
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(inner, keyspace, view, key, sequence, &mut Pinned)?;
+    lookup.search(sources, key, sequence, &mut Pinned)?;
     Ok(lookup)
 }
 

@@ -1,7 +1,7 @@
 //! Removing tables that range tombstones have made useless, without reading them.
 
 use super::files;
-use super::inner::{Inner, KeyspaceInner, View};
+use super::inner::{Inner, KeyspaceInner};
 use super::installing::commit;
 use crate::error::Result;
 use crate::job::covered::removable;
@@ -23,11 +23,7 @@ fn reclaim(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
             return Ok(());
         }
         commit(inner, keyspace, Vec::new(), 0, &[], &numbers)?;
-        keyspace.change_view(|view| View {
-            active: Arc::clone(&view.active),
-            frozen: view.frozen.clone(),
-            tree: Arc::new(view.tree.edited(&numbers, [])),
-        });
+        keyspace.view.replace_tables(&numbers, 0, &[]);
         let removed = tree.tables().map(|(_, table)| table);
         let removed: Vec<Arc<Table>> = removed.filter(|table| numbers.contains(&table.summary().file_number)).collect();
         drop(tree);

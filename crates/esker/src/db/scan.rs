@@ -6,10 +6,11 @@
 //! through them without a look at any: which stretches there are is found out for a whole block at a time.
 //! A search for the first key begins behind what earlier ones from there have passed for nothing (`passed.rs`).
 
-use super::inner::{Inner, KeyspaceInner, View};
+use super::inner::{Inner, KeyspaceInner};
 use super::passed::LEAST_PASSED;
 use super::read::full_merge;
 use super::snapshot::Registration;
+use super::views::View;
 use super::{large, ordering};
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};

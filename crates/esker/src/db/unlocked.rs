@@ -8,10 +8,11 @@
 //! snapshot: the entry that such a write changes is one of them.
 
 use super::at_work::AtWork;
-use super::inner::{Inner, KeyspaceInner, View};
+use super::inner::{Inner, KeyspaceInner};
 use super::snapshot::SnapshotList;
+use super::views::Views;
 use crate::base::key::{Kind, hash};
-use crate::base::sync::{ArcSwap, AtomicBool};
+use crate::base::sync::AtomicBool;
 use crate::error::Result;
 use crate::memtable::Change;
 use crate::options::WriteOptions;
@@ -49,7 +50,7 @@ pub fn write(
 pub(super) fn change_at_work(
     _at_work: AtWork<'_>,
     closing: &AtomicBool,
-    view: &ArcSwap<View>,
+    view: &Views,
     snapshots: &SnapshotList,
     key: &[u8],
     hash: u64,

@@ -42,7 +42,7 @@ impl fmt::Display for MergeError {
 /// must give what `full_merge` gives for all of them in order. The engine calls them from any thread, at write, read, flush and
 /// compaction. A failing or panicking operator harms reads of that key only. [`crate::merge::check_laws`] tests all of this.
 ///
-/// The engine holds locks during a call. Of its own database an operator may read single keys and ask for figures. Writes, snapshots, iterators, transactions and
+/// The engine holds locks during a call, at a write the one that all writes of the database take: others wait as long as the call lasts, so it should be short. Of its own database an operator may read single keys and ask for figures. Writes, snapshots, iterators, transactions and
 /// whatever waits for work are refused with [`crate::Error::InCallback`]; other threads can do that, but the operator must not wait for them. An operator that
 /// calls itself, by reading a key that needs it, fails after a few times.
 ///

@@ -1,12 +1,16 @@
 //! The same of loom. All threads of a model run on one thread of the system, in turn.
+//!
+//! What loom has not is replaced by what its documentation promises, and no more: parking_lot's locks by loom's, and arc-swap's pointers by [`ArcSwapAny`]. So what is tried is the
+//! engine above arc-swap, not arc-swap (doc/decisions/0032). References of `Arc` are those of the standard library: when they are counted is tried, since threads take
+//! turns in between, the orderings within `Arc` are not.
 
 pub use loom::hint::spin_loop;
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 pub use loom::thread::yield_now;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 /// As parking_lot's, which is never poisoned.
 #[derive(Debug, Default)]
@@ -84,10 +88,52 @@ impl<T> OnceLock<T> {
 }
 
 /// A model of arc-swap's pointers by what their documentation promises, and no more: a load acquires what the store of its value released, and may miss later
-/// ones. Values stay until the pointer goes: what arc-swap does about their memory is not tried here.
-pub struct ArcSwapAny<T> {
-    values: std::sync::Mutex<Vec<T>>,
+/// ones. The pointer keeps its current value alive and no other; a load never returns one that is gone. How arc-swap sees to that is not tried here.
+pub struct ArcSwapAny<T: Kept> {
+    values: std::sync::Mutex<Vec<Value<T>>>,
     current: AtomicUsize,
+    /// Touched, for nothing that anybody could see, before `current` is. Loom remembers the last access of an atomic only: a load of one thread would be forgotten when another one
+    /// loads before it swaps, as whoever replaces a view does, and no other order of the two be tried.
+    order: AtomicUsize,
+}
+
+enum Value<T: Kept> {
+    Current(T),
+    Former(T::Weak),
+}
+
+/// What such a pointer points to.
+pub trait Kept: Clone {
+    type Weak;
+    fn downgrade(&self) -> Self::Weak;
+    fn upgrade(weak: &Self::Weak) -> Option<Self>;
+}
+
+impl<T> Kept for Arc<T> {
+    type Weak = Weak<T>;
+
+    fn downgrade(&self) -> Weak<T> {
+        Arc::downgrade(self)
+    }
+
+    fn upgrade(weak: &Weak<T>) -> Option<Arc<T>> {
+        weak.upgrade()
+    }
+}
+
+impl<T> Kept for Option<Arc<T>> {
+    type Weak = Option<Weak<T>>;
+
+    fn downgrade(&self) -> Option<Weak<T>> {
+        self.as_ref().map(Arc::downgrade)
+    }
+
+    fn upgrade(weak: &Option<Weak<T>>) -> Option<Option<Arc<T>>> {
+        match weak {
+            Some(weak) => weak.upgrade().map(Some),
+            None => Some(None),
+        }
+    }
 }
 
 pub type ArcSwap<T> = ArcSwapAny<Arc<T>>;
@@ -110,13 +156,20 @@ impl<T> Deref for Guard<T> {
     }
 }
 
-impl<T: Clone> ArcSwapAny<T> {
+impl<T: Kept> ArcSwapAny<T> {
     pub fn new(value: T) -> ArcSwapAny<T> {
-        ArcSwapAny { values: std::sync::Mutex::new(vec![value]), current: AtomicUsize::new(0) }
+        ArcSwapAny {
+            values: std::sync::Mutex::new(vec![Value::Current(value)]),
+            current: AtomicUsize::new(0),
+            order: AtomicUsize::new(0),
+        }
     }
 
-    fn value(&self, at: usize) -> T {
-        self.values.lock().expect("nothing panics under it")[at].clone()
+    fn value(&self, at: usize) -> Option<T> {
+        match &self.values.lock().expect("nothing panics under it")[at] {
+            Value::Current(value) => Some(value.clone()),
+            Value::Former(weak) => T::upgrade(weak),
+        }
     }
 
     pub fn load(&self) -> Guard<T> {
@@ -124,16 +177,23 @@ impl<T: Clone> ArcSwapAny<T> {
     }
 
     pub fn load_full(&self) -> T {
-        self.value(self.current.load(Ordering::Acquire))
+        self.order.fetch_add(0, Ordering::Relaxed);
+        let before = self.value(self.current.load(Ordering::Acquire));
+        // If that is gone, it was replaced before this load was announced.
+        before.unwrap_or_else(|| self.value(self.current.fetch_add(0, Ordering::AcqRel)).expect("the newest is kept"))
     }
 
     pub fn swap(&self, value: T) -> T {
         let mut values = self.values.lock().expect("nothing panics under it");
-        values.push(value);
+        values.push(Value::Current(value));
         let at = values.len() - 1;
         // Loom may run another thread in the middle of the swap.
         drop(values);
-        self.value(self.current.swap(at, Ordering::AcqRel))
+        self.order.fetch_add(0, Ordering::Relaxed);
+        let before = self.current.swap(at, Ordering::AcqRel);
+        let value = self.value(before).expect("it was the newest");
+        self.values.lock().expect("nothing panics under it")[before] = Value::Former(value.downgrade());
+        value
     }
 
     pub fn store(&self, value: T) {
@@ -165,7 +225,7 @@ impl<T> Default for ArcSwapOption<T> {
     }
 }
 
-impl<T> fmt::Debug for ArcSwapAny<T> {
+impl<T: Kept> fmt::Debug for ArcSwapAny<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ArcSwapAny")
     }

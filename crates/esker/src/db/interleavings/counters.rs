@@ -7,13 +7,12 @@
 use super::*;
 use crate::base::clock::ManualClock;
 use crate::base::key::MAX_SEQUENCE;
-use crate::base::sync::{ArcSwap, AtomicBool, Mutex};
+use crate::base::sync::{AtomicBool, Mutex};
 use crate::db::at_work::ThreadsAtWork;
-use crate::db::inner::View;
 use crate::db::snapshot::{Registration, SnapshotList};
 use crate::db::unlocked::change_at_work;
+use crate::db::views::{View, Views};
 use crate::memtable::Change;
-use crate::version::tree::Tree;
 use loom::thread;
 
 const KEY: &[u8] = b"k";
@@ -22,7 +21,7 @@ const ONE: [u8; 8] = 1u64.to_le_bytes();
 /// As much of a database as takes part. What `Inner` does under its writer lock is mirrored; what is called is the engine's.
 struct Database {
     writer: Mutex<Writer>,
-    view: ArcSwap<View>,
+    view: Views,
     at_work: ThreadsAtWork,
     snapshots: Arc<SnapshotList>,
     closing: AtomicBool,
@@ -40,7 +39,7 @@ impl Database {
         write(&mut memtable, Kind::Put, KEY, 1, &ONE, 0);
         Arc::new(Database {
             writer: Mutex::new(Writer { memtable, last_sequence: 1 }),
-            view: ArcSwap::from_pointee(View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) }),
+            view: Views::new(View { active, frozen: Vec::new(), tree: Arc::default() }),
             at_work: ThreadsAtWork::default(),
             snapshots: Arc::default(),
             closing: AtomicBool::new(false),
@@ -69,13 +68,11 @@ impl Database {
         registration
     }
 
-    /// As `freeze`: an empty memtable in the place of the active one, which is returned.
+    /// Puts the active memtable aside, and returns it.
     fn freeze(&self) -> Arc<Memtable> {
         let mut writer = self.writer.lock();
-        let (active, memtable) = small_memtable();
-        writer.memtable = memtable;
-        let old = Arc::clone(&self.view.load().active);
-        self.view.store(Arc::new(View { active, frozen: vec![Arc::clone(&old)], tree: Arc::new(Tree::default()) }));
+        let old = Arc::clone(writer.memtable.memtable());
+        self.view.put_aside(&mut writer.memtable, small_memtable());
         old
     }
 

@@ -12,6 +12,7 @@ mod counters;
 mod log;
 mod memtable;
 mod tombstones;
+mod views;
 
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::sync::raw;

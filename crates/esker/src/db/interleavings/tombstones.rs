@@ -1,56 +1,68 @@
 //! A reader that is not registered beside a batch that deletes a range and writes into it: it finds what was there before the batch, or what the batch has put there, never
 //! nothing and never what was deleted before.
 //!
-//! Planted and seen: the loop without its last look at `last_sequence`; `TombstoneSets::add` told that the batch at work is finished; tombstones of a batch at work that count for what
-//! it has not written.
+//! Planted and seen: `search_covered` without its last look at `last_sequence`; `search_active` content with operands found while the first tombstone came; `TombstoneSets::add`
+//! told that the batch at work is finished; tombstones of a batch at work that count for what it has not written.
 
 use super::*;
 use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync;
+use crate::db::read::{Base, Lookup, Sources, look_up};
+use crate::db::searches::Searches;
+use crate::db::views::View;
 use loom::thread;
+use std::sync::atomic::Ordering::Release;
 
-/// As `search_covered` in `read.rs`, for one memtable with puts only.
-fn get(memtable: &Memtable, last_sequence: &sync::AtomicU64, key: &[u8]) -> Option<Vec<u8>> {
-    use std::sync::atomic::Ordering::Acquire;
-    loop {
-        let finished = last_sequence.load(Acquire);
-        let mut found = None;
-        let mut bound = None;
-        let _ = memtable.get(key, hash(key), MAX_SEQUENCE, &mut |entry| {
-            let newest = finished.max(entry.sequence);
-            bound = Some((newest, memtable.cover(key, newest)));
-            found = Some((entry.sequence, entry.value.to_vec()));
-            ControlFlow::Break(())
-        });
-        let (newest, cover) = bound.unwrap_or_else(|| (finished, memtable.cover(key, finished)));
-        if memtable.cover(key, MAX_SEQUENCE) <= newest || last_sequence.load(Acquire) == finished {
-            return found.filter(|(sequence, _)| *sequence > cover).map(|(_, value)| value);
+/// A memtable, its readers, and the end of the last batch.
+struct Shared {
+    view: View,
+    last_sequence: sync::AtomicU64,
+    searches: Searches,
+}
+
+impl Shared {
+    fn new() -> (Arc<Shared>, MemtableWriter) {
+        let (active, writer) = small_memtable();
+        let view = View { active, frozen: Vec::new(), tree: Arc::default() };
+        (Arc::new(Shared { view, last_sequence: sync::AtomicU64::new(0), searches: Searches::default() }), writer)
+    }
+
+    /// What a reader that is not registered finds.
+    fn look_up(&self, key: &[u8]) -> Lookup {
+        let Shared { view, last_sequence, searches } = self;
+        look_up(Sources { view, last_sequence, searches }, key, MAX_SEQUENCE, 0).expect("memory")
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        match self.look_up(key).base {
+            Base::Value(value) => Some(value.to_vec()),
+            Base::None | Base::Absent => None,
+            other => panic!("{other:?}"),
         }
     }
 }
 
-/// A batch of a range delete and a put of the same key, as `commit_locked` applies it.
-fn replace(writer: &mut MemtableWriter, last_sequence: &sync::AtomicU64, first: Sequence, value: Option<&[u8]>) {
+/// Applies a batch that deletes a range and then puts a key in it, as `write.rs` does.
+fn replace(writer: &mut MemtableWriter, shared: &Shared, first: Sequence, then: Option<&[u8]>) {
     writer.delete_range(b"a", b"z", first, 0, first - 1);
-    if let Some(value) = value {
+    if let Some(value) = then {
         write(writer, Kind::Put, b"k", first + 1, value, 0);
     }
-    last_sequence.store(first + u64::from(value.is_some()), std::sync::atomic::Ordering::Release);
+    shared.last_sequence.store(first + u64::from(then.is_some()), Release);
 }
 
 #[test]
 fn who_replaces_a_range_never_shows_it_empty() {
     explore("replacing a range", PREEMPTIONS, || {
-        let (memtable, mut writer) = small_memtable();
-        let last_sequence = Arc::new(sync::AtomicU64::new(0));
-        replace(&mut writer, &last_sequence, 1, Some(b"old"));
-        let (reader, finished) = (Arc::clone(&memtable), Arc::clone(&last_sequence));
+        let (shared, mut writer) = Shared::new();
+        replace(&mut writer, &shared, 1, Some(b"old"));
+        let reader = Arc::clone(&shared);
         let reading = thread::spawn(move || {
-            let found = get(&reader, &finished, b"k").expect("there is always one");
+            let found = reader.get(b"k").expect("there is always one");
             assert!(found == b"old" || found == b"newer" || found == b"the newest", "{found:?}");
         });
-        replace(&mut writer, &last_sequence, 3, Some(b"newer"));
-        replace(&mut writer, &last_sequence, 5, Some(b"the newest"));
+        replace(&mut writer, &shared, 3, Some(b"newer"));
+        replace(&mut writer, &shared, 5, Some(b"the newest"));
         reading.join().unwrap();
     });
 }
@@ -58,14 +70,39 @@ fn who_replaces_a_range_never_shows_it_empty() {
 #[test]
 fn what_was_deleted_does_not_come_back() {
     explore("deleting twice", PREEMPTIONS, || {
-        let (memtable, mut writer) = small_memtable();
-        let last_sequence = Arc::new(sync::AtomicU64::new(0));
+        let (shared, mut writer) = Shared::new();
         write(&mut writer, Kind::Put, b"k", 1, b"old", 0);
-        replace(&mut writer, &last_sequence, 2, None);
-        let (reader, finished) = (Arc::clone(&memtable), Arc::clone(&last_sequence));
-        let reading = thread::spawn(move || assert_eq!(get(&reader, &finished, b"k"), None));
-        replace(&mut writer, &last_sequence, 3, None);
-        replace(&mut writer, &last_sequence, 4, None);
+        replace(&mut writer, &shared, 2, None);
+        let reader = Arc::clone(&shared);
+        let reading = thread::spawn(move || assert_eq!(reader.get(b"k"), None));
+        replace(&mut writer, &shared, 3, None);
+        replace(&mut writer, &shared, 4, None);
+        reading.join().unwrap();
+    });
+}
+
+/// The first range tombstone of a memtable comes while a reader is under way that has found none: an operand above it must not meet what lies below.
+#[test]
+fn operands_do_not_reach_below_the_first_range_tombstone() {
+    explore("operands above a new range tombstone", PREEMPTIONS, || {
+        let (shared, mut writer) = Shared::new();
+        let number = |number: u64| number.to_le_bytes();
+        write(&mut writer, Kind::Put, b"k", 1, &number(10), 0);
+        shared.last_sequence.store(1, Release);
+        let reader = Arc::clone(&shared);
+        let reading = thread::spawn(move || {
+            let Lookup { operands, base, .. } = reader.look_up(b"k");
+            let base = match base {
+                Base::Value(value) => Some(value),
+                _ => None,
+            };
+            let values: Vec<&[u8]> = operands.iter().chain(&base).map(|value| &**value).collect();
+            assert!(values == [number(10)] || values == [number(5)], "{values:?}");
+        });
+        // A snapshot at 1 keeps the put apart from the operand.
+        writer.delete_range(b"a", b"z", 2, 1, 1);
+        write(&mut writer, Kind::Merge, b"k", 3, &number(5), 1);
+        shared.last_sequence.store(3, Release);
         reading.join().unwrap();
     });
 }

@@ -1,0 +1,310 @@
+//! Readers beside a memtable that is put aside and flushed, beside a merge and the remover of the tables it has replaced, and beside two who install at once (`views.rs`,
+//! `obsolete.rs`): a reader always finds the key, a snapshot the same value, later reads never older ones, and no file goes while somebody who holds a table reads it.
+//!
+//! Planted and seen: `install_flush` in two steps; `Views::change` loading before it locks; `put_aside` forgetting what waits already; `take_unread` counting one reference too few;
+//! `oldest_unflushed` looking at the views first; `SnapshotList::register` not noting the newest.
+//!
+//! The jobs are the engine's, on an environment in memory whose files are mapped, so that the block cache takes no part (`cache.rs` tries that). What a job does
+//! in which order is written down here again: `Keyspace::flush` and `Keyspace::merge` do what `flushing.rs` and `compacting.rs` do without manifest and log.
+
+use super::*;
+use crate::base::clock::ManualClock;
+use crate::base::key::MAX_SEQUENCE;
+use crate::base::sync::{self, Mutex};
+use crate::blob::BlobStore;
+use crate::db::obsolete::Obsolete;
+use crate::db::read::{Base, Sources, look_up};
+use crate::db::searches::Searches;
+use crate::db::snapshot::{Registration, SnapshotList};
+use crate::db::views::{View, Views, oldest_unflushed};
+use crate::env::Env;
+use crate::env::mem::MemEnv;
+use crate::job::compact::compact;
+use crate::job::cuts::Cuts;
+use crate::job::flush::flush;
+use crate::job::large::{Copy, LargeValues};
+use crate::job::output::OutputOptions;
+use crate::job::retain::Rules;
+use crate::options::{Compression, ReadMode};
+use crate::table::{BlockCache, Table, TableKeyspace, TableOptions};
+use loom::thread;
+use std::path::Path;
+use std::sync::atomic::Ordering::Release;
+
+const DIRECTORY: &str = "/db";
+const KEY: &[u8] = b"k";
+/// By age. None has eight bytes: those would be changed in place.
+const VALUES: [&[u8]; 3] = [b"old", b"newer", b"the newest"];
+/// Words of a thread that writes tables.
+const STACK: usize = 1 << 15;
+
+/// As much of a keyspace as takes part.
+struct Keyspace {
+    writer: Mutex<Writer>,
+    views: Views,
+    last_sequence: sync::AtomicU64,
+    snapshots: Arc<SnapshotList>,
+    searches: Searches,
+    obsolete: Obsolete,
+    env: MemEnv,
+    next_file: AtomicU64,
+    files_touched: sync::AtomicU64,
+}
+
+struct Writer {
+    memtable: MemtableWriter,
+    last_sequence: Sequence,
+}
+
+impl Keyspace {
+    fn new() -> Arc<Keyspace> {
+        let env = MemEnv::new();
+        env.map_files();
+        env.create_dir_all(Path::new(DIRECTORY)).unwrap();
+        let (active, memtable) = small_memtable();
+        Arc::new(Keyspace {
+            writer: Mutex::new(Writer { memtable, last_sequence: 0 }),
+            views: Views::new(View { active, frozen: Vec::new(), tree: Arc::default() }),
+            last_sequence: sync::AtomicU64::new(0),
+            snapshots: Arc::default(),
+            searches: Searches::default(),
+            obsolete: Obsolete::default(),
+            env,
+            next_file: AtomicU64::new(1),
+            files_touched: sync::AtomicU64::new(0),
+        })
+    }
+
+    /// Writes the next of the values, as `commit_locked` does.
+    fn put(&self) -> Sequence {
+        let mut writer = self.writer.lock();
+        writer.last_sequence += 1;
+        let sequence = writer.last_sequence;
+        let value = VALUES[sequence as usize - 1];
+        write(&mut writer.memtable, Kind::Put, KEY, sequence, value, self.snapshots.newest());
+        self.last_sequence.store(sequence, Release);
+        sequence
+    }
+
+    /// As `Inner::register_snapshot`.
+    fn snapshot(&self) -> Registration {
+        self.snapshots.register(self.writer.lock().last_sequence, &ManualClock::new(1))
+    }
+
+    /// Which of the values a reader finds. All the time the files are there that it may look into.
+    fn get(&self, sequence: Sequence) -> usize {
+        let view = self.views.load();
+        let sources = Sources { view: &view, last_sequence: &self.last_sequence, searches: &self.searches };
+        let found = look_up(sources, KEY, sequence, 0).unwrap();
+        let Base::Value(value) = found.base else { panic!("{found:?}") };
+        for (_, table) in view.tree.tables() {
+            self.touch_files();
+            assert!(self.env.exists(table.path()).unwrap(), "a table was removed while it was read");
+        }
+        VALUES.iter().position(|known| **known == *value).expect("one of them")
+    }
+
+    fn freeze(&self) -> Arc<Memtable> {
+        let mut writer = self.writer.lock();
+        let old = Arc::clone(writer.memtable.memtable());
+        self.views.put_aside(&mut writer.memtable, small_memtable());
+        old
+    }
+
+    fn next_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Relaxed)
+    }
+
+    /// What a job writes with.
+    fn with_output<T>(&self, job: impl FnOnce(&OutputOptions<'_>) -> T) -> T {
+        let blobs = BlobStore::new(Arc::new(self.env.clone()), DIRECTORY.into(), 1 << 20, Compression::None);
+        job(&OutputOptions {
+            env: &self.env,
+            directory: DIRECTORY.into(),
+            table: TableOptions::default(),
+            keyspace: TableKeyspace::default(),
+            flushed: 0,
+            target_file_bytes: 1 << 20,
+            cache: Arc::new(BlockCache::new(0)),
+            read_mode: ReadMode::Mmap,
+            next_file: &|| self.next_file(),
+            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
+        })
+    }
+
+    /// As `flush_one`.
+    fn flush(&self, memtable: &Arc<Memtable>) {
+        let tree = Arc::clone(&self.views.load().tree);
+        let readers = self.snapshots.readers(None);
+        let rules = Rules { snapshots: &readers.sequences, bottom: tree.runs.is_empty(), ..Rules::default() };
+        let flushed = self.with_output(|output| flush(memtable, rules, output, &mut || ())).unwrap();
+        self.views.install_flush(memtable, self.next_file(), &flushed.tables);
+    }
+
+    /// As `merge`, of all runs.
+    fn merge(&self) {
+        let tree = Arc::clone(&self.views.load().tree);
+        let removed: Vec<Arc<Table>> = tree.tables().map(|(_, table)| table).collect();
+        let readers = self.snapshots.readers(None);
+        let rules = Rules { snapshots: &readers.sequences, bottom: true, ..Rules::default() };
+        let runs = &tree.runs;
+        let merged = self.with_output(|output| {
+            compact(runs, rules, output, &Cuts::default(), &[], u64::MAX, &mut |_| Ok(())).unwrap()
+        });
+        let numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
+        self.views.replace_tables(&numbers, runs[0].id, &merged.tables);
+        drop(tree);
+        self.obsolete.add(removed);
+        self.sweep();
+    }
+
+    fn sweep(&self) {
+        self.touch_files();
+        for path in self.obsolete.take_unread() {
+            self.touch_files();
+            self.env.remove(&path).unwrap();
+        }
+    }
+
+    /// Tells loom that files are looked at or removed: it would see no reason to try another order.
+    fn touch_files(&self) {
+        self.files_touched.fetch_add(1, Relaxed);
+    }
+
+    fn files(&self) -> usize {
+        self.env.list(Path::new(DIRECTORY)).unwrap().len()
+    }
+}
+
+/// A thread with the stack that a job needs.
+fn spawn(keyspace: &Arc<Keyspace>, job: impl FnOnce(&Keyspace) + Send + 'static) -> thread::JoinHandle<()> {
+    let keyspace = Arc::clone(keyspace);
+    thread::Builder::new().stack_size(STACK).spawn(move || job(&keyspace)).unwrap()
+}
+
+/// A keyspace with so many values, each in a run of its own.
+fn with_runs(count: usize) -> Arc<Keyspace> {
+    let keyspace = Keyspace::new();
+    let setting_up = spawn(&keyspace, move |keyspace| {
+        for _ in 0..count {
+            keyspace.put();
+            keyspace.flush(&keyspace.freeze());
+        }
+    });
+    setting_up.join().unwrap();
+    keyspace
+}
+
+#[test]
+fn a_get_beside_a_flush_finds_what_is_there() {
+    explore("a get beside a flush", PREEMPTIONS, || {
+        let keyspace = Keyspace::new();
+        keyspace.put();
+        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.freeze()));
+        assert_eq!([keyspace.get(MAX_SEQUENCE), keyspace.get(MAX_SEQUENCE)], [0, 0]);
+        flushing.join().unwrap();
+        assert_eq!(keyspace.get(MAX_SEQUENCE), 0);
+        let view = keyspace.views.load();
+        assert_eq!((view.frozen.len(), view.tree.runs.len(), view.active.is_empty()), (0, 1, true));
+    });
+}
+
+#[test]
+fn a_writer_beside_a_freeze_loses_nothing() {
+    explore("a writer beside a freeze", PREEMPTIONS, || {
+        let keyspace = Keyspace::new();
+        keyspace.put();
+        keyspace.freeze();
+        let writing = spawn(&keyspace, |keyspace| {
+            let sequence = keyspace.put();
+            assert!(keyspace.get(MAX_SEQUENCE) + 1 >= sequence as usize, "it was acknowledged");
+        });
+        let freezing = spawn(&keyspace, |keyspace| drop(keyspace.freeze()));
+        let first = keyspace.get(MAX_SEQUENCE);
+        assert!(keyspace.get(MAX_SEQUENCE) >= first, "it had been seen");
+        writing.join().unwrap();
+        freezing.join().unwrap();
+        assert_eq!([keyspace.get(1), keyspace.get(MAX_SEQUENCE)], [0, 1]);
+    });
+}
+
+#[test]
+fn a_snapshot_beside_a_writer_and_a_flush_keeps_its_value() {
+    explore("a snapshot beside a writer and a flush", PREEMPTIONS, || {
+        let keyspace = Keyspace::new();
+        keyspace.put();
+        let writing = spawn(&keyspace, |keyspace| _ = keyspace.put());
+        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.freeze()));
+        let snapshot = keyspace.snapshot();
+        let seen = keyspace.get(snapshot.sequence());
+        assert_eq!(seen + 1, snapshot.sequence() as usize);
+        writing.join().unwrap();
+        flushing.join().unwrap();
+        assert_eq!(keyspace.get(snapshot.sequence()), seen);
+        assert_eq!(keyspace.get(MAX_SEQUENCE), 1);
+    });
+}
+
+#[test]
+fn a_merge_and_the_remover_of_its_inputs_leave_readers_what_they_have() {
+    explore("readers beside a merge and the remover", PREEMPTIONS, || {
+        let keyspace = with_runs(1);
+        let snapshot = keyspace.snapshot();
+        let setting_up = spawn(&keyspace, |keyspace| {
+            keyspace.put();
+            keyspace.flush(&keyspace.freeze());
+        });
+        setting_up.join().unwrap();
+        let merging = spawn(&keyspace, Keyspace::merge);
+        let sweeping = spawn(&keyspace, Keyspace::sweep);
+        assert_eq!(keyspace.get(snapshot.sequence()), 0);
+        drop(snapshot);
+        assert_eq!(keyspace.get(MAX_SEQUENCE), 1);
+        merging.join().unwrap();
+        sweeping.join().unwrap();
+        assert_eq!(keyspace.get(MAX_SEQUENCE), 1);
+        // Whoever loaded the view before the merge has let go of it.
+        keyspace.sweep();
+        assert_eq!(keyspace.files(), 1);
+    });
+}
+
+#[test]
+fn what_two_install_at_once_is_all_there() {
+    explore("two installers", PREEMPTIONS, || {
+        let keyspace = with_runs(2);
+        keyspace.put();
+        let merging = spawn(&keyspace, Keyspace::merge);
+        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.freeze()));
+        assert_eq!(keyspace.get(MAX_SEQUENCE), 2);
+        merging.join().unwrap();
+        flushing.join().unwrap();
+        assert_eq!(keyspace.get(MAX_SEQUENCE), 2);
+        keyspace.sweep();
+        let view = keyspace.views.load();
+        let tables = view.tree.tables().count();
+        // The merge may have come after the flush.
+        assert!(view.frozen.is_empty() && (1..=2).contains(&tables) && keyspace.files() == tables);
+    });
+}
+
+/// What the log may let go of at a flush is in tables with it, whatever is written and put aside meanwhile.
+#[test]
+fn the_log_keeps_what_a_flush_leaves_out() {
+    explore("the floor of the log", PREEMPTIONS, || {
+        let keyspace = Keyspace::new();
+        keyspace.put();
+        let first = keyspace.freeze();
+        let writing = spawn(&keyspace, |keyspace| {
+            // As for a batch that needs more room than the empty memtable has.
+            keyspace.freeze();
+            keyspace.put();
+            keyspace.freeze();
+            keyspace.put();
+        });
+        let views = std::iter::once_with(|| keyspace.views.load_full());
+        let floor = oldest_unflushed(&keyspace.last_sequence, views, std::slice::from_ref(&first));
+        assert_eq!(floor, 2);
+        writing.join().unwrap();
+    });
+}
