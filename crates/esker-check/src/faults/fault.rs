@@ -1,5 +1,6 @@
 //! How calls fail, and what a failed call must do to the handle.
 
+use crate::powerloss::script::Step;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{MemEnv, SyncFailure};
 use std::io::ErrorKind;
@@ -59,7 +60,13 @@ impl Fault {
                 faults.extend([false, true].map(|forever| Fault::Rule { class, action, forever, names }));
             }
         }
-        for (class, names) in [(Class::Append, "MANIFEST"), (Class::Sync, "MANIFEST"), (Class::Sync, ".wal")] {
+        for (class, names) in [
+            (Class::Append, "MANIFEST"),
+            (Class::Sync, "MANIFEST"),
+            (Class::Sync, ".wal"),
+            (Class::LogWrite, ".wal"),
+            (Class::Rename, "CURRENT"),
+        ] {
             for action in [Action::Fail(ErrorKind::Other), Action::FailAfter(ErrorKind::StorageFull)] {
                 faults.push(Fault::Rule { class, action, forever: false, names: Some(names) });
             }
@@ -100,6 +107,8 @@ pub struct Armed {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Before {
     hits: u64,
+    log_writes: u64,
+    renames: u64,
 }
 
 impl Armed {
@@ -139,21 +148,32 @@ impl Armed {
     }
 
     pub fn before(&self) -> Before {
-        Before { hits: self.hits() }
+        let (log_writes, renames) = (self.env.calls(Class::LogWrite), self.env.calls(Class::Rename));
+        Before { hits: self.hits(), log_writes, renames }
     }
 
     /// What failed in a step that ended with `outcome` and must have made the handle read-only: the log, or the manifest. C5 of durability.md:
     /// "After the first failed write or sync of the log, and the first failed append, sync or switch of the manifest".
     ///
     /// Files of the log are also written and synced when the next one is prepared, which may fail without harm (C8). Each preparation writes a
-    /// header.
-    pub fn must_refuse(&self, before: Before) -> Option<&'static str> {
+    /// header with a write of the log, and where that is mapped nothing else does.
+    pub fn must_refuse(&self, before: Before, step: &Step, outcome: &esker::Result<()>) -> Option<&'static str> {
         if self.hits() == before.hits {
             return None;
         }
+        let now = self.before();
+        let prepared = now.log_writes > before.log_writes;
         match (self.fault.class(), self.fault.names()) {
             (Class::LogStore, _) => Some("a write of the log"),
-            (_, Some("MANIFEST")) => Some("the manifest"),
+            (Class::Append | Class::Sync, Some("MANIFEST")) => Some("the manifest"),
+            (Class::Sync, Some(".wal")) if !prepared => Some("a sync of the log"),
+            // Nothing but the file that names the manifest is renamed.
+            (Class::Rename, _) => Some("the switch of the manifest"),
+            // Names of tables and of prepared log files are synced too; neither is made where nothing but a keyspace is created.
+            (Class::SyncDir, _) if matches!(step, Step::Create(_)) && !prepared && now.renames > before.renames => {
+                Some("the sync of the switch")
+            }
+            (Class::Sync | Class::LogWrite, _) if *step == Step::Sync && outcome.is_err() => Some("Db::sync"),
             _ => None,
         }
     }

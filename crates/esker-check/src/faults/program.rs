@@ -151,12 +151,14 @@ impl Program {
         let tried = progress.attempted() > 0;
         if let (true, Some((writes, durability))) = (tried, written(step, self.commits)) {
             self.commits += 1;
+            let without = self.possible.now().clone();
             self.possible.commit(&writes, &outcome, durability == Durability::Sync);
             self.check_refusal(&outcome)?;
+            self.check_visible(&without, &outcome)?;
         }
         // A checkpoint writes a log and a manifest of its own, which do no harm here.
         if let (false, Some(before)) = (matches!(step, Step::Checkpoint(..)), before) {
-            self.check_poison(before)?;
+            self.check_poison(before, step, &outcome)?;
         }
         match step {
             Step::Flush | Step::Compact if outcome.is_ok() => self.possible.synced = self.possible.history.len() - 1,
@@ -224,12 +226,27 @@ impl Program {
         Ok(())
     }
 
+    /// A write that failed and is visible all the same is one whose sync failed (C5): the handle takes no more.
+    fn check_visible(&mut self, without: &BTreeSet<State>, outcome: &esker::Result<()>) -> Checked<()> {
+        let Some(session) = &self.session else { return Ok(()) };
+        let failed = matches!(outcome, Err(error) if !matches!(error, Error::ReadOnly { .. }));
+        if !failed || !session.db().health().writable {
+            return Ok(());
+        }
+        match read_state(session.db(), &NAMES)? {
+            Ok(state) if !without.contains(&state) => {
+                Err(format!("a write failed ({outcome:?}) and is visible, and the handle still calls itself writable"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// After a failure of the log or the manifest the handle says that it takes no more writes, and will be held to it.
-    fn check_poison(&mut self, before: Before) -> Checked<()> {
+    fn check_poison(&mut self, before: Before, step: &Step, outcome: &esker::Result<()>) -> Checked<()> {
         let (Some(session), Some(armed)) = (&self.session, &self.armed) else { return Ok(()) };
-        let Some(failed) = armed.must_refuse(before) else { return Ok(()) };
+        let Some(failed) = armed.must_refuse(before, step, outcome) else { return Ok(()) };
         if session.db().health().writable {
-            return Err(format!("{failed} failed, and the handle still calls itself writable"));
+            return Err(format!("{failed} failed ({outcome:?}), and the handle still calls itself writable"));
         }
         self.refused = true;
         Ok(())
