@@ -11,9 +11,9 @@ use crate::powerloss::{Examination, Loss, Totals, option_variants};
 use crate::random::Random;
 use crate::settings::Settings;
 use crate::shrink::{shrink, simplify};
-use crate::state::{Durability, read_state};
+use crate::state::{Durability, read_gets, read_state};
 use esker::env::mem::{CrashMode, MemEnv};
-use esker::{Compression, Options, ReadMode};
+use esker::{Compression, Error, Options, ReadMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -188,17 +188,28 @@ impl Crashes {
         Ok(())
     }
 
-    /// A disk that harms the neighbours of what it writes may take the last records with it, and may leave a database that says so.
-    /// A repair of that promises nothing exact.
-    fn check_torn(&self, image: &MemEnv, options: &Options, progress: &Progress) -> Checked<()> {
-        if progress.damaged {
-            return Ok(());
-        }
-        let Ok(session) = Session::open(&Ground::new(options, image.clone()), &mut progress.clone()) else {
-            return Ok(());
+    /// Such a disk may take the last synced records ("Where it tears a sector, the last synced record can go with it", durability.md), or leave a database
+    /// that says that it is damaged. What the manifest says was synced is not among them.
+    fn check_torn(&self, image: &MemEnv, options: &Options, progress: &Progress, totals: &Totals) -> Checked<()> {
+        let told = |error: Error| match error {
+            Error::Corruption { .. } => Ok(()),
+            other => Err(format!("it neither opens nor says that it is damaged: {other}")),
         };
-        if let Ok(state) = read_state(session.db(), &NAMES)? {
-            progress.find(&state, 0)?;
+        let session = match Session::open(&Ground::new(options, image.clone()), &mut progress.clone()) {
+            Ok(session) => session,
+            Err(error) => return told(error),
+        };
+        totals.power_images.fetch_add(1, Ordering::Relaxed);
+        let state = match read_state(session.db(), &NAMES)? {
+            Ok(state) => state,
+            Err(error) => return told(error),
+        };
+        if let Err(error) = read_gets(session.db(), &NAMES, &state, &progress.places())? {
+            return told(error);
+        }
+        // A repair of that promises nothing exact.
+        if !progress.damaged {
+            progress.find(&state, progress.listed)?;
         }
         Ok(())
     }
@@ -230,9 +241,8 @@ impl Crashes {
         let mut losses = vec![Loss::Process, Loss::Machine(CrashMode::LoseAll, 0)];
         losses.extend((0..4).map(|_| Loss::random(random)));
         let unit = [512, 4096][random.below(2)];
-        self.check_torn(&env.crash(&CrashMode::TornNeighbours(unit), random.next()), options, &progress)
+        self.check_torn(&env.crash(&CrashMode::TornNeighbours(unit), random.next()), options, &progress, &done.totals)
             .map_err(|what| format!("units of {unit} bytes torn: {what}"))?;
-        done.totals.power_images.fetch_add(1, Ordering::Relaxed);
         let check = Examination { options, totals: &done.totals, nested_percent: 30 };
         for loss in losses {
             check.examine(&loss.image(&env), loss, &progress, random, 2)?;
