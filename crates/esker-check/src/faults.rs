@@ -4,6 +4,8 @@
 //! not, so a set of possible states is kept; every read must yield an error or belong to one of them. Afterwards the
 //! database is opened without faults: what was acknowledged must be there.
 
+mod exactly;
+mod failing;
 mod fault;
 mod held;
 mod possible;
@@ -11,21 +13,16 @@ mod program;
 
 use crate::Checked;
 use crate::campaign::panic_text;
-use crate::powerloss::progress::Progress;
-use crate::powerloss::script::{NAMES, Script, Step};
-use crate::powerloss::session::{Ground, Session};
+use crate::powerloss::script::{Script, Step};
 use crate::powerloss::{add, option_variants, put, scripts};
 use crate::random::Random;
 use crate::settings::Settings;
-use crate::state::{Durability, database_state};
+use crate::state::Durability;
 use esker::Options;
-use esker::env::fault::FaultEnv;
-use esker::env::mem::{CrashMode, MemEnv};
-use fault::{Armed, Fault};
-use possible::Possible;
-use program::Program;
+use exactly::{run_exactly, undisturbed};
+pub(crate) use failing::{Course, Failing, recovery_fails};
+use fault::Fault;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -126,17 +123,6 @@ impl Faults {
     }
 }
 
-/// Runs these steps with one fault at one call, all as the random numbers say.
-pub(crate) fn any_call_fails(steps: &[Step], options: &Options, random: &mut Random, totals: &Totals) -> Checked<()> {
-    let faulty = undisturbed(steps, options)?;
-    let all = Fault::all();
-    let fault = all[random.below(all.len())];
-    let nth = random.below(faulty.calls(fault.class()) as usize) as u64;
-    totals.runs.fetch_add(1, Ordering::Relaxed);
-    run_job(&Job { script: 0, variant: 0, fault, nth }, steps, options, totals)
-        .map_err(|what| format!("{fault:?} at call {nth} of its kind: {what}"))
-}
-
 /// Readers that are held over writes, a flush and a merge, and readers beside the writer.
 fn held_readers() -> Script {
     let batch = |number: usize| {
@@ -166,44 +152,9 @@ fn held_readers() -> Script {
     Script { name: "held-readers".to_string(), steps }
 }
 
-/// The steps without a fault, which must succeed; the environment knows how many calls there were.
-fn undisturbed(steps: &[Step], options: &Options) -> Checked<FaultEnv> {
-    let memory = MemEnv::new();
-    let faulty = FaultEnv::new(Arc::new(memory.clone()));
-    Program::new(Ground::new(options, faulty.clone()), memory, None).run(steps)?;
-    Ok(faulty)
-}
-
 fn run_job(job: &Job, steps: &[Step], options: &Options, totals: &Totals) -> Checked<()> {
-    let memory = MemEnv::new();
-    let faulty = FaultEnv::new(Arc::new(memory.clone()));
-    let armed = Armed::new(job.fault, job.nth, &faulty, &memory);
-    let mut program = Program::new(Ground::new(options, faulty), memory.clone(), Some(armed));
-    program.run(steps)?;
+    let program = run_exactly(steps, options, job.fault, job.nth)?;
     totals.hit.fetch_add(u64::from(program.hits() > 0), Ordering::Relaxed);
     totals.became_read_only.fetch_add(u64::from(program.refused_ever()), Ordering::Relaxed);
-    let possible = program.finish();
-
-    check_reopened(&memory.kill(), options, &possible, possible.history.len() - 1)
-        .map_err(|what| format!("reopened without faults: {what}"))?;
-    for (mode, seed) in [(CrashMode::LoseAll, 0), (CrashMode::Random, job.nth)] {
-        check_reopened(&memory.crash(&mode, seed), options, &possible, possible.synced)
-            .map_err(|what| format!("reopened after a power loss ({mode:?}, {seed}): {what}"))?;
-    }
     Ok(())
-}
-
-fn check_reopened(env: &MemEnv, options: &Options, possible: &Possible, least: usize) -> Checked<()> {
-    let ground = Ground::new(options, env.clone());
-    let mut progress = Progress::unknown(0, possible.now, possible.damaged);
-    let session = Session::open(&ground, &mut progress).map_err(|error| format!("open failed: {error}"))?;
-    let state = database_state(session.db(), &NAMES)?;
-    possible.check(&state, least)?;
-    session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
-    Program::opened(ground, env.clone(), session, state, possible.now).run(&[
-        Step::Batch(vec![put("after", "1"), add("after", 1)], Durability::Sync),
-        Step::Flush,
-        Step::Single(put("after", "2"), Durability::Async),
-        Step::DropAndReopen,
-    ])
 }

@@ -1,8 +1,10 @@
 //! How calls fail, and what a failed call must do to the handle.
 
 use crate::powerloss::script::Step;
+use crate::random::Random;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{MemEnv, SyncFailure};
+use std::cell::Cell;
 use std::io::ErrorKind;
 
 const CLASSES: [Class; 13] = [
@@ -35,6 +37,34 @@ pub enum Fault {
     Sync(SyncFailure),
     /// The same of a directory.
     SyncDir(SyncFailure),
+    /// No call by itself: the disk.
+    Full(FullDisk),
+}
+
+/// A disk that is full from one step on until it is freed before another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FullDisk {
+    from: usize,
+    until: usize,
+    /// The bytes that still fit when it begins.
+    room: u64,
+}
+
+impl FullDisk {
+    /// One in so many steps.
+    pub fn some(steps: usize, random: &mut Random) -> FullDisk {
+        let from = random.below(steps);
+        let room = [0, random.below(300) as u64, random.below(10_000) as u64][random.below(3)];
+        FullDisk { from, until: from + 1 + random.below(steps - from), room }
+    }
+
+    /// The same in other steps, those of the same length first.
+    pub fn elsewhere(self, steps: usize) -> Vec<FullDisk> {
+        let lengths = [self.until - self.from, 1, 2, 4, steps];
+        let all = lengths.iter().flat_map(|length| (0..steps).map(move |from| (from, from + length)));
+        let rooms = [self.room, 0];
+        all.flat_map(|(from, until)| rooms.map(|room| FullDisk { from, until, room })).collect()
+    }
 }
 
 impl Fault {
@@ -65,6 +95,7 @@ impl Fault {
             (Class::Sync, "MANIFEST"),
             (Class::Sync, ".wal"),
             (Class::LogWrite, ".wal"),
+            (Class::Create, ".wal"),
             (Class::Rename, "CURRENT"),
         ] {
             for action in [Action::Fail(ErrorKind::Other), Action::FailAfter(ErrorKind::StorageFull)] {
@@ -80,13 +111,14 @@ impl Fault {
             Fault::Rule { class, .. } => class,
             Fault::Sync(_) => Class::Sync,
             Fault::SyncDir(_) => Class::SyncDir,
+            Fault::Full(_) => Class::Append,
         }
     }
 
     fn names(self) -> Option<&'static str> {
         match self {
             Fault::Rule { names, .. } => names,
-            Fault::Sync(_) | Fault::SyncDir(_) => None,
+            _ => None,
         }
     }
 
@@ -101,6 +133,9 @@ pub struct Armed {
     fault: Fault,
     nth: u64,
     env: FaultEnv,
+    memory: MemEnv,
+    /// The number of the present step.
+    step: Cell<usize>,
 }
 
 /// The calls made before a step, by which its own are told.
@@ -124,8 +159,28 @@ impl Armed {
             }
             Fault::Sync(failure) => memory.fail_sync(nth, failure),
             Fault::SyncDir(failure) => memory.fail_sync_dir(nth, failure),
+            Fault::Full(_) => {}
         }
-        Armed { fault, nth, env: env.clone() }
+        Armed { fault, nth, env: env.clone(), memory: memory.clone(), step: Cell::new(0) }
+    }
+
+    /// To be said before every step: the disk fills, or is freed.
+    pub fn begin_step(&self, number: usize) {
+        self.step.set(number);
+        let Fault::Full(FullDisk { from, until, room }) = self.fault else { return };
+        if number == from {
+            let files = self.memory.files();
+            // A file of two names counts twice, which leaves more room than was asked for.
+            let used = files.iter().filter_map(|path| self.memory.file_bytes(path)).map(|bytes| bytes.len() as u64);
+            self.memory.set_capacity(Some(used.sum::<u64>() + room));
+        } else if number == until {
+            self.memory.set_capacity(None);
+        }
+    }
+
+    /// Whether the disk was full and is not any more.
+    pub fn is_freed(&self) -> bool {
+        matches!(self.fault, Fault::Full(FullDisk { until, .. }) if self.step.get() >= until)
     }
 
     /// How often it happened.
@@ -134,6 +189,7 @@ impl Armed {
             Fault::Rule { .. } => self.env.fired(),
             // It happens below the environment that counts, to the call of the same number.
             Fault::Sync(_) | Fault::SyncDir(_) => u64::from(self.env.calls(self.fault.class()) > self.nth),
+            Fault::Full(FullDisk { from, .. }) => u64::from(self.step.get() >= from),
         }
     }
 
@@ -144,7 +200,10 @@ impl Armed {
 
     /// Whether whatever is tried again must succeed.
     pub fn is_over(&self) -> bool {
-        self.hits() > 0 && !self.fault.is_forever()
+        match self.fault {
+            Fault::Full(_) => self.is_freed(),
+            _ => self.hits() > 0 && !self.fault.is_forever(),
+        }
     }
 
     pub fn before(&self) -> Before {
@@ -176,5 +235,11 @@ impl Armed {
             (Class::Sync | Class::LogWrite, _) if *step == Step::Sync && outcome.is_err() => Some("Db::sync"),
             _ => None,
         }
+    }
+
+    /// Whether what failed in a step must not have made the handle read-only: "A log segment that cannot be made fails the write, not the handle" (C8).
+    pub fn must_not_refuse(&self, before: Before) -> bool {
+        let hit = self.hits() > before.hits;
+        hit && self.fault.class() == Class::Create && self.fault.names() == Some(".wal")
     }
 }

@@ -64,7 +64,10 @@ impl Program {
 
     /// Performs the steps; the error is a wrong answer, or a failure that no fault explains.
     pub fn run(&mut self, steps: &[Step]) -> Checked<()> {
-        for step in steps {
+        for (number, step) in steps.iter().enumerate() {
+            if let Some(armed) = &self.armed {
+                armed.begin_step(number);
+            }
             if self.session.is_none() && !self.open()? {
                 return Ok(());
             }
@@ -80,7 +83,14 @@ impl Program {
                     }
                     outcome
                 }
-                _ => self.perform(step)?,
+                _ => {
+                    let must_succeed = self.must_succeed();
+                    let outcome = self.perform(step)?;
+                    if let (true, Err(error)) = (must_succeed, &outcome) {
+                        return Err(format!("{step:?} failed after the disk was freed: {error}"));
+                    }
+                    outcome
+                }
             };
             if let (None, Err(error)) = (&self.armed, &outcome) {
                 return Err(format!("{step:?} failed: {error}"));
@@ -215,6 +225,12 @@ impl Program {
         Err(format!("{what} failed, though nothing that reads has: {error}"))
     }
 
+    /// "Writes go on when there is space" (C8), unless the handle says that it takes no more.
+    fn must_succeed(&self) -> bool {
+        let writable = self.session.as_ref().is_some_and(|session| session.db().health().writable);
+        writable && self.armed.as_ref().is_some_and(Armed::is_freed)
+    }
+
     /// Once refused, always refused, until opened again.
     fn check_refusal(&mut self, outcome: &esker::Result<()>) -> Checked<()> {
         let refused = matches!(outcome, Err(Error::ReadOnly { .. }));
@@ -244,6 +260,9 @@ impl Program {
     /// After a failure of the log or the manifest the handle says that it takes no more writes, and will be held to it.
     fn check_poison(&mut self, before: Before, step: &Step, outcome: &esker::Result<()>) -> Checked<()> {
         let (Some(session), Some(armed)) = (&self.session, &self.armed) else { return Ok(()) };
+        if armed.must_not_refuse(before) && !session.db().health().writable {
+            return Err(format!("a file of the log could not be made ({outcome:?}), and the handle takes no more"));
+        }
         let Some(failed) = armed.must_refuse(before, step, outcome) else { return Ok(()) };
         if session.db().health().writable {
             return Err(format!("{failed} failed ({outcome:?}), and the handle still calls itself writable"));
@@ -308,9 +327,9 @@ impl Program {
         }
     }
 
-    /// What it leaves behind; nothing is closed.
-    pub fn finish(self) -> Possible {
-        self.possible
+    /// The states that it may have left behind.
+    pub fn possible(&self) -> &Possible {
+        &self.possible
     }
 }
 
