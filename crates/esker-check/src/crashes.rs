@@ -205,7 +205,7 @@ impl Crashes {
         let check = Examination { options: course.options, totals: &done.totals, nested_percent: NESTED_PERCENT };
         for harm in harms {
             guarded(harm, || {
-                let checked = harm.examine((&env, &progress), &check);
+                let checked = harm.examine((&env, &progress), course, &check);
                 checked.map_err(|what| format!("after {calls} calls: {what}"))
             })?;
         }

@@ -78,7 +78,7 @@ impl Harm {
             }
             How::Death(death, _) => {
                 let (env, progress) = death.run(course)?;
-                self.examine((&env, &progress), &examination)
+                self.examine((&env, &progress), course, &examination)
                     .map(|()| false)
                     .map_err(|what| format!("after {} calls: {what}", death.calls))
             }
@@ -87,9 +87,9 @@ impl Harm {
     }
 
     /// What a death has left, looked at in that way; of other harms there is nothing to look at.
-    pub fn examine(self, left: (&MemEnv, &Progress), examination: &Examination<'_>) -> Checked<()> {
+    pub fn examine(self, left: (&MemEnv, &Progress), course: Course<'_>, examination: &Examination<'_>) -> Checked<()> {
         let How::Death(_, found) = self.how else { return Ok(()) };
-        found.examine(left, examination, &mut Random::new(self.seed))
+        found.examine(left, course, examination, &mut Random::new(self.seed))
     }
 
     /// The same at every moment of these steps, or at many of them; those that are most like it first.
@@ -140,6 +140,11 @@ pub fn of_one_death(death: Death, random: &mut Random) -> Vec<Harm> {
     let mut losses = vec![Loss::Process, Loss::Machine(CrashMode::LoseAll, 0)];
     losses.extend((0..4).map(|_| Loss::random(random)));
     all.extend(losses.iter().map(|&loss| Found::Lost(loss)));
-    all.push(Found::RecoveryFails(losses[random.below(losses.len())]));
+    // One of each of the rarer ones, of any of the losses.
+    let mut some = || losses[random.below(losses.len())];
+    all.extend([Found::ReadOnly(some()), Found::RecoveryFails(some())]);
+    let hours = some();
+    let milliseconds = [1, 400, 40_000_000][random.below(3)] * [1, -1][random.below(2)];
+    all.push(Found::OtherClock(hours, milliseconds));
     all.into_iter().map(|found| Harm::new(How::Death(death, found), random)).collect()
 }
