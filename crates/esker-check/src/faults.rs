@@ -4,119 +4,27 @@
 //! not, so a set of possible states is kept; every read must yield an error or belong to one of them. Afterwards the
 //! database is opened without faults: what was acknowledged must be there.
 
+mod exactly;
+mod failing;
+mod fault;
+mod held;
+mod possible;
+mod program;
+
 use crate::Checked;
 use crate::campaign::panic_text;
-use crate::model::Write;
-use crate::powerloss::progress::Progress;
-use crate::powerloss::script::{NAMES, NOW_MS, Script, Step, count, loaded, model_of};
-use crate::powerloss::session::{Ground, Session, checkpoint_path, with_operators};
+use crate::powerloss::script::{Script, Step};
 use crate::powerloss::{add, option_variants, put, scripts};
 use crate::random::Random;
 use crate::settings::Settings;
-use crate::state::{Durability, Place, State, database_state, model_state, read_state};
-use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::{CrashMode, MemEnv, SyncFailure};
-use esker::{Db, Error, Options};
-use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use crate::state::Durability;
+use esker::Options;
+use exactly::{run_exactly, undisturbed};
+pub(crate) use failing::{Course, Failing, recovery_fails};
+use fault::Fault;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-const CLASSES: [Class; 13] = [
-    Class::Look,
-    Class::Open,
-    Class::Read,
-    Class::Create,
-    Class::Append,
-    Class::Sync,
-    Class::SyncDir,
-    Class::Rename,
-    Class::Remove,
-    Class::Link,
-    Class::LogWrite,
-    Class::LogStore,
-    Class::Lock,
-];
-
-/// How a call fails.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    Rule {
-        class: Class,
-        action: Action,
-        forever: bool,
-        /// Only on files whose name contains this.
-        names: Option<&'static str>,
-    },
-    /// A sync that fails once; the pages are dropped, or reach the disk after all.
-    Sync(SyncFailure),
-    /// The same of a directory.
-    SyncDir(SyncFailure),
-}
-
-impl Fault {
-    fn arm(self, nth: u64, faulty: &FaultEnv, memory: &MemEnv) {
-        match self {
-            Fault::Rule { class, action, forever, names } => {
-                let mut rule = Rule::new(class, nth, action);
-                if let Some(part) = names {
-                    rule = rule.on_names_with(part);
-                }
-                faulty.add(if forever { rule.from_then_on() } else { rule });
-            }
-            Fault::Sync(failure) => memory.fail_sync(nth, failure),
-            Fault::SyncDir(failure) => memory.fail_sync_dir(nth, failure),
-        }
-    }
-
-    fn class(self) -> Class {
-        match self {
-            Fault::Rule { class, .. } => class,
-            Fault::Sync(_) => Class::Sync,
-            Fault::SyncDir(_) => Class::SyncDir,
-        }
-    }
-
-    /// Whether only a record of the log or the manifest can be hit, so that the handle must refuse writes afterwards. Log
-    /// files are also written and synced while the next one is prepared, which may fail without harm: that is not counted.
-    fn poisons(self) -> bool {
-        match self {
-            Fault::Rule { class: Class::LogStore, .. } => true,
-            Fault::Rule { names, .. } => names == Some("MANIFEST"),
-            Fault::Sync(_) | Fault::SyncDir(_) => false,
-        }
-    }
-}
-
-fn faults() -> Vec<Fault> {
-    let actions = [
-        Action::Fail(ErrorKind::Other),
-        Action::Fail(ErrorKind::StorageFull),
-        Action::Partial { kind: ErrorKind::StorageFull, bytes: 5 },
-        Action::FailAfter(ErrorKind::Other),
-    ];
-    let failures =
-        [SyncFailure::DropPending, SyncFailure::KeepPending, SyncFailure::KeepSome(1), SyncFailure::KeepSome(2)];
-    let mut faults: Vec<Fault> = failures.into_iter().flat_map(|how| [Fault::Sync(how), Fault::SyncDir(how)]).collect();
-    for class in CLASSES {
-        for action in actions {
-            let partial = matches!(action, Action::Partial { .. });
-            if partial && !matches!(class, Class::Append | Class::LogWrite | Class::LogStore) {
-                continue;
-            }
-            let names = None;
-            faults.extend([false, true].map(|forever| Fault::Rule { class, action, forever, names }));
-        }
-    }
-    for (class, names) in [(Class::Append, "MANIFEST"), (Class::Sync, "MANIFEST"), (Class::Sync, ".wal")] {
-        for action in [Action::Fail(ErrorKind::Other), Action::FailAfter(ErrorKind::StorageFull)] {
-            faults.push(Fault::Rule { class, action, forever: false, names: Some(names) });
-        }
-    }
-    faults
-}
 
 /// What was checked.
 #[derive(Debug, Default)]
@@ -161,16 +69,14 @@ struct Job {
 impl Faults {
     /// Every call of every script, in every way.
     pub fn every_call(&self) -> Checked<Totals> {
-        let scripts: Vec<Script> = scripts().into_iter().filter(|script| script.name.contains(&self.only)).collect();
+        let all = scripts().into_iter().chain([held_readers()]);
+        let scripts: Vec<Script> = all.filter(|script| script.name.contains(&self.only)).collect();
         let variants = option_variants();
         let mut jobs = Vec::new();
         for (script, Script { steps, .. }) in scripts.iter().enumerate() {
             for (variant, (_, options)) in variants.iter().enumerate() {
-                let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
-                let mut program = Program::new(Ground::new(options, faulty.clone()), None);
-                program.run(steps)?;
-                drop(program);
-                for fault in faults() {
+                let faulty = undisturbed(steps, options)?;
+                for fault in Fault::all() {
                     let calls = faulty.calls(fault.class());
                     jobs.extend((0..calls).map(|nth| Job { script, variant, fault, nth }));
                 }
@@ -217,321 +123,38 @@ impl Faults {
     }
 }
 
-/// Runs these steps with one fault at one call, all as the random numbers say.
-pub(crate) fn any_call_fails(steps: &[Step], options: &Options, random: &mut Random, totals: &Totals) -> Checked<()> {
-    let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
-    let mut program = Program::new(Ground::new(options, faulty.clone()), None);
-    program.demand_success = true;
-    program.run(steps)?;
-    drop(program);
-    let all = faults();
-    let fault = all[random.below(all.len())];
-    let nth = random.below(faulty.calls(fault.class()) as usize) as u64;
-    totals.runs.fetch_add(1, Ordering::Relaxed);
-    run_job(&Job { script: 0, variant: 0, fault, nth }, steps, options, totals)
-        .map_err(|what| format!("{fault:?} at call {nth} of its kind: {what}"))
+/// Readers that are held over writes, a flush and a merge, and readers beside the writer.
+fn held_readers() -> Script {
+    let batch = |number: usize| {
+        let writes = (0..6).map(|key| put(&format!("key-{key}"), &format!("value {number} of some length")));
+        Step::Batch(writes.chain([add("sum", 1)]).collect(), Durability::Sync)
+    };
+    let steps = vec![
+        batch(0),
+        Step::Flush,
+        batch(1),
+        Step::Hold(0, 0),
+        Step::Look(0, 2),
+        batch(2),
+        Step::Flush,
+        Step::ReadBeside,
+        Step::Look(0, 2),
+        Step::Hold(1, 1),
+        Step::Single(put("key-1", "alone"), Durability::Async),
+        Step::Compact,
+        Step::Look(0, 20),
+        Step::Look(1, 20),
+        Step::ReadBeside,
+        Step::DropAndReopen,
+        Step::Hold(0, 0),
+        Step::Look(0, 20),
+    ];
+    Script { name: "held-readers".to_string(), steps }
 }
 
 fn run_job(job: &Job, steps: &[Step], options: &Options, totals: &Totals) -> Checked<()> {
-    let memory = MemEnv::new();
-    let faulty = FaultEnv::new(Arc::new(memory.clone()));
-    job.fault.arm(job.nth, &faulty, &memory);
-    let poison = job.fault.poisons().then(|| faulty.clone());
-    let mut program = Program::new(Ground::new(options, faulty.clone()), poison);
-    program.run(steps)?;
-    let refused = program.refused_ever;
-    let possible = program.finish();
-    if faulty.fired() > 0 || matches!(job.fault, Fault::Sync(_) | Fault::SyncDir(_)) {
-        totals.hit.fetch_add(1, Ordering::Relaxed);
-    }
-    totals.became_read_only.fetch_add(u64::from(refused), Ordering::Relaxed);
-
-    check_reopened(&memory.kill(), options, &possible, possible.history.len() - 1)
-        .map_err(|what| format!("reopened without faults: {what}"))?;
-    for (mode, seed) in [(CrashMode::LoseAll, 0), (CrashMode::Random, job.nth)] {
-        check_reopened(&memory.crash(&mode, seed), options, &possible, possible.synced)
-            .map_err(|what| format!("reopened after a power loss ({mode:?}, {seed}): {what}"))?;
-    }
+    let program = run_exactly(steps, options, job.fault, job.nth)?;
+    totals.hit.fetch_add(u64::from(program.hits() > 0), Ordering::Relaxed);
+    totals.became_read_only.fetch_add(u64::from(program.refused_ever()), Ordering::Relaxed);
     Ok(())
-}
-
-fn check_reopened(env: &MemEnv, options: &Options, possible: &Possible, least: usize) -> Checked<()> {
-    let ground = Ground::new(options, env.clone());
-    let mut progress = Progress::unknown(0, possible.now, possible.damaged);
-    let session = Session::open(&ground, &mut progress).map_err(|error| format!("open failed: {error}"))?;
-    let state = database_state(session.db(), &NAMES)?;
-    possible.check(&state, least)?;
-    session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
-    let mut after = Program::new(ground, None);
-    after.possible = Possible::from_state(state, possible.now);
-    after.session = Some(session);
-    after.demand_success = true;
-    after.run(&[
-        Step::Batch(vec![put("after", "1"), add("after", 1)], Durability::Sync),
-        Step::Flush,
-        Step::Single(put("after", "2"), Durability::Async),
-        Step::DropAndReopen,
-    ])
-}
-
-/// The states that the database may be in.
-struct Possible {
-    /// After every attempted commit. A failed one leaves the states with it and those without it.
-    history: Vec<BTreeSet<State>>,
-    /// The index in `history` from which on a power loss may have stopped.
-    synced: usize,
-    /// What the clock shows.
-    now: u64,
-    /// Whether the file that names the manifest may be missing.
-    damaged: bool,
-}
-
-impl Possible {
-    fn from_state(state: State, now: u64) -> Possible {
-        Possible { history: vec![BTreeSet::from([state])], synced: 0, now, damaged: false }
-    }
-
-    /// Moves the clock: what has expired is in no state any more.
-    fn tick(&mut self, milliseconds: u64) {
-        self.now += milliseconds;
-        let live = |mut state: State| {
-            state.retain(|_, held| held.expiry > self.now);
-            state
-        };
-        for states in &mut self.history {
-            *states = std::mem::take(states).into_iter().map(live).collect();
-        }
-    }
-
-    fn now(&self) -> &BTreeSet<State> {
-        // The history is never empty: it starts with one entry and only grows.
-        &self.history[self.history.len() - 1]
-    }
-
-    fn commit(&mut self, writes: &[Write], outcome: &esker::Result<()>, sync: bool) {
-        let now = self.now().clone();
-        let with = now.iter().map(|state| apply(state, writes, self.now));
-        let next = match outcome {
-            Ok(()) => with.collect(),
-            Err(Error::ReadOnly { .. } | Error::InvalidArgument { .. }) => return,
-            Err(_) => with.chain(now.iter().cloned()).collect(),
-        };
-        self.history.push(next);
-        if sync && outcome.is_ok() {
-            self.synced = self.history.len() - 1;
-        }
-    }
-
-    fn check(&self, state: &State, least: usize) -> Checked<()> {
-        if self.history[least..].iter().any(|states| states.contains(state)) {
-            return Ok(());
-        }
-        let near = self.now().iter().next_back().cloned().unwrap_or_default();
-        let what = crate::state::difference(&near, state).unwrap_or_default();
-        Err(format!("the contents are none of the possible ones; against one of them: {what}"))
-    }
-}
-
-fn apply(state: &State, writes: &[Write], now: u64) -> State {
-    let mut model = model_of(state, now);
-    let at = model.commit(writes);
-    model_state(&model, at)
-}
-
-/// A program that goes on whatever happens.
-struct Program {
-    ground: Ground,
-    session: Option<Session>,
-    possible: Possible,
-    commits: u64,
-    /// Set in runs whose fault can only hit the log or the manifest.
-    poison: Option<FaultEnv>,
-    /// Whether this handle has refused a write.
-    refused: bool,
-    /// Whether any handle has.
-    refused_ever: bool,
-    demand_success: bool,
-}
-
-impl Program {
-    fn new(ground: Ground, poison: Option<FaultEnv>) -> Program {
-        Program {
-            ground,
-            session: None,
-            possible: Possible::from_state(State::new(), NOW_MS),
-            commits: 0,
-            poison,
-            refused: false,
-            refused_ever: false,
-            demand_success: false,
-        }
-    }
-
-    fn run(&mut self, steps: &[Step]) -> Checked<()> {
-        for step in steps {
-            if self.session.is_none() && !self.open() {
-                return Ok(());
-            }
-            let outcome = match step {
-                Step::Reopen | Step::DropAndReopen | Step::Repair => {
-                    let mut outcome = self.close(*step == Step::Reopen);
-                    if *step == Step::Repair {
-                        self.possible.damaged = true;
-                        outcome = self.ground.lose_current();
-                    }
-                    if !self.open() {
-                        return self.end(outcome);
-                    }
-                    outcome
-                }
-                _ => self.perform(step)?,
-            };
-            if let (true, Err(error)) = (self.demand_success, &outcome) {
-                return Err(format!("{step:?} failed: {error}"));
-            }
-            self.check_reads()?;
-        }
-        let outcome = self.close(true);
-        self.end(outcome)
-    }
-
-    fn end(&self, outcome: esker::Result<()>) -> Checked<()> {
-        match outcome {
-            Err(error) if self.demand_success => Err(format!("the end failed: {error}")),
-            _ => Ok(()),
-        }
-    }
-
-    /// The progress that a session keeps assumes that everything succeeds; only its notice of what was tried counts here.
-    fn progress(&self) -> Progress {
-        let Possible { now, damaged, .. } = self.possible;
-        Progress::unknown(self.commits, now, damaged)
-    }
-
-    /// Tries twice, as a program would that was told of an error.
-    fn open(&mut self) -> bool {
-        self.refused = false;
-        for _ in 0..2 {
-            let mut progress = self.progress();
-            if let Ok(session) = Session::open(&self.ground, &mut progress) {
-                self.possible.damaged = false;
-                self.session = Some(session);
-                return true;
-            }
-        }
-        false
-    }
-
-    fn close(&mut self, clean: bool) -> esker::Result<()> {
-        if let (Some(session), true) = (self.session.take(), clean) {
-            session.close()?;
-            self.possible.synced = self.possible.history.len() - 1;
-        }
-        Ok(())
-    }
-
-    fn perform(&mut self, step: &Step) -> Checked<esker::Result<()>> {
-        let mut progress = self.progress();
-        let Some(session) = &mut self.session else { return Ok(Ok(())) };
-        match step {
-            // The program compares by itself, after every step.
-            Step::Hold(..) | Step::Look(..) | Step::Compare | Step::ReadBeside => return Ok(Ok(())),
-            Step::Clock(milliseconds) => self.possible.tick(*milliseconds),
-            _ => {}
-        }
-        let faults_before = self.poison.as_ref().map_or(0, FaultEnv::fired);
-        let outcome = session.perform(step, &mut progress);
-        let tried = progress.attempted() > 0;
-        if let (true, Some((writes, durability))) = (tried, written(step, self.commits)) {
-            self.commits += 1;
-            self.possible.commit(&writes, &outcome, durability == Durability::Sync);
-            self.check_refusal(&outcome)?;
-        }
-        // A checkpoint writes a log and a manifest of its own, which do no harm here.
-        if !matches!(step, Step::Checkpoint(..)) {
-            self.check_poison(faults_before)?;
-        }
-        match (step, &outcome) {
-            (Step::Flush | Step::Compact, Ok(())) => self.possible.synced = self.possible.history.len() - 1,
-            (Step::Checkpoint(number, _), Ok(())) => self.check_checkpoint(*number)?,
-            _ => {}
-        }
-        Ok(outcome)
-    }
-
-    /// Once refused, always refused, until opened again.
-    fn check_refusal(&mut self, outcome: &esker::Result<()>) -> Checked<()> {
-        let refused = matches!(outcome, Err(Error::ReadOnly { .. }));
-        if self.refused && !refused {
-            return Err(format!("a read-only handle did not refuse a write: {outcome:?}"));
-        }
-        self.refused |= refused;
-        self.refused_ever |= refused;
-        Ok(())
-    }
-
-    /// After a failure of the log or the manifest the handle says that it takes no more writes, and will be held to it.
-    fn check_poison(&mut self, faults_before: u64) -> Checked<()> {
-        let Some(session) = &self.session else { return Ok(()) };
-        if self.poison.as_ref().is_some_and(|fault| fault.fired() > faults_before) {
-            if session.db().health().writable {
-                return Err("the log or the manifest failed, and the handle still calls itself writable".to_string());
-            }
-            self.refused = true;
-        }
-        Ok(())
-    }
-
-    fn check_reads(&self) -> Checked<()> {
-        let Some(session) = &self.session else { return Ok(()) };
-        match read_state(session.db(), &NAMES)? {
-            Ok(state) if self.possible.now().contains(&state) => {}
-            Ok(state) => {
-                let last = self.possible.history.len() - 1;
-                return self.possible.check(&state, last).map_err(|what| format!("a scan is wrong: {what}"));
-            }
-            Err(error) if self.demand_success => return Err(format!("a scan failed: {error}")),
-            Err(_) => {}
-        }
-        // What was there once may not come back.
-        let states = self.possible.history.iter().flatten();
-        let keys: BTreeSet<&Place> = states.flat_map(|state| state.keys()).collect();
-        for place in keys {
-            let Ok(keyspace) = session.db().existing_keyspace(NAMES[place.0]) else { continue };
-            let Ok(found) = keyspace.get(&place.1) else { continue };
-            let right = |state: &State| state.get(place).map(|held| &held.value[..]) == found.as_deref();
-            if !self.possible.now().iter().any(right) {
-                return Err(format!("get {} is wrong: {found:?}", crate::state::shown(&place.1)));
-            }
-        }
-        Ok(())
-    }
-
-    /// What was reported as copied must be a whole copy; reading it may meet the fault.
-    fn check_checkpoint(&self, number: usize) -> Checked<()> {
-        let opened = Db::open(checkpoint_path(number), self.ground.options_at(self.possible.now));
-        let Ok(db) = opened.and_then(with_operators) else {
-            return Ok(());
-        };
-        match read_state(&db, &NAMES)? {
-            Ok(state) if !self.possible.now().contains(&state) => Err(format!("checkpoint {number} is wrong")),
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(self) -> Possible {
-        self.possible
-    }
-}
-
-/// What a step writes, exactly as the session writes it.
-fn written(step: &Step, commits: u64) -> Option<(Vec<Write>, Durability)> {
-    match step {
-        Step::Batch(writes, durability) | Step::Transaction(writes, durability) => {
-            Some((writes.iter().cloned().chain([count(commits + 1)]).collect(), *durability))
-        }
-        Step::Single(write, durability) => Some((vec![write.clone()], *durability)),
-        Step::Ingest(keyspace, pairs) => Some((loaded(*keyspace, pairs), Durability::Sync)),
-        _ => None,
-    }
 }

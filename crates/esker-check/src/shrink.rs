@@ -57,6 +57,19 @@ pub fn simplify<T: Clone>(
     current
 }
 
+/// At most about `most` numbers below `limit`, spread evenly, without those that are left out for want of time; those like `number` come first: itself, and
+/// what is as far from the end as it may have become when something before it was dropped.
+pub fn nearby(number: u64, limit: u64, most: u64) -> Vec<u64> {
+    let stride = limit.div_ceil(most.max(1)).max(1);
+    let near = (number.saturating_sub(4)..=number + 4).chain(limit.saturating_sub(8)..limit);
+    let mut all: Vec<u64> = near.filter(|&near| near < limit).collect();
+    all.sort_by_key(|near| near.abs_diff(number));
+    all.extend((0..limit).step_by(stride as usize));
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|number| seen.insert(*number));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +79,14 @@ mod tests {
         let all: Vec<u32> = (0..500).collect();
         let fails = |list: &[u32]| list.contains(&17) && list.contains(&401);
         assert_eq!(shrink(&all, Duration::MAX, fails), vec![17, 401]);
+    }
+
+    #[test]
+    fn tries_like_moments_first_and_few_of_many() {
+        assert_eq!(nearby(2, 4, 10), [2, 1, 3, 0]);
+        let many = nearby(5000, 100_000, 200);
+        assert_eq!(many[0], 5000);
+        assert!(many.len() <= 220 && many.contains(&99_999), "{}", many.len());
     }
 
     #[test]

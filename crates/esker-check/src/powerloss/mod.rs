@@ -49,7 +49,7 @@ impl Loss {
     }
 
     /// The least number of commits that must be there.
-    fn least(self, progress: &Progress) -> usize {
+    pub(crate) fn least(self, progress: &Progress) -> usize {
         if self.is_machine() { progress.synced } else { progress.acknowledged }
     }
 

@@ -41,6 +41,11 @@ impl Ground {
         Ground { options: options.clone().env(env.clone()), env }
     }
 
+    /// The same options on another environment.
+    pub fn moved_to(&self, env: impl Env + 'static) -> Ground {
+        Ground::new(&self.options, env)
+    }
+
     /// The options with a clock that stands still.
     pub fn options_at(&self, now: u64) -> Options {
         self.options.clone().clock(Arc::new(ManualClock::new(now)))
@@ -100,7 +105,8 @@ impl Session {
         self.db.close()
     }
 
-    fn keyspace(&mut self, index: usize) -> esker::Result<Keyspace> {
+    /// The keyspace of that index, created if it is not there.
+    pub fn keyspace(&mut self, index: usize) -> esker::Result<Keyspace> {
         if let Some(keyspace) = &self.keyspaces[index] {
             return Ok(keyspace.clone());
         }

@@ -234,6 +234,31 @@ fn the_files_of_a_load_outlive_the_cleaning_up_of_another_job() {
     assert_eq!(all(&keyspace(&open(&memory), "a")).len(), 901);
 }
 
+/// The merges that a load brings about are work of their own: one that fails is no reason to report the load as failed.
+#[test]
+fn a_load_that_is_told_as_failed_has_loaded_nothing() {
+    let mut failed_merges = 0;
+    for nth in 0.. {
+        let memory = MemEnv::default();
+        let faulty = FaultEnv::new(Arc::new(memory.clone()));
+        let db = Db::open(DIRECTORY, simulated(&memory).env(Arc::new(faulty.clone()))).unwrap();
+        let a = keyspace(&db, "a");
+        faulty.add(Rule::new(Class::Create, nth, Action::Fail(std::io::ErrorKind::Other)).on_names_with(".table"));
+        for load in 0..12 {
+            let before = all(&a);
+            let fired = faulty.fired();
+            let outcome = a.ingest(pairs(3, &format!("load {load}")));
+            assert!(db.health().writable, "no call on the log or the manifest has failed");
+            assert_eq!(outcome.is_err(), all(&a) == before, "create {nth}, load {load}: {outcome:?}");
+            failed_merges += u32::from(outcome.is_ok() && faulty.fired() > fired);
+        }
+        if faulty.fired() == 0 {
+            break;
+        }
+    }
+    assert!(failed_merges > 0, "no merge came about");
+}
+
 #[test]
 fn a_close_ends_a_load() {
     let env = MemEnv::default();

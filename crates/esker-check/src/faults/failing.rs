@@ -1,0 +1,165 @@
+//! One failing call, or a full disk, in a run of any steps.
+
+use super::exactly::{run_exactly, undisturbed};
+use super::fault::{Armed, Fault, FullDisk};
+use crate::Checked;
+use crate::powerloss::progress::Progress;
+use crate::powerloss::script::Step;
+use crate::powerloss::session::{Ground, Session, run};
+use crate::powerloss::{Examination, Loss};
+use crate::random::Random;
+use crate::state::Durability;
+use esker::Options;
+use esker::env::fault::{Class, FaultEnv};
+use esker::env::mem::{CrashMode, MemEnv};
+use std::sync::Arc;
+
+/// What fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Failing {
+    /// A call, by its number among those of its class.
+    Call(Fault, u64),
+    /// The disk is full for some steps.
+    FullDisk(FullDisk),
+}
+
+/// How the steps are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Course<'a> {
+    pub steps: &'a [Step],
+    pub options: &'a Options,
+    /// Whether threads make some of the calls, so that a number does not stand for the same call in every run.
+    pub threaded: bool,
+}
+
+impl Course<'_> {
+    /// Whether every answer after the failure can be foretold: not where threads fail beside the steps, and what is lost without log is not kept account of
+    /// by a program that goes on.
+    fn is_exact(self) -> bool {
+        let unlogged = |step: &Step| {
+            let (Step::Batch(_, how) | Step::Transaction(_, how) | Step::Single(_, how)) = step else { return false };
+            *how == Durability::Unlogged
+        };
+        !self.threaded && !self.steps.iter().any(unlogged)
+    }
+
+    /// The environment of a run without failure, which knows how many calls there were.
+    fn counted(self) -> Checked<FaultEnv> {
+        if self.is_exact() {
+            return undisturbed(self.steps, self.options);
+        }
+        let faulty = FaultEnv::new(Arc::new(MemEnv::new()));
+        let ground = Ground::new(self.options, faulty.clone());
+        run(self.steps, &ground, &mut Progress::default(), &mut |_| {})
+            .map_err(|error| format!("the script fails by itself: {error}"))?;
+        Ok(faulty)
+    }
+
+    /// So many failing calls, and a full disk.
+    pub fn some(self, calls: usize, random: &mut Random) -> Checked<Vec<Failing>> {
+        let counted = self.counted()?;
+        let mut some: Vec<Failing> = (0..calls).map(|_| some_call(&counted, random)).collect();
+        some.push(Failing::FullDisk(FullDisk::some(self.steps.len(), random)));
+        Ok(some)
+    }
+
+    /// The same failure at other moments, at most so many, those that are most like it first.
+    pub fn elsewhere(self, failing: Failing, most: u64) -> Checked<Vec<Failing>> {
+        Ok(match failing {
+            Failing::Call(fault, nth) => {
+                let calls = self.counted()?.calls(fault.class());
+                crate::shrink::nearby(nth, calls, most).into_iter().map(|nth| Failing::Call(fault, nth)).collect()
+            }
+            Failing::FullDisk(disk) => disk.elsewhere(self.steps.len()).into_iter().map(Failing::FullDisk).collect(),
+        })
+    }
+
+    /// Runs the steps with it; whether it happened.
+    pub fn check(self, failing: Failing, examination: &Examination<'_>, random: &mut Random) -> Checked<bool> {
+        let checked = if self.is_exact() {
+            run_exactly(self.steps, self.options, failing.fault(), failing.nth()).map(|program| program.hits() > 0)
+        } else {
+            self.stop_at_the_error(failing, examination, random)
+        };
+        checked.map_err(|what| format!("{failing:?}: {what}"))
+    }
+
+    /// The program ends with the first error. The next one finds an allowed state.
+    fn stop_at_the_error(self, failing: Failing, examination: &Examination<'_>, random: &mut Random) -> Checked<bool> {
+        let memory = MemEnv::new();
+        let faulty = FaultEnv::new(Arc::new(memory.clone()));
+        let armed = Armed::new(failing.fault(), failing.nth(), &faulty, &memory);
+        let mut progress = Progress::default();
+        let mut step = 0;
+        let outcome = run(self.steps, &Ground::new(self.options, faulty), &mut progress, &mut |_| {
+            step += 1;
+            armed.begin_step(step);
+        });
+        memory.set_capacity(None);
+        let hit = armed.hits() > 0;
+        if let (false, Err(error)) = (hit, outcome) {
+            return Err(format!("the script fails by itself: {error}"));
+        }
+        for loss in [Loss::Process, Loss::Machine(CrashMode::LoseAll, 0), Loss::random(random)] {
+            examination.examine(&loss.image(&memory), loss, &progress, random, 1)?;
+        }
+        Ok(hit)
+    }
+}
+
+impl Failing {
+    fn fault(self) -> Fault {
+        match self {
+            Failing::Call(fault, _) => fault,
+            Failing::FullDisk(disk) => Fault::Full(disk),
+        }
+    }
+
+    fn nth(self) -> u64 {
+        match self {
+            Failing::Call(_, nth) => nth,
+            Failing::FullDisk(_) => 0,
+        }
+    }
+}
+
+/// A fault at a call that there was.
+fn some_call(counted: &FaultEnv, random: &mut Random) -> Failing {
+    let possible: Vec<Fault> = Fault::all().into_iter().filter(|fault| counted.calls(fault.class()) > 0).collect();
+    let fault = possible[random.below(possible.len())];
+    Failing::Call(fault, random.below(counted.calls(fault.class()) as usize) as u64)
+}
+
+/// Recovers what a loss has left while a call fails, then without: what is found then is allowed, whatever the failed attempt did.
+pub fn recovery_fails(
+    image: &MemEnv,
+    loss: Loss,
+    progress: &Progress,
+    examination: &Examination<'_>,
+    random: &mut Random,
+) -> Checked<()> {
+    let counted = FaultEnv::new(Arc::new(image.kill()));
+    let opened = Session::open(&Ground::new(examination.options, counted.clone()), &mut progress.clone());
+    opened.map_err(|error| format!("the image does not open: {error}"))?;
+    if counted.calls(Class::Any) == 0 {
+        return Ok(());
+    }
+    let failing = some_call(&counted, random);
+    let memory = image.kill();
+    let faulty = FaultEnv::new(Arc::new(memory.clone()));
+    let armed = Armed::new(failing.fault(), failing.nth(), &faulty, &memory);
+    let opened = Session::open(&Ground::new(examination.options, faulty), &mut progress.clone());
+    let told = opened.as_ref().err().map(ToString::to_string);
+    drop(opened);
+    if let (0, Some(error)) = (armed.hits(), told) {
+        return Err(format!("the recovery fails by itself: {error}"));
+    }
+    // Whatever the first loss left was on the disk, if it was one of the machine; so the second takes nothing more.
+    let (mode, seed) = (CrashMode::Random, random.next());
+    for (again, env) in [(loss, memory.kill()), (Loss::Machine(mode, seed), memory.crash(&mode, seed))] {
+        examination
+            .examine(&env, again, progress, random, 0)
+            .map_err(|what| format!("{loss:?}, recovered with {failing:?}, then: {what}"))?;
+    }
+    Ok(())
+}
