@@ -41,16 +41,11 @@ pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>
 
 /// Removes the files of retired tables that nobody reads any more.
 pub fn sweep(inner: &Inner) {
-    let mut unread = Vec::new();
-    inner.obsolete.lock().retain(|table| {
-        // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
-        let pinned = Arc::strong_count(table) > 1;
-        if !pinned {
-            unread.push(table.path().to_path_buf());
-        }
-        pinned
-    });
-    for path in unread {
+    // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load. They go without the lock: their files are the environment's.
+    let unread: Vec<_> = inner.obsolete.lock().extract_if(.., |table| Arc::strong_count(table) == 1).collect();
+    for table in unread {
+        let path = table.path().to_path_buf();
+        drop(table);
         if inner.options.env.remove(&path).is_ok() {
             inner.condition.forget_damage(&path);
             inner.events.note(|| Event::Removed(path));
