@@ -117,11 +117,11 @@ fn trials() {
             break;
         }
         if site.is_empty() || site.split(';').any(|site| heard.site.to_string().contains(site)) {
-            let begun = std::time::Instant::now();
+            let begun = settings.elapsed_seconds();
             let noticed = scene.notices(&heard);
             println!(
-                "T {noticed:?} {:?} {} # {} {:?} {}",
-                begun.elapsed(),
+                "T {noticed:?} {:.3} s {} # {} {:?} {}",
+                settings.elapsed_seconds() - begun,
                 heard.site,
                 scene.name,
                 heard.class,

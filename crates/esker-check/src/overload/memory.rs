@@ -131,8 +131,8 @@ pub(super) fn addresses(share: &Share) -> Checked<String> {
 /// In a control group.
 pub(super) fn pages(share: &Share) -> Checked<String> {
     let most = BUDGET_BYTES * 115 / 100 + CONSTANT_BYTES;
-    let group = match Group::enter(most)? {
-        Ok(group) => group,
+    let (group, most) = match Group::enter(most)? {
+        Ok(entered) => entered,
         Err(obstacle) => return Ok(format!("skipped: {obstacle}")),
     };
     let outcome = load(share);

@@ -92,7 +92,8 @@ impl BlobStore {
             return Ok(found);
         }
         let file = Arc::new(BlobFile::open(&*self.env, &self.directory, number)?);
-        self.files.write().insert(number, Arc::clone(&file));
+        let shorter = self.files.write().insert(number, Arc::clone(&file));
+        drop(shorter);
         Ok(file)
     }
 
@@ -262,7 +263,9 @@ impl BlobStore {
     pub fn forget(&self, number: u64) -> Option<PathBuf> {
         self.would_shrink.lock().remove(&number);
         self.damaged.lock().remove(&number);
-        self.files.write().remove(&number).map(|file| file.path().to_path_buf())
+        // It goes without the lock that it was found under: it is the environment's.
+        let file = self.files.write().remove(&number)?;
+        Some(file.path().to_path_buf())
     }
 
     /// The value that `reference` stands for, for a job. If it is damaged, that is noted, so that nobody tries again and again to empty the file.

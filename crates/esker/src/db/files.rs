@@ -41,7 +41,10 @@ pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>
 
 /// Removes the files of retired tables that nobody reads any more.
 pub fn sweep(inner: &Inner) {
-    for path in inner.obsolete.take_unread() {
+    // They go without a lock: their files are the environment's.
+    for table in inner.obsolete.take_unread() {
+        let path = table.path().to_path_buf();
+        drop(table);
         if inner.options.env.remove(&path).is_ok() {
             inner.condition.forget_damage(&path);
             inner.events.note(|| Event::Removed(path));

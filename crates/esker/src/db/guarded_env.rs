@@ -13,7 +13,7 @@ pub fn environment(database: Database, directory: &Path, env: Arc<dyn Env>) -> A
     if env.calls_no_database() {
         return env;
     }
-    Arc::new(Guarded { caller: Caller { database, directory: directory.into() }, called: env })
+    Arc::new(Guarded { caller: Caller { database, directory: directory.into() }, called: env, going: None })
 }
 
 /// Who calls.
@@ -30,10 +30,18 @@ impl Caller {
     }
 }
 
-/// An environment or a file of it, and who calls.
+/// An environment, a file of it or a lock, and who calls. That it goes is a call as any other: files go with locks held.
 struct Guarded<C> {
     caller: Caller,
     called: C,
+    /// Set when this goes, and behind what goes then.
+    going: Option<Inside>,
+}
+
+impl<C> Drop for Guarded<C> {
+    fn drop(&mut self) {
+        self.going = self.caller.enter().ok();
+    }
 }
 
 /// A file of a fixed length. It is asked for once: the log wants to know it with locks held that figures take.
@@ -46,7 +54,7 @@ struct Fixed<F: ?Sized> {
 impl<C> Guarded<C> {
     /// What the environment has opened for the same caller.
     fn opened<F>(&self, file: F) -> Guarded<F> {
-        Guarded { caller: self.caller.clone(), called: file }
+        Guarded { caller: self.caller.clone(), called: file, going: None }
     }
 }
 
@@ -120,7 +128,8 @@ impl Env for Guarded<Arc<dyn Env>> {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
         let _inside = self.caller.enter()?;
-        self.called.lock(path)
+        let lock = self.called.lock(path)?;
+        Ok(Box::new(self.opened(lock)))
     }
 
     fn random(&self) -> u64 {
@@ -128,6 +137,8 @@ impl Env for Guarded<Arc<dyn Env>> {
         self.called.random()
     }
 }
+
+impl Lock for Guarded<Box<dyn Lock>> {}
 
 impl ReadFile for Guarded<Fixed<dyn ReadFile>> {
     fn len(&self) -> u64 {

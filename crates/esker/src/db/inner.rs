@@ -299,7 +299,9 @@ impl Inner {
 
     /// Lets go of the directory, and ends events: nobody writes any more.
     pub fn release(&self) {
-        self.lock.lock().take();
+        // It goes without the lock that it is kept under: it is the environment's.
+        let lock = self.lock.lock().take();
+        drop(lock);
         self.events.end();
     }
 

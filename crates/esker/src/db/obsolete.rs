@@ -7,7 +7,6 @@
 
 use crate::base::sync::Mutex;
 use crate::table::Table;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// See the module's comment.
@@ -20,18 +19,10 @@ impl Obsolete {
         self.0.lock().extend(tables);
     }
 
-    /// Lets go of the tables that nobody reads any more, whose files can be removed.
-    pub fn take_unread(&self) -> Vec<PathBuf> {
-        let mut unread = Vec::new();
-        self.0.lock().retain(|table| {
-            // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
-            let pinned = Arc::strong_count(table) > 1;
-            if !pinned {
-                unread.push(table.path().to_path_buf());
-            }
-            pinned
-        });
-        unread
+    /// Takes out the tables that nobody reads any more, whose files can be removed.
+    pub fn take_unread(&self) -> Vec<Arc<Table>> {
+        // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
+        self.0.lock().extract_if(.., |table| Arc::strong_count(table) == 1).collect()
     }
 
     /// Those that are still read.

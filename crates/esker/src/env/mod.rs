@@ -20,7 +20,8 @@ pub mod os;
 /// `sync` of the file; dropping a file makes nothing durable.
 ///
 /// The engine calls an environment and its files with locks held. What they may ask of a database whose environment they are is what a [`crate::MergeOperator`] may ask of its own:
-/// single keys and figures; the rest is refused with [`crate::Error::InCallback`]. Reads that call themselves that way fail with that error after a few times.
+/// single keys and figures; the rest is refused with [`crate::Error::InCallback`]. That is so in the `Drop` of a file or a lock, too. Reads that call themselves that way fail with
+/// that error after a few times.
 ///
 /// ```
 /// use esker::env::{Env, mem::MemEnv};

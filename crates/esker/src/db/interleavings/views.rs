@@ -160,7 +160,9 @@ impl Keyspace {
 
     fn sweep(&self) {
         self.touch_files();
-        for path in self.obsolete.take_unread() {
+        for table in self.obsolete.take_unread() {
+            let path = table.path().to_path_buf();
+            drop(table);
             self.touch_files();
             self.env.remove(&path).unwrap();
         }
