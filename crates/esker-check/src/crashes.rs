@@ -120,7 +120,7 @@ impl Crashes {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let stopped =
                     failure.lock().is_ok_and(|failure: std::sync::MutexGuard<'_, Option<String>>| failure.is_some());
-                if number >= self.runs || self.settings.over() || stopped {
+                if number >= self.runs || self.settings.enough(number) || stopped {
                     return;
                 }
                 let checked = self.one_run(self.first_run + number, &variants, &done);

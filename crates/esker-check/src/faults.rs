@@ -92,8 +92,10 @@ impl Faults {
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let worker = || {
-            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if self.settings.over() || failure.lock().is_ok_and(|failure| failure.is_some()) {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(job) = jobs.get(number) else { return };
+                if self.settings.enough(number as u64) || failure.lock().is_ok_and(|failure| failure.is_some()) {
                     return;
                 }
                 let (script, variant) = (&scripts[job.script], &variants[job.variant]);

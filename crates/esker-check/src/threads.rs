@@ -168,7 +168,10 @@ impl Opened {
     /// Flushes, compacts, and takes images of what would be found if something died now.
     fn disturb(&self, env: &MemEnv, shared: &Shared, mut random: Random, settings: &Settings) -> Checked<()> {
         let failed = |error: esker::Error| format!("maintenance failed: {error}");
-        while !settings.over() && !shared.stop.load(Ordering::Acquire) {
+        for number in 0.. {
+            if settings.enough(number) || shared.stop.load(Ordering::Acquire) {
+                break;
+            }
             std::thread::sleep(std::time::Duration::from_millis(random.below(20) as u64));
             let (acknowledged, synced) = (floor(&shared.acknowledged), floor(&shared.synced));
             match random.below(8) {

@@ -1,13 +1,13 @@
 //! Power loss and process death at every call of the scripts and after every step of all short sequences.
 //!
-//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different.
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in any case that a slow machine shows something too.
 
 use esker_check::powerloss::PowerLoss;
 use esker_check::settings::Settings;
 
 #[test]
 fn every_call_of_the_scripts() {
-    let settings = Settings::from_environment(1, 45);
+    let settings = Settings::from_environment(1, 45).at_least(500);
     println!("seed {}", settings.seed);
     let mut campaign = PowerLoss::new(settings);
     campaign.threads = 1;
@@ -19,7 +19,7 @@ fn every_call_of_the_scripts() {
 
 #[test]
 fn every_sequence_of_three_steps() {
-    let settings = Settings::from_environment(2, 45);
+    let settings = Settings::from_environment(2, 45).at_least(500);
     println!("seed {}", settings.seed);
     let mut campaign = PowerLoss::new(settings);
     campaign.seeds = 2;

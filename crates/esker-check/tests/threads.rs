@@ -7,7 +7,7 @@ use esker_check::threads;
 
 #[test]
 fn every_snapshot_and_every_image_is_whole() {
-    let settings = Settings::from_environment(5, 10);
+    let settings = Settings::from_environment(5, 10).at_least(40);
     println!("seed {}", settings.seed);
     match threads::run(settings) {
         Ok(totals) => println!("{totals:?}"),

@@ -191,8 +191,10 @@ impl PowerLoss {
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let worker = || {
-            while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if self.settings.over() || failure.lock().is_ok_and(|failure| failure.is_some()) {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(point) = points.get(number) else { return };
+                if self.settings.enough(number as u64) || failure.lock().is_ok_and(|failure| failure.is_some()) {
                     return;
                 }
                 let (name, variant) = (&scripts[point.script].name, variants[point.variant].0);

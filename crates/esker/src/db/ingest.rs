@@ -148,7 +148,8 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     if entries > 0 {
         let (keyspace, tables) = (keyspace.name.clone(), report.tables);
         inner.events.note(|| Event::Ingest(IngestCompleted { keyspace, entries, tables, bytes }));
-        // The pairs are loaded, whatever becomes of the merges that are due now: what fails in one is tried again, and reported, by the next write.
+        // The pairs are loaded, whatever becomes of the merges that are due now: what fails in one is tried again, and reported, by the next write that fills a memtable, or the
+        // next load.
         let _ = stall::work_was_added(inner);
     }
     Ok(report)

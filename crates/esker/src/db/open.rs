@@ -73,8 +73,8 @@ pub struct Recovering {
     writer: MemtableWriter,
     /// Newest first.
     frozen: VecDeque<Arc<Memtable>>,
-    /// Where the large values begin that were found as they were written: many records may refer to one.
-    checked_values: BTreeSet<(u64, u64)>,
+    /// Large values that were found as they were written: many records may refer to one.
+    checked_values: BTreeSet<BlobReference>,
 }
 
 impl Recovering {
@@ -485,7 +485,7 @@ pub fn missing_value(
             return Err(Error::corruption(record.path, record.offset, what));
         };
         let end = reference.end().unwrap_or(u64::MAX);
-        if target.as_mut().is_some_and(|target| !target.checked_values.insert((reference.file, reference.offset))) {
+        if target.as_mut().is_some_and(|target| !target.checked_values.insert(reference)) {
             continue;
         }
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {

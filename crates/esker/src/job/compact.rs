@@ -55,6 +55,7 @@ pub fn compact(
     if read != expected {
         // One of them says another number than it has: a look at each tells which, and names it.
         for table in runs.iter().flat_map(|run| &run.tables) {
+            pause(0)?;
             table.verify(&mut |_| {})?;
         }
         let what = format!("the tables to merge have {expected} entries, {read} were read");

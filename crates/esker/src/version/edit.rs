@@ -226,11 +226,11 @@ impl ManifestState {
         self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
 
-    /// A table that belongs to several keyspaces: whichever of them is compacted first would take it from the others. No engine writes that.
-    pub fn shared_table(&self) -> Option<u64> {
+    /// The tables that belong to several keyspaces: whichever of those is compacted first would take it from the others. No engine writes that.
+    pub fn shared_tables(&self) -> BTreeSet<u64> {
         let mut seen = BTreeSet::new();
-        let mut tables = self.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied());
-        tables.find(|&number| !seen.insert(number))
+        let tables = self.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied());
+        tables.filter(|&number| !seen.insert(number)).collect()
     }
 
     /// The changes that make this state from nothing. That the database was closed is not among them: it is open now.

@@ -212,7 +212,7 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     if ends_with_edit && let Some((at, payload)) = edit_behind_lost_voucher(number, bytes, offset, &state) {
         offset = apply_record(path, at, payload, &mut state)?;
     }
-    if let Some(table) = state.shared_table() {
+    if let Some(table) = state.shared_tables().first() {
         return Err(Error::corruption(path, HEADER_BYTES as u64, format!("table {table} belongs to two keyspaces")));
     }
     // A record that ends the manifest is the last one: an intact one behind it means that it is damaged, not cut short.

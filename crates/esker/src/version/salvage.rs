@@ -58,7 +58,10 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
             let next = match search.next_from(offset + 1) {
                 Found::At(next) => next,
                 Found::Nothing => bytes.len(),
-                Found::TooMuch => return Ok(Some(SalvagedManifest { state, damage, missing: Missing::Any })),
+                Found::TooMuch => {
+                    missing = Missing::Any;
+                    break;
+                }
             };
             let is_end = next == bytes.len();
             let vouches = next - offset == voucher_bytes(&state) || is_end && next - offset < voucher_bytes(&state);
@@ -79,12 +82,11 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
         }
         offset += RECORD_HEADER_BYTES + payload.len();
     }
-    while let Some(table) = state.shared_table() {
-        // Nobody can say whose it is. One must have it alone, or they would take it from each other.
-        let mut owners = state.keyspaces.values_mut().filter(|keyspace| keyspace.tables.contains_key(&table));
-        owners.next();
-        for keyspace in owners {
-            keyspace.tables.remove(&table);
+    let shared = state.shared_tables();
+    if !shared.is_empty() {
+        // Nobody has them then: each says itself whose it is.
+        for keyspace in state.keyspaces.values_mut() {
+            keyspace.tables.retain(|number, _| !shared.contains(number));
         }
         damage = damage.or(Some(HEADER_BYTES as u64));
         missing = Missing::Any;

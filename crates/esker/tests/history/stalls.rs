@@ -24,6 +24,12 @@ fn write(k: &Keyspace, keys: std::ops::Range<u32>) {
     writer.join().unwrap();
 }
 
+/// Nothing holds writers up. They may still be slowed down for the scans of this test, which found runs to search.
+fn nobody_waits(db: &Db) {
+    let reason = db.health().stall_reason;
+    assert!(reason.as_ref().is_none_or(|reason| reason.contains("slowed down: scans")), "{reason:?}");
+}
+
 fn count_of(k: &Keyspace) -> u32 {
     count(k) as u32
 }
@@ -53,7 +59,7 @@ fn a_database_killed_in_a_stall_takes_writes_when_it_is_opened_again() {
             write(&k, 0..3 * acknowledged);
             assert_eq!(count_of(&k), 3 * acknowledged);
             db.wait_idle().unwrap();
-            assert_eq!(db.health().stall_reason, None);
+            nobody_waits(&db);
         }
     }
 }
@@ -89,6 +95,6 @@ fn a_database_opened_with_too_many_runs_takes_writes() {
         assert_eq!(count_of(&k), 2 + 3 * acknowledged);
         db.wait_idle().unwrap();
         assert!(db.stats().keyspaces[0].runs.len() < 32, "{style:?}");
-        assert_eq!(db.health().stall_reason, None);
+        nobody_waits(&db);
     }
 }
