@@ -353,7 +353,8 @@ fn overload(given: Overload) -> Checked<()> {
     let campaign = esker_check::overload::Overload {
         settings,
         program: program()?,
-        directory: given.dir,
+        directory: given.dir.clone(),
+        device: given.dir,
         only: given.only,
         readers: given.readers,
         keyspaces: given.keyspaces,

@@ -16,6 +16,7 @@ fn it_goes_on_or_says_why_not_and_loses_nothing() {
         program: PathBuf::from(env!("CARGO_BIN_EXE_esker-check")),
         // What a device takes for its syncs is most of the time, and shows nothing here.
         directory: if memory.is_dir() { memory.to_path_buf() } else { PathBuf::from(env!("CARGO_TARGET_TMPDIR")) },
+        device: PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
         only: String::new(),
         readers: 300,
         keyspaces: 60,

@@ -15,8 +15,6 @@ pub(super) struct Group {
 struct Parent {
     path: PathBuf,
     limit: &'static str,
-    /// For pages of files that have not been written back: version 1 ends processes for them, where version 2 slows writers down.
-    unwritten_bytes: u64,
     /// No swapping; set if it is there, as not every kernel accounts for it.
     no_swapping: (&'static str, &'static str),
 }
@@ -43,7 +41,6 @@ fn version_2(mount: &str, groups: &str) -> Option<Parent> {
     controllers.split_whitespace().any(|name| name == "memory").then_some(Parent {
         path,
         limit: "memory.max",
-        unwritten_bytes: 0,
         no_swapping,
     })
 }
@@ -52,15 +49,13 @@ fn version_1(mount: &str, groups: &str) -> Option<Parent> {
     let own = groups.lines().find_map(|line| line.split_once(":memory:/").map(|(_, own)| own))?;
     // In a container the path is that of the host; what is mounted is the own group.
     let path = Some(Path::new(mount).join(own)).filter(|path| path.exists()).unwrap_or_else(|| mount.into());
-    let unwritten_bytes = 64 << 20;
-    Some(Parent { path, limit: "memory.limit_in_bytes", unwritten_bytes, no_swapping: ("memory.swappiness", "0") })
+    Some(Parent { path, limit: "memory.limit_in_bytes", no_swapping: ("memory.swappiness", "0") })
 }
 
 impl Group {
-    /// Moves this process into a new group that may take so many bytes, and, where the kernel needs it, some for files besides: the limit. The inner error says why
-    /// that is not possible here.
-    pub(super) fn enter(bytes: u64) -> Checked<Result<(Group, u64), String>> {
-        let Some(Parent { path: before, limit, unwritten_bytes, no_swapping: (swap, none) }) = parent() else {
+    /// Moves this process into a new group that may take so many bytes. The inner error says why that is not possible here.
+    pub(super) fn enter(bytes: u64) -> Checked<Result<Group, String>> {
+        let Some(Parent { path: before, limit, no_swapping: (swap, none) }) = parent() else {
             return Ok(Err("no control group with a controller of memory".to_string()));
         };
         let path = before.join(format!("esker-check-{}", std::process::id()));
@@ -69,12 +64,11 @@ impl Group {
         }
         let group = Group { path, before };
         let set = |name: &str, value: &str| fs::write(group.path.join(name), value);
-        let bytes = bytes + unwritten_bytes;
         let entered = set(limit, &bytes.to_string())
             .and_then(|()| if group.path.join(swap).exists() { set(swap, none) } else { Ok(()) })
             .and_then(|()| set("cgroup.procs", &std::process::id().to_string()));
         match entered {
-            Ok(()) => Ok(Ok((group, bytes))),
+            Ok(()) => Ok(Ok(group)),
             Err(error) => {
                 let obstacle = format!("{}: {error}", group.path.display());
                 fs::remove_dir(&group.path).map_err(|error| format!("{obstacle}; and it stays: {error}"))?;

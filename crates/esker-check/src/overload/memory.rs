@@ -130,9 +130,14 @@ pub(super) fn addresses(share: &Share) -> Checked<String> {
 
 /// In a control group.
 pub(super) fn pages(share: &Share) -> Checked<String> {
+    const TMPFS: u64 = 0x0102_1994;
+    let file_system = rustix::fs::statfs(&share.directory).map_err(|error| error.to_string())?;
+    if u64::try_from(file_system.f_type) == Ok(TMPFS) {
+        return Ok("skipped: files there are memory".to_string());
+    }
     let most = BUDGET_BYTES * 115 / 100 + CONSTANT_BYTES;
-    let (group, most) = match Group::enter(most)? {
-        Ok(entered) => entered,
+    let group = match Group::enter(most)? {
+        Ok(group) => group,
         Err(obstacle) => return Ok(format!("skipped: {obstacle}")),
     };
     let outcome = load(share);

@@ -39,9 +39,11 @@ const SCENARIOS: [Scenario; 7] = [
     Scenario { name: FULL_DISK, run: full_disk::run },
     Scenario { name: "descriptors", run: descriptors::run },
     Scenario { name: "addresses", run: memory::addresses },
-    Scenario { name: "pages", run: memory::pages },
+    Scenario { name: PAGES, run: memory::pages },
 ];
 const FULL_DISK: &str = "full-disk";
+/// In a control group, which counts the files of a file system in memory as well.
+const PAGES: &str = "pages";
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub struct Overload {
     pub program: PathBuf,
     /// Where the databases go; those of a scenario that failed are left there.
     pub directory: PathBuf,
+    /// Where those go whose files must not be memory.
+    pub device: PathBuf,
     /// Only scenarios whose name contains this.
     pub only: String,
     /// Snapshots and iterators held at a time.
@@ -110,7 +114,8 @@ impl Overload {
             _ => Command::new(&self.program),
         };
         let failed = |error: std::io::Error| format!("no scratch directory: {error}");
-        let mut scratch = ScratchDirectory::new(&self.directory, &format!("overload-{name}")).map_err(failed)?;
+        let parent = if name == PAGES { &self.device } else { &self.directory };
+        let mut scratch = ScratchDirectory::new(parent, &format!("overload-{name}")).map_err(failed)?;
         let directory = scratch.path().to_path_buf();
         let (seed, readers, keyspaces) = (self.settings.seed, self.readers, self.keyspaces);
         let share = Share { directory, seed, time, readers, keyspaces };
