@@ -8,6 +8,7 @@
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
 
+use super::sync::raw;
 use parking_lot::Mutex;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -80,6 +81,7 @@ impl Drop for Memory {
             drop(refused);
             return;
         }
+        raw::end(self.start.as_ptr(), self.bytes);
         // SAFETY: allocated in `zeroed` with this length, and owned: the value that was given to the pool, or replaced by it, never gets here twice, because it is
         // only here without a pool.
         unsafe { system::free(self.start, self.bytes) }

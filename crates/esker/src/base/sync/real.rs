@@ -35,6 +35,10 @@ pub mod raw {
     #[inline(always)]
     pub fn begin(_start: *mut u8, _words: usize) {}
 
+    /// Says that memory goes: what is at these addresses later has nothing to do with what was.
+    #[inline(always)]
+    pub fn end(_start: *const u8, _bytes: usize) {}
+
     /// Says that plain bytes are read.
     #[inline(always)]
     pub fn reads(_start: *const u8, _bytes: usize) {}

@@ -237,9 +237,20 @@ pub mod raw {
     use loom::cell::UnsafeCell;
     use std::cell::RefCell;
     use std::collections::HashMap;
-    use std::hash::Hash;
 
-    type Kept<T> = RefCell<HashMap<usize, &'static T>>;
+    /// Objects by address, and those of memory that has gone, until the run has ended.
+    struct Objects<T: 'static> {
+        now: HashMap<usize, &'static T>,
+        gone: Vec<&'static T>,
+    }
+
+    impl<T> Default for Objects<T> {
+        fn default() -> Objects<T> {
+            Objects { now: HashMap::new(), gone: Vec::new() }
+        }
+    }
+
+    type Kept<T> = RefCell<Objects<T>>;
 
     std::thread_local! {
         static WORDS: Kept<AtomicU64> = RefCell::default();
@@ -250,11 +261,11 @@ pub mod raw {
     /// The object of an address, made at the first access. Loom takes that for the writing of its first value, so that an access that is not ordered
     /// behind the first one is an error.
     fn of<T>(kept: &'static std::thread::LocalKey<Kept<T>>, address: usize, first: impl FnOnce() -> T) -> &'static T {
-        if let Some(found) = kept.with_borrow(|kept| kept.get(&address).copied()) {
+        if let Some(found) = kept.with_borrow(|kept| kept.now.get(&address).copied()) {
             return found;
         }
         let made: &'static T = Box::leak(Box::new(first()));
-        kept.with_borrow_mut(|kept| kept.insert(address, made));
+        kept.with_borrow_mut(|kept| kept.now.insert(address, made));
         made
     }
 
@@ -276,6 +287,18 @@ pub mod raw {
         }
     }
 
+    /// Without it a reader would meet the former values of addresses that the allocator has given out again.
+    pub fn end(start: *const u8, bytes: usize) {
+        fn let_go<T>(kept: &mut Objects<T>, addresses: std::ops::Range<usize>) {
+            let Objects { now, gone } = kept;
+            gone.extend(now.extract_if(|address, _| addresses.contains(address)).map(|(_, object)| object));
+        }
+        let (start, end) = (start.addr(), start.addr() + bytes);
+        WORDS.with_borrow_mut(|kept| let_go(kept, start..end));
+        HALVES.with_borrow_mut(|kept| let_go(kept, start..end));
+        PLAIN.with_borrow_mut(|kept| let_go(kept, start / 8..end.div_ceil(8)));
+    }
+
     /// Bytes are looked after in stretches of eight.
     fn plain(start: *const u8, bytes: usize) -> impl Iterator<Item = &'static UnsafeCell<()>> {
         (start.addr() / 8..(start.addr() + bytes).div_ceil(8)).map(|at| of(&PLAIN, at, || UnsafeCell::new(())))
@@ -291,8 +314,8 @@ pub mod raw {
 
     /// Lets go of all of it, at the end of a run.
     pub fn forget() {
-        fn free<K: Eq + Hash, T>(kept: &mut HashMap<K, &'static T>) {
-            for (_, object) in kept.drain() {
+        fn free<T>(kept: &mut Objects<T>) {
+            for object in kept.now.drain().map(|(_, object)| object).chain(kept.gone.drain(..)) {
                 // SAFETY: made by `of` from a box, and no thread of the model is left that has it.
                 drop(unsafe { Box::from_raw(std::ptr::from_ref(object).cast_mut()) });
             }
