@@ -1,11 +1,14 @@
 //! Loading sorted pairs: all or nothing, newer than everything before, older than everything after.
 
+use crate::calling_env::Telling;
 use crate::common::*;
+use esker::env::Env;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
-use esker::{Db, Error, Expiry, IngestReport, KeyspaceOptions, Ttl};
-use std::sync::Arc;
+use esker::{Db, Error, Expiry, IngestReport, Keyspace, KeyspaceOptions, Ttl};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn key(number: usize) -> String {
@@ -343,4 +346,31 @@ fn a_load_refuses_tables_that_rot_before_it_reads_them() {
         }
     }
     assert!(flips > 500, "{flips} flips");
+}
+
+/// A write that comes while the load syncs the log is older than the load, and no less durable: a load without it would be a hole.
+#[test]
+fn what_is_written_while_a_load_syncs_the_log_is_durable_with_it() {
+    let env = MemEnv::new();
+    let other = Arc::new(OnceLock::<Keyspace>::new());
+    let loads = Arc::new(AtomicBool::new(false));
+    let (writes, is_time) = (Arc::clone(&other), Arc::clone(&loads));
+    let told = Arc::new(move |call: &'static str| {
+        if call.ends_with("sync_range") && is_time.swap(false, Ordering::Relaxed) {
+            let other = writes.get().unwrap().clone();
+            // A thread of its own: the environment may not write.
+            std::thread::spawn(move || other.put("meanwhile", "1").unwrap()).join().unwrap();
+        }
+    });
+    let telling: Arc<dyn Env> = Arc::new(Telling { told, called: Arc::new(env.clone()) as Arc<dyn Env> });
+    let db = Db::open(DIRECTORY, simulated(&env).env(telling)).unwrap();
+    let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
+    other.set(db.keyspace("other", KeyspaceOptions::default()).unwrap()).unwrap();
+    other.get().unwrap().put("before", "1").unwrap();
+    loads.store(true, Ordering::Relaxed);
+    names.ingest(pairs(3, "loaded")).unwrap();
+    assert!(!loads.load(Ordering::Relaxed), "the load synced no log");
+    let after = open(&env.crash(&CrashMode::LoseAll, 0));
+    let count = |name: &str| after.keyspace(name, KeyspaceOptions::default()).unwrap().iter().count();
+    assert_eq!((count("names"), count("other")), (3, 2));
 }
