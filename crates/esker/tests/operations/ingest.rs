@@ -348,29 +348,63 @@ fn a_load_refuses_tables_that_rot_before_it_reads_them() {
     assert!(flips > 500, "{flips} flips");
 }
 
+/// Loads three pairs into `names` of a database, which also has `other`; `write` does something while the load syncs the log.
+fn with_a_write_while_a_load_syncs_the_log(
+    env: &MemEnv,
+    write: impl Fn(&Keyspace, &Keyspace) + Send + Sync + 'static,
+) -> (Db, Keyspace) {
+    let both = Arc::new(OnceLock::<(Keyspace, Keyspace)>::new());
+    let loads = Arc::new(AtomicBool::new(false));
+    let (written, is_time, write) = (Arc::clone(&both), Arc::clone(&loads), Arc::new(write));
+    let told = Arc::new(move |call: &'static str| {
+        if call.ends_with("sync_range") && is_time.swap(false, Ordering::Relaxed) {
+            let ((names, other), write) = (written.get().unwrap().clone(), Arc::clone(&write));
+            // A thread of its own: the environment may not write.
+            std::thread::spawn(move || write(&names, &other)).join().unwrap();
+        }
+    });
+    let telling: Arc<dyn Env> = Arc::new(Telling { told, called: Arc::new(env.clone()) as Arc<dyn Env> });
+    let db = Db::open(DIRECTORY, simulated(env).env(telling)).unwrap();
+    let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
+    let other = db.keyspace("other", KeyspaceOptions::default()).unwrap();
+    other.put("before", "1").unwrap();
+    assert!(both.set((names.clone(), other)).is_ok());
+    loads.store(true, Ordering::Relaxed);
+    names.ingest(pairs(3, "loaded")).unwrap();
+    assert!(!loads.load(Ordering::Relaxed), "the load synced no log");
+    (db, names)
+}
+
 /// A write that comes while the load syncs the log is older than the load, and no less durable: a load without it would be a hole.
 #[test]
 fn what_is_written_while_a_load_syncs_the_log_is_durable_with_it() {
     let env = MemEnv::new();
-    let other = Arc::new(OnceLock::<Keyspace>::new());
-    let loads = Arc::new(AtomicBool::new(false));
-    let (writes, is_time) = (Arc::clone(&other), Arc::clone(&loads));
-    let told = Arc::new(move |call: &'static str| {
-        if call.ends_with("sync_range") && is_time.swap(false, Ordering::Relaxed) {
-            let other = writes.get().unwrap().clone();
-            // A thread of its own: the environment may not write.
-            std::thread::spawn(move || other.put("meanwhile", "1").unwrap()).join().unwrap();
-        }
-    });
-    let telling: Arc<dyn Env> = Arc::new(Telling { told, called: Arc::new(env.clone()) as Arc<dyn Env> });
-    let db = Db::open(DIRECTORY, simulated(&env).env(telling)).unwrap();
-    let names = db.keyspace("names", KeyspaceOptions::default()).unwrap();
-    other.set(db.keyspace("other", KeyspaceOptions::default()).unwrap()).unwrap();
-    other.get().unwrap().put("before", "1").unwrap();
-    loads.store(true, Ordering::Relaxed);
-    names.ingest(pairs(3, "loaded")).unwrap();
-    assert!(!loads.load(Ordering::Relaxed), "the load synced no log");
+    let _open = with_a_write_while_a_load_syncs_the_log(&env, |_, other| other.put("meanwhile", "1").unwrap());
     let after = open(&env.crash(&CrashMode::LoseAll, 0));
     let count = |name: &str| after.keyspace(name, KeyspaceOptions::default()).unwrap().iter().count();
     assert_eq!((count("names"), count("other")), (3, 2));
+}
+
+/// The same for the keys that are loaded: what comes while the load syncs the log is hidden by it, in memory and in tables.
+#[test]
+fn what_is_written_to_loaded_keys_while_a_load_syncs_the_log_is_older() {
+    let env = MemEnv::new();
+    let (db, names) = with_a_write_while_a_load_syncs_the_log(&env, |names, _| {
+        names.put(key(0), "meanwhile").unwrap();
+        names.delete(key(1)).unwrap();
+        names.delete_range(key(2)..key(3)).unwrap();
+    });
+    let loaded = pairs(3, "loaded").into_iter().map(|(key, value)| (key.into_bytes(), value.into_bytes()));
+    let loaded = loaded.collect::<Vec<_>>();
+    let check = |names: &Keyspace| {
+        assert_eq!(all(names).into_iter().collect::<Vec<_>>(), loaded);
+        for (key, value) in &loaded {
+            assert_eq!(names.get(key).unwrap().as_deref(), Some(value.as_slice()));
+        }
+    };
+    check(&names);
+    db.flush().unwrap();
+    check(&names);
+    db.compact().unwrap();
+    check(&names);
 }
