@@ -69,8 +69,13 @@ impl SiteEnv {
 }
 
 /// Files whose functions sync on behalf of others.
-const PASSING: [&str; 5] =
-    ["blob/store.rs", "blob/writer.rs", "db/checked_copy.rs", "db/installing.rs", "job/output.rs"];
+const PASSING: [&str; 5] = [
+    "blob/store.rs",
+    "blob/writer.rs",
+    "db/maintenance/checked_copy.rs",
+    "db/background/commit_version_edit.rs",
+    "job/output.rs",
+];
 
 /// The engine's functions in a stack, the innermost first, each with its file; without the environment and the interface.
 fn frames(stack: &str) -> impl Iterator<Item = (String, String)> {

@@ -7,9 +7,9 @@ use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
 use crate::base::range_tombstone::half_open;
 use crate::blob::Appended;
-use crate::db::large;
-use crate::db::record::{Need, add_need, add_need_bytes, start_record};
-use crate::db::write::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
+use crate::db::read::blob_value;
+use crate::db::write::batch_size::{Need, add_need, add_need_bytes, start_record};
+use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::ops::RangeBounds;
@@ -66,8 +66,8 @@ impl Batch {
             (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,
             _ => ttl.expiry_ms(life, 0),
         };
-        if large::is_large(&self.shared.inner, kind, value) {
-            let value = large::put_aside(&self.shared.inner, value)?;
+        if blob_value::is_large(&self.shared.inner, kind, value) {
+            let value = blob_value::put_aside(&self.shared.inner, value)?;
             self.add_checked(keyspace, Kind::PutLarge, expiry_ms, key, &value.reference.encode(), life);
             self.large.push(value);
         } else {

@@ -5,12 +5,15 @@ use super::keyspace::Keyspace;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
-use crate::db::checkpoint::CheckpointMode;
-use crate::db::health::Health;
-use crate::db::repair::RepairReport;
-use crate::db::stats::{Stats, collect};
-use crate::db::verify::VerifyReport;
-use crate::db::{background, checkpoint, compacting, flushing, keyspaces, open, properties, repair, stall, verify};
+use crate::db::background::{compaction, flush, run};
+use crate::db::lifecycle::{close, keyspaces, open};
+use crate::db::maintenance::checkpoint::CheckpointMode;
+use crate::db::maintenance::repair::RepairReport;
+use crate::db::maintenance::stats::{Stats, collect};
+use crate::db::maintenance::verify::VerifyReport;
+use crate::db::maintenance::{checkpoint, properties, repair, verify};
+use crate::db::state::error_state::Health;
+use crate::db::write::stall;
 use crate::error::{Error, Result};
 use crate::options::{Explanation, KeyspaceOptions, Options};
 use std::path::Path;
@@ -63,7 +66,7 @@ impl Db {
             let for_thread = Arc::clone(inner);
             let thread = std::thread::Builder::new()
                 .name("esker-background".into())
-                .spawn(move || background::run(&for_thread))
+                .spawn(move || run::run(&for_thread))
                 .map_err(|source| Error::io("start the background thread of", path.as_ref(), source))?;
             *shared.thread.lock() = Some(thread);
         }
@@ -276,7 +279,7 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn flush(&self) -> Result<()> {
-        flushing::flush_now(&self.shared.inner)
+        flush::flush_now(&self.shared.inner)
     }
 
     /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see, and gives back log files that nothing needs. Rewrites the whole
@@ -296,7 +299,7 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn compact(&self) -> Result<()> {
-        compacting::compact_now(&self.shared.inner, None)
+        compaction::compact_now(&self.shared.inner, None)
     }
 
     /// Waits until no background work is left that a database would do once no writes come: flushes, merges, and compression of the large values written before
@@ -313,7 +316,7 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn wait_idle(&self) -> Result<()> {
-        background::wait_idle(&self.shared.inner)
+        run::wait_idle(&self.shared.inner)
     }
 
     /// Makes everything acknowledged so far durable.
@@ -492,7 +495,7 @@ impl Db {
     /// ```
     pub fn close(self) -> Result<()> {
         self.shared.inner.refuse_in_callback()?;
-        let result = open::close(&self.shared.inner);
+        let result = close::close(&self.shared.inner);
         self.shared.stop();
         result
     }

@@ -1,7 +1,7 @@
 //! Scans: an iterator that hands out pairs, and a cursor that lends them.
 
 use crate::base::slice::Slice;
-use crate::db::scan::{ScanCursor, Source};
+use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::ops::{Bound, RangeBounds};

@@ -6,13 +6,16 @@ use crate::base::batch::{Operation, encode};
 use crate::base::expiry::{Expiry, Life, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, hash};
 use crate::base::slice::Slice;
-use crate::db::ingest::IngestReport;
-use crate::db::inner::{Inner, KeyspaceInner};
-use crate::db::record::{need_of, start_record};
-use crate::db::scan::Source;
-use crate::db::snapshot::Registration;
-use crate::db::write::{Content, Unconditional, commit, commit_merges_if};
-use crate::db::{compacting, ingest, large, read, sizes, unlocked};
+use crate::db::background::compaction;
+use crate::db::maintenance::ingest::IngestReport;
+use crate::db::maintenance::{ingest, sizes};
+use crate::db::read::scan::Source;
+use crate::db::read::{blob_value, get};
+use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::snapshots::Registration;
+use crate::db::write::batch_size::{need_of, start_record};
+use crate::db::write::commit::{Content, Unconditional, commit, commit_merges_if};
+use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
 use std::cell::Cell;
@@ -104,7 +107,7 @@ pub(super) fn multi_get<K: AsRef<[u8]>>(
     reader: &Registration,
     keys: impl IntoIterator<Item = K>,
 ) -> Vec<Result<Option<Slice>>> {
-    let get = |key: K| read::get(inner, keyspace, key.as_ref(), reader.sequence(), reader.now_ms());
+    let get = |key: K| get::get(inner, keyspace, key.as_ref(), reader.sequence(), reader.now_ms());
     keys.into_iter().map(get).collect()
 }
 
@@ -140,11 +143,11 @@ impl Keyspace {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
         check(&self.inner, kind, key, value)?;
-        if options.disable_wal && unlocked::write(&self.shared.inner, &self.inner, kind, key, value, options)? {
+        if options.disable_wal && in_place_write::write(&self.shared.inner, &self.inner, kind, key, value, options)? {
             return Ok(());
         }
         let operation = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
-        if large::is_large(&self.shared.inner, kind, value) {
+        if blob_value::is_large(&self.shared.inner, kind, value) {
             return self.commit_large(operation, options);
         }
         if self.shared.inner.writer.is_locked() {
@@ -172,7 +175,7 @@ impl Keyspace {
             }
             _ => {
                 let put = Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own };
-                match large::is_large(&self.shared.inner, kind, value) {
+                match blob_value::is_large(&self.shared.inner, kind, value) {
                     true => self.commit_large(put, options),
                     false => self.commit_one(put, options),
                 }
@@ -183,7 +186,7 @@ impl Keyspace {
     /// A put of a large value.
     #[cold]
     fn commit_large(&self, put: Operation<'_>, options: &WriteOptions) -> Result<()> {
-        let value = large::put_aside(&self.shared.inner, put.value)?;
+        let value = blob_value::put_aside(&self.shared.inner, put.value)?;
         self.commit_one(Operation { kind: Kind::PutLarge, value: &value.reference.encode(), ..put }, options)
     }
 
@@ -342,7 +345,7 @@ impl Keyspace {
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let inner = &self.shared.inner;
-        read::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
+        get::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
     /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds, and returns whether there is one; without one `value` is
@@ -364,7 +367,7 @@ impl Keyspace {
     /// As [`Keyspace::get`]; `value` is empty then.
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         let inner = &self.shared.inner;
-        read::get_into(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner), value)
+        get::get_into(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner), value)
     }
 
     /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read does not harm the others.
@@ -407,7 +410,7 @@ impl Keyspace {
     /// ```
     pub fn expires_at(&self, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let inner = &self.shared.inner;
-        read::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
+        get::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
     fn source(&self) -> Result<Source> {
@@ -559,7 +562,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn compact(&self) -> Result<()> {
-        compacting::compact_now(&self.shared.inner, Some(self.inner.id))
+        compaction::compact_now(&self.shared.inner, Some(self.inner.id))
     }
 
     /// Flushes, then merges what lies in `range` into the keyspace's oldest run, dropping there what no reader can see. Rewrites whole tables: all that overlap
@@ -586,6 +589,6 @@ impl Keyspace {
     /// ```
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));
-        compacting::compact_range(&self.shared.inner, &self.inner, bounds)
+        compaction::compact_range(&self.shared.inner, &self.inner, bounds)
     }
 }

@@ -1,6 +1,6 @@
 //! What the handles of one database have in common.
 
-use crate::db::inner::Inner;
+use crate::db::state::inner::Inner;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

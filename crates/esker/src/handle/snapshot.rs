@@ -5,9 +5,9 @@ use super::keyspace::{Keyspace, multi_get};
 use super::shared::Shared;
 use crate::base::expiry::Expiry;
 use crate::base::slice::Slice;
-use crate::db::read;
-use crate::db::scan::Source;
-use crate::db::snapshot::Registration;
+use crate::db::read::get;
+use crate::db::read::scan::Source;
+use crate::db::state::snapshots::Registration;
 use crate::error::{Error, Result};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Snapshot {
     /// ```
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let reader = self.reader(keyspace)?;
-        read::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
+        get::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
     /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds, and returns whether there was one: see
@@ -87,7 +87,7 @@ impl Snapshot {
         value.clear();
         let reader = self.reader(keyspace)?;
         let (sequence, now_ms) = (reader.sequence(), reader.now_ms());
-        read::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
+        get::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
     }
 
     /// The values of `keys` then, in their order. A key whose value cannot be read does not harm the others.
@@ -127,7 +127,7 @@ impl Snapshot {
     /// ```
     pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let reader = self.reader(keyspace)?;
-        read::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
+        get::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
     fn source(&self, keyspace: &Keyspace) -> Result<Source> {

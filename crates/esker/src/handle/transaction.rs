@@ -7,9 +7,9 @@ use super::shared::Shared;
 use crate::base::expiry::{expiry_at, visible};
 use crate::base::range_tombstone::half_open;
 use crate::base::slice::Slice;
-use crate::db::conflict::Conflicts;
-use crate::db::transaction;
-use crate::db::transaction_scan::TransactionScan;
+use crate::db::transaction::conflict::Conflicts;
+use crate::db::transaction::scan::TransactionScan;
+use crate::db::transaction::write_set;
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::fmt;
@@ -58,14 +58,14 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug)]
 pub struct Transaction {
     shared: Arc<Shared>,
-    state: transaction::Transaction,
+    state: write_set::Transaction,
     /// The writes, in the order in which they were made.
     batch: Batch,
 }
 
 impl Transaction {
     pub(super) fn new(shared: Arc<Shared>) -> Transaction {
-        let state = transaction::Transaction::begin(&shared.inner);
+        let state = write_set::Transaction::begin(&shared.inner);
         let batch = Batch::new(Arc::clone(&shared));
         Transaction { shared, state, batch }
     }

@@ -8,7 +8,7 @@
 //! - at the bottom of the tree, in the oldest stratum, operands become a put, deletes of keys and ranges go, and the sequence number becomes 0.
 //!
 //! An entry that has expired for every reader is a delete, whatever it was. That is right for operands too, and for what lies under them: the write path
-//! never lets an operand expire later than what it is combined with (`db/merge_expiry.rs`), so everything newer in the chain has
+//! never lets an operand expire later than what it is combined with (`db/write/merge_expiry.rs`), so everything newer in the chain has
 //! expired as well.
 //!
 //! An operator that fails, or panics, changes nothing: the entries are kept as they are, and reads of that key report it.

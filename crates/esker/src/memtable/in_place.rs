@@ -14,7 +14,7 @@
 //!    * An entry below a range tombstone is replaced without being read. Who did not see the tombstone comes before it in the order of writes.
 //! 3. **An entry that is superseded meanwhile.** Who found it before its successor was published, and changes it afterwards, comes before the successor in the order of
 //!    writes: the successor was made without reading the value (2), and overrides it.
-//! 4. **Who needs the value to stay** publishes what keeps others away, and then waits for all threads at work (`db/at_work.rs`): each of them either sees what was
+//! 4. **Who needs the value to stay** publishes what keeps others away, and then waits for all threads at work (`db/state/thread_gate.rs`): each of them either sees what was
 //!    published, or is waited for. So do the registration of a snapshot (`newest_snapshot` is looked at after entering), a flush (the memtable is put aside first;
 //!    whoever enters later finds the next one), and a close (`closing`).
 //! 5. **A memtable that is put aside meanwhile.** An addition to it counts below the operands in the next one, whatever they are: they commute. A put would not, which is why
@@ -40,7 +40,7 @@ impl Memtable {
     /// Makes `change` of the newest value of `key`, if that lies here and no reader at or before `newest_snapshot` can see it. False, with nothing done, if
     /// only the writer can do it.
     ///
-    /// The caller is at work as `db/at_work.rs` has it from before it looked for this memtable and for `newest_snapshot` until this returns.
+    /// The caller is at work as `db/state/thread_gate.rs` has it from before it looked for this memtable and for `newest_snapshot` until this returns.
     #[inline]
     pub fn change_in_place(&self, key: &[u8], hash: u64, change: Change, newest_snapshot: Sequence) -> bool {
         if self.has_range_tombstones() {

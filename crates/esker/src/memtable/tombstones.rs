@@ -5,7 +5,7 @@
 //!
 //! Of several tombstones over a key the older ones are left out that nobody needs. A registered reader needs the newest one at or before its own sequence number. One that is
 //! not registered takes the last write of all finished batches as its own, `finished` below, for what the batch at work has not written itself (`search_covered` in
-//! `db/read.rs`); it may be late, and what it needs be left out. It can tell, by this promise of [`TombstoneSets::add`]:
+//! `db/read/get.rs`); it may be late, and what it needs be left out. It can tell, by this promise of [`TombstoneSets::add`]:
 //!
 //! * A tombstone is left out only for a newer one over the same keys that is of a finished batch. The end of that batch was published (`Inner::last_sequence`) before
 //!   the set without the older one is.

@@ -19,7 +19,7 @@ use std::path::Path;
 /// The format version written, and the newest that is read.
 pub(super) const FORMAT_VERSION: u32 = 1;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"eskerSST");
-/// Index, filter and properties each have at most so many bytes: tables are ended long before (`db/installing.rs`).
+/// Index, filter and properties each have at most so many bytes: tables are ended long before (`db/background/commit_version_edit.rs`).
 const MAX_METADATA_BYTES: u64 = 4 << 30;
 pub(super) const TRAILER_BYTES: usize = 5;
 pub(super) const FOOTER_BYTES: usize = 64;

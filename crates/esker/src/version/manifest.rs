@@ -10,7 +10,7 @@
 //! first record must be intact. Behind every edit that was synced comes a record that vouches for it and changes nothing; it is the system's when the edit is
 //! reported as done, and durable with the next edit. A record that is not intact is damage if an intact one follows, and otherwise the torn end of the manifest: the edit was
 //! never reported as done, or a power loss took the record that vouches for it ([`InForce::is_torn`]).
-//! What nothing but the last edit knows of is put into a new manifest before it is reported as done (`db/installing.rs`).
+//! What nothing but the last edit knows of is put into a new manifest before it is reported as done (`db/background/commit_version_edit.rs`).
 
 use super::edit::{Change, ManifestState, decode, encode};
 use super::file_name::{CURRENT, CURRENT_TEMPORARY, manifest, manifest_number};

@@ -70,7 +70,7 @@ pub const TIMED_TESTS: [&str; 13] = [
     "crates/esker-bench/src/process.rs",
     "crates/esker-bench/src/watch.rs",
     "crates/esker-bench/tests/browser/client.rs",
-    "crates/esker/src/db/stall.rs",
+    "crates/esker/src/db/write/stall.rs",
     "crates/esker/src/env/os/tests.rs",
     "crates/esker/tests/history/common.rs",
     "crates/esker/tests/memory_budget.rs",

@@ -30,6 +30,18 @@ const ROOMS: [(&str, u32); 19] = [
     ("internals", 7),
 ];
 
+/// The rooms within `db`, by the same rule.
+const DB_ROOMS: [(&str, u32); 8] = [
+    ("state", 0),
+    ("files", 1),
+    ("read", 2),
+    ("background", 3),
+    ("write", 4),
+    ("transaction", 5),
+    ("lifecycle", 6),
+    ("maintenance", 7),
+];
+
 /// The number of the root module itself, `lib.rs`.
 const ROOT_NUMBER: u32 = 7;
 
@@ -65,36 +77,50 @@ pub fn needless(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation
 /// Every import that goes up, or sideways into another room.
 pub fn layers(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
-    for module in workspace.modules.iter().filter(|module| module.root == ENGINE && module.path.len() == 1) {
-        if !module.test && number(&module.path[0]).is_none() {
-            let what = format!("room `{}` has no number in tidy's table of rooms", module.path[0]);
+    for module in workspace.modules.iter().filter(|module| module.root == ENGINE && !module.test) {
+        let numbered = match module.path.as_slice() {
+            [room] => number(&ROOMS, room),
+            [parent, room] if parent == "db" => number(&DB_ROOMS, room),
+            _ => continue,
+        };
+        if numbered.is_none() {
+            let what = format!("room `{}` has no number in tidy's table of rooms", module.path.join("::"));
             found.push(Violation::new(&module.file, 1, what));
         }
     }
-    for edge in edges(workspace, ENGINE) {
-        if is_allowed(workspace, &edge, allowed) {
-            continue;
-        }
-        let Edge { from, to, line } = edge;
-        let (from, to) = (&workspace.modules[from], &workspace.modules[to]);
-        let (from_room, to_room) = (from.path.first(), to.path.first());
-        // `base` and `error` are one room: an error names positions, and everything fails with an error.
-        if from_room == to_room {
-            continue;
-        }
-        let number_of = |room: Option<&String>| room.map_or(Some(ROOT_NUMBER), |room| number(room));
-        let (Some(above), Some(below)) = (number_of(from_room), number_of(to_room)) else { continue };
-        if below > above || (below == above && above != 0 && above != ROOT_NUMBER) {
-            let name = |room: Option<&String>| room.map_or_else(|| "lib.rs".to_owned(), |room| format!("`{room}`"));
-            let what = format!("room {} ({above}) imports from {} ({below})", name(from_room), name(to_room));
-            found.push(Violation::new(&from.file, line, what));
+    for edge in edges(workspace, ENGINE).iter().filter(|edge| !is_allowed(workspace, edge, allowed)) {
+        let (from, to) = (&workspace.modules[edge.from], &workspace.modules[edge.to]);
+        if let Some(what) = goes_up(&from.path, &to.path) {
+            found.push(Violation::new(&from.file, edge.line, what));
         }
     }
     found
 }
 
-fn number(room: &str) -> Option<u32> {
-    ROOMS.iter().find(|(name, _)| *name == room).map(|(_, number)| *number)
+/// What is wrong with an import from one module of the engine by another, if anything is.
+fn goes_up(from: &[String], to: &[String]) -> Option<String> {
+    let within_db = |path: &[String]| path.len() > 1 && path[0] == "db";
+    let (rooms, depth): (&[(&str, u32)], usize) = match within_db(from) && within_db(to) {
+        true => (&DB_ROOMS, 1),
+        false => (&ROOMS, 0),
+    };
+    let (from, to) = (from.get(depth), to.get(depth));
+    if from == to {
+        return None;
+    }
+    let number_of = |room: Option<&String>| room.map_or(Some(ROOT_NUMBER), |room| number(rooms, room));
+    let (above, below) = (number_of(from)?, number_of(to)?);
+    // `base` and `error` are one room: an error names positions, and everything fails with an error.
+    let is_base = depth == 0 && above == 0;
+    if below < above || (below == above && (is_base || above == ROOT_NUMBER)) {
+        return None;
+    }
+    let name = |room: Option<&String>| room.map_or_else(|| "lib.rs".to_owned(), |room| format!("`{room}`"));
+    Some(format!("room {} ({above}) imports from {} ({below})", name(from), name(to)))
+}
+
+fn number(rooms: &[(&str, u32)], room: &str) -> Option<u32> {
+    rooms.iter().find(|(name, _)| *name == room).map(|(_, number)| *number)
 }
 
 /// Every cycle of imports, in every crate. Modules are compared with their siblings and their parent, each together

@@ -51,6 +51,27 @@ fn an_import_from_above() {
 }
 
 #[test]
+fn an_import_from_above_within_db() {
+    let workspace = engine(&[
+        ("lib.rs", "mod db;\nmod handle;\n"),
+        ("handle.rs", "use crate::db::read::get;\n"),
+        ("db/mod.rs", "pub mod read;\npub mod state;\npub mod cellar;\n"),
+        ("db/cellar.rs", ""),
+        ("db/read/mod.rs", "pub mod get;\n"),
+        ("db/read/get.rs", "use crate::db::state::inner;\n"),
+        ("db/state/mod.rs", "pub mod inner;\n"),
+        ("db/state/inner.rs", "#[cfg(test)]\nuse crate::db::read;\nuse crate::db::read::get;\n"),
+    ]);
+    expect(
+        &graph::layers(&workspace, &[]),
+        &[
+            ("db/cellar.rs", 1, "`db::cellar` has no number"),
+            ("db/state/inner.rs", 3, "`state` (0) imports from `read` (2)"),
+        ],
+    );
+}
+
+#[test]
 fn a_room_without_a_number() {
     let workspace = engine(&[("lib.rs", "mod attic;\n"), ("attic.rs", "")]);
     expect(&graph::layers(&workspace, &[]), &[("attic.rs", 1, "no number")]);

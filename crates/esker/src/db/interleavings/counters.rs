@@ -8,10 +8,10 @@ use super::*;
 use crate::base::clock::ManualClock;
 use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::db::at_work::ThreadsAtWork;
-use crate::db::snapshot::{Registration, SnapshotList};
-use crate::db::unlocked::change_at_work;
-use crate::db::views::{View, Views};
+use crate::db::state::read_state::{View, Views};
+use crate::db::state::snapshots::{Registration, SnapshotList};
+use crate::db::state::thread_gate::ThreadsAtWork;
+use crate::db::write::in_place_write::change_at_work;
 use crate::memtable::Change;
 use loom::thread;
 
@@ -52,7 +52,7 @@ impl Database {
         change_at_work(at_work, &self.closing, &self.view, &self.snapshots, KEY, hash(KEY), Change::Add(1))
     }
 
-    /// Adds one as `write.rs` does.
+    /// Adds one as `commit.rs` does.
     fn merge(&self) {
         let mut writer = self.writer.lock();
         writer.last_sequence += 1;
@@ -165,7 +165,7 @@ fn a_chain_is_replaced_by_all_that_was_added() {
     }
 }
 
-/// Mirrors `shorten.rs`.
+/// Mirrors `collapse_operands.rs`.
 fn shorten(database: &Database) {
     let writer = database.writer.lock();
     let newest = read(&database.view.load().active, KEY, MAX_SEQUENCE).expect("it is there");

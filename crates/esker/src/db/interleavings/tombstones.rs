@@ -7,9 +7,9 @@
 use super::*;
 use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync;
-use crate::db::read::{Base, Lookup, Sources, look_up};
-use crate::db::searches::Searches;
-use crate::db::views::View;
+use crate::db::read::get::{Base, Lookup, Sources, look_up};
+use crate::db::state::read_state::View;
+use crate::db::state::read_stats::Searches;
 use loom::thread;
 use std::sync::atomic::Ordering::Release;
 
@@ -42,7 +42,7 @@ impl Shared {
     }
 }
 
-/// Applies a batch that deletes a range and then puts a key in it, as `write.rs` does.
+/// Applies a batch that deletes a range and then puts a key in it, as `commit.rs` does.
 fn replace(writer: &mut MemtableWriter, shared: &Shared, first: Sequence, then: Option<&[u8]>) {
     writer.delete_range(b"a", b"z", first, 0, first - 1);
     if let Some(value) = then {

@@ -1,22 +1,22 @@
-//! Readers beside a memtable that is put aside and flushed, beside a merge and the remover of the tables it has replaced, and beside two who install at once (`views.rs`,
-//! `obsolete.rs`): a reader always finds the key, a snapshot the same value, later reads never older ones, and no file goes while somebody who holds a table reads it.
+//! Readers beside a memtable that is put aside and flushed, beside a merge and the remover of the tables it has replaced, and beside two who install at once (`read_state.rs`,
+//! `obsolete_tables.rs`): a reader always finds the key, a snapshot the same value, later reads never older ones, and no file goes while somebody who holds a table reads it.
 //!
 //! Planted and seen: `install_flush` in two steps; `Views::change` loading before it locks; `put_aside` forgetting what waits already; `take_unread` counting one reference too few;
 //! `oldest_unflushed` looking at the views first; `SnapshotList::register` not noting the newest.
 //!
 //! The jobs are the engine's, on an environment in memory whose files are mapped, so that the block cache takes no part (`cache.rs` tries that). What a job does
-//! in which order is written down here again: `Keyspace::flush` and `Keyspace::merge` do what `flushing.rs` and `compacting.rs` do without manifest and log.
+//! in which order is written down here again: `Keyspace::flush` and `Keyspace::merge` do what `flush.rs` and `compaction.rs` do without manifest and log.
 
 use super::*;
 use crate::base::clock::ManualClock;
 use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync::{self, Mutex};
 use crate::blob::BlobStore;
-use crate::db::obsolete::Obsolete;
-use crate::db::read::{Base, Sources, look_up};
-use crate::db::searches::Searches;
-use crate::db::snapshot::{Registration, SnapshotList};
-use crate::db::views::{View, Views, oldest_unflushed};
+use crate::db::read::get::{Base, Sources, look_up};
+use crate::db::state::obsolete_tables::Obsolete;
+use crate::db::state::read_state::{View, Views, oldest_unflushed};
+use crate::db::state::read_stats::Searches;
+use crate::db::state::snapshots::{Registration, SnapshotList};
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::job::compact::compact;

@@ -1,0 +1,166 @@
+//! What flush and compaction have in common: the right to work, where tables go, and making a result durable.
+
+use crate::base::key::Sequence;
+use crate::db::files::remover;
+use crate::db::state::events::Event;
+use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::snapshots::Readers;
+use crate::error::{Error, Result};
+use crate::event_listener::TableCreated;
+use crate::job::large::{Copy, LargeValues};
+use crate::job::output::{OutputOptions, table_options};
+use crate::job::retain::Rules;
+use crate::merge_operator::MergeOperator;
+use crate::table::{Table, TableKeyspace};
+use crate::version::edit::Change;
+use crate::version::file_name::CURRENT;
+use crate::version::manifest::Manifest;
+use parking_lot::MutexGuard;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A manifest that has got longer than this is written anew. It is read as a whole.
+const LONG_MANIFEST_BYTES: u64 = 32 << 20;
+
+/// The right to flush and merge, for a handle that may still write.
+pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
+    inner.refuse_in_callback()?;
+    let jobs = inner.jobs.lock();
+    // Whoever had it before may have closed the database.
+    inner.condition.check()?;
+    Ok(jobs)
+}
+
+/// What new tables of the keyspace say about it.
+pub fn label(inner: &Inner, id: u64) -> TableKeyspace {
+    let manifest = inner.manifest.lock();
+    let record = manifest.as_ref().and_then(|manifest| manifest.state().keyspaces.get(&id));
+    record.map(|record| record.label(id)).unwrap_or_default()
+}
+
+/// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last write of the keyspace that is in tables with the job, as far as it
+/// changes that. `emptied`: the blob files whose values it copies.
+pub fn with_output<T>(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    flushed: Sequence,
+    last_run: bool,
+    emptied: &BTreeSet<u64>,
+    job: impl FnOnce(&OutputOptions<'_>) -> Result<T>,
+) -> Result<T> {
+    let is_emptied = |file: u64| emptied.contains(&file);
+    let next_file = || inner.next_file_number();
+    job(&OutputOptions {
+        env: &*inner.options.env,
+        directory: inner.directory.clone(),
+        table: table_options(&inner.options, last_run),
+        keyspace: label(inner, keyspace.id),
+        flushed,
+        target_file_bytes: inner.options.target_file_bytes,
+        cache: Arc::clone(&inner.cache),
+        read_mode: inner.options.read_mode,
+        next_file: &next_file,
+        large: LargeValues {
+            store: &inner.blobs,
+            threshold: inner.large_threshold,
+            copy: Copy::From(&is_emptied),
+            // Whoever is in here holds the job lock until the tables are installed.
+            one_by_one: true,
+        },
+    })
+}
+
+/// What a job on the keyspace keeps.
+pub fn rules<'a>(
+    keyspace: &'a KeyspaceInner,
+    readers: &'a Readers,
+    bottom: bool,
+    operator: Option<&'a dyn MergeOperator>,
+) -> Rules<'a> {
+    Rules {
+        snapshots: &readers.sequences,
+        expired_until_ms: readers.expired_until_ms,
+        expires: keyspace.ttl.is_enabled(),
+        bottom,
+        operator,
+        filter: None,
+        longest_chain: Some(&keyspace.longest_chain),
+    }
+}
+
+/// Makes a job's result durable.
+pub fn commit(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    mut changes: Vec<Change>,
+    run: u64,
+    added: &[Arc<Table>],
+    removed: &[u64],
+) -> Result<()> {
+    let id = keyspace.id;
+    changes.extend(removed.iter().map(|&number| Change::RemoveTable { keyspace: id, number }));
+    changes.extend(added.iter().map(|table| {
+        let summary = table.summary();
+        Change::AddTable { keyspace: id, run, number: summary.file_number, bytes: summary.file_bytes }
+    }));
+    changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
+    changes.extend(inner.log_synced());
+    inner.condition.check()?;
+    // What the tables refer to is durable before the manifest names them.
+    if added.iter().any(|table| !table.summary().blobs.is_empty()) {
+        inner.blobs.sync().map_err(|error| inner.condition.poison(error))?;
+    }
+    let mut is_long = false;
+    if let Some(manifest) = &mut *inner.manifest.lock() {
+        manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
+        is_long = manifest.appended_bytes() > LONG_MANIFEST_BYTES;
+    }
+    if is_long {
+        renew_manifest(inner, &[])?;
+    }
+    for table in added {
+        let summary = table.summary();
+        let created = || TableCreated {
+            keyspace: keyspace.name.clone(),
+            path: table.path().to_path_buf(),
+            bytes: summary.file_bytes,
+            entries: summary.entries,
+        };
+        inner.events.note(|| Event::Created(created()));
+    }
+    Ok(())
+}
+
+/// Writes the whole state to a new manifest, with `changes`, and makes it the one in force. What is in its first record is safe from damage that passes for a torn edit, so
+/// this is for changes that nothing else in the directory tells of. The caller holds the job lock.
+pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
+    let mut manifest = inner.manifest.lock();
+    let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
+    inner.condition.check()?;
+    let (old, mut state) = (current.number(), current.state().clone());
+    let number = inner.next_file_number();
+    let next_file = Change::NextFile(inner.next_file.load(Relaxed));
+    for change in changes.iter().chain([&next_file]).chain(&inner.log_synced()) {
+        state.apply(change).map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
+    }
+    let env = &*inner.options.env;
+    let next = Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.condition.poison(error))?;
+    *manifest = Some(next);
+    drop(manifest);
+    remover::remove_manifest(inner, old);
+    Ok(())
+}
+
+/// Removes what a failed job left. If that fails too, the next open does it.
+pub fn clean_up(inner: &Inner) {
+    // Once read-only, the manifest on the device may say something else than the one in memory.
+    if inner.condition.check().is_err() {
+        return;
+    }
+    if let Some(manifest) = &*inner.manifest.lock() {
+        let in_progress = inner.in_progress.lock();
+        let (number, state) = (manifest.number(), manifest.state());
+        let _ = remover::remove_orphans(&*inner.options.env, &inner.directory, number, state, &in_progress);
+    }
+}

@@ -1,0 +1,239 @@
+//! Flushes: memtables become tables, oldest first.
+
+use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
+use crate::db::background::rotate::freeze;
+use crate::db::background::time_share::Shares;
+use crate::db::files::remover;
+use crate::db::read::memtable_sort;
+use crate::db::state::events::Event;
+use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::memory;
+use crate::db::state::write_throttle::MAX_FROZEN;
+use crate::error::Result;
+use crate::event_listener::FlushCompleted;
+use crate::iter::Cursor;
+use crate::job::flush::{Flushed, flush};
+use crate::memtable::Memtable;
+use crate::table::TableSummary;
+use crate::version::edit::Change;
+use crate::version::tree::Tree;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Retired log segments that make a keyspace flush a memtable that is not full.
+const MAX_LOG_BUFFERS: u64 = 4;
+
+/// Flushes every memtable that waits for it, oldest first, and prepares the next log segment.
+pub fn flush_all(inner: &Inner) -> Result<()> {
+    loop {
+        let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
+        // On a full disk a flush may be what makes room for the segment, so the flush is tried whatever became of it.
+        let prepared = match log {
+            Some(log) if log.wants_preparation() => log.prepare_next(),
+            _ => Ok(()),
+        };
+        // Before a flush, which may first sort for a while, and before the memory of memtables, of which there is more.
+        while log.is_some_and(|log| log.tend()) {}
+        memory::touch_ahead(inner);
+        memtable_sort::merge_runs(inner);
+        let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
+            let oldest = keyspace.view.load().frozen.last().cloned();
+            oldest.map(|memtable| (keyspace, memtable))
+        });
+        match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
+            Some((keyspace, memtable)) => flush_one(inner, &keyspace, &memtable)?,
+            None => return prepared,
+        }
+    }
+}
+
+/// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures are left to whoever needs the segment.
+///
+/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the time than the flush while another memtable waits, see [`Shares`].
+fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut Shares) {
+    let flush_has_its_share = shares.pause(Instant::now());
+    let others_may = flush_has_its_share || keyspace.view.load().frozen.len() < MAX_FROZEN;
+    let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
+    if let Some(log) = log.filter(|log| log.wants_preparation()) {
+        let _ = log.prepare_next();
+    }
+    if others_may {
+        memory::touch_ahead(inner);
+        memtable_sort::merge_runs(inner);
+        log.inspect(|log| _ = log.tend());
+    }
+    shares.go_on(Instant::now());
+}
+
+/// A memtable that is seldom written holds back the log: put it aside when that has become long.
+pub fn freeze_log_holders(inner: &Inner) {
+    let Some(log) = &inner.log else { return };
+    let limit = (inner.options.write_buffer_bytes as u64).max(inner.options.wal_segment_bytes) * MAX_LOG_BUFFERS;
+    if log.retired_bytes() <= limit {
+        return;
+    }
+    let oldest = inner.oldest_unflushed(&[]);
+    let mut writer = inner.writer.lock();
+    for keyspace in inner.all_keyspaces() {
+        let active = Arc::clone(&keyspace.view.load().active);
+        if !active.is_empty() && active.first_sequence() == oldest {
+            freeze(inner, &mut writer, keyspace.id, 0);
+        }
+    }
+}
+
+/// A memtable that waits for its flush, and whose it is.
+type Waiting = (Arc<KeyspaceInner>, Arc<Memtable>);
+
+/// Puts aside every memtable that is not empty, all at one point of the order of writes. Returns all that wait then, oldest first.
+fn freeze_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
+    let mut waiting: Vec<Waiting> = Vec::new();
+    for keyspace in inner.all_keyspaces() {
+        if !keyspace.view.load().active.is_empty() {
+            freeze(inner, writer, keyspace.id, 0);
+        }
+        waiting
+            .extend(keyspace.view.load().frozen.iter().map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))));
+    }
+    waiting.sort_by_key(|(_, memtable)| memtable.first_sequence());
+    waiting
+}
+
+fn still_waits((keyspace, memtable): &Waiting) -> bool {
+    keyspace.view.load().frozen.iter().any(|frozen| Arc::ptr_eq(frozen, memtable))
+}
+
+/// Flushes everything written before the call and nothing else, then calls `then` with the job lock still held: the tables are
+/// then the state at one point of the order of writes.
+pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _jobs = lock_jobs(inner)?;
+    let waiting = freeze_all(inner, &mut inner.writer.lock());
+    let mut waiting = waiting.iter().filter(|waiting| still_waits(waiting));
+    let flushed = waiting.try_for_each(|(keyspace, memtable)| flush_one(inner, keyspace, memtable));
+    // With the job lock: the blob files of another job's result would look like nobody's.
+    flushed.and_then(|()| then()).inspect_err(|_| remover::sweep_blobs(inner))
+}
+
+fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
+    inner.condition.check()?;
+    // It was put aside before: from here on nobody changes it.
+    inner.unlocked.wait_for_all();
+    let started = Instant::now();
+    let tree = Arc::clone(&keyspace.view.load().tree);
+    // Taken before the entries are read: whoever registers later reads at or above all of them.
+    let readers = inner.readers(keyspace);
+    let operator = keyspace.operator();
+    let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
+    let goes_last = goes_last(inner, &tree, memtable);
+    let last = memtable.last_sequence();
+    // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them this flush would leave a hole after a power
+    // loss. Before the tables: where no manifest is left, a repair believes what they say.
+    if others_have_writes(inner, keyspace) {
+        inner.sync_log()?;
+    }
+    let mut shares = Shares::new(started);
+    let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
+        flush(memtable, rules, output, &mut || attend_to_others(inner, keyspace, &mut shares))
+    })
+    .inspect_err(|_| clean_up(inner))?;
+    inner.counters.expired_entries.fetch_add(expired, Relaxed);
+    let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
+    keyspace.searches.note_flush(tables.iter().map(|table| table.summary().entries).sum());
+    let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
+    let run = tree.deepest_free_run(&tables, above).unwrap_or_else(|| inner.next_file_number());
+
+    let sequence = memtable.last_sequence();
+    let oldest = inner.oldest_unflushed(std::slice::from_ref(memtable));
+    let mut changes = vec![Change::Flushed { keyspace: keyspace.id, sequence }, Change::LastSequence(sequence)];
+    let floor = match &inner.log {
+        None => None,
+        Some(log) => {
+            let floor = log.floor(oldest);
+            log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
+            changes.push(Change::LogFloor(floor));
+            Some(floor)
+        }
+    };
+    commit(inner, keyspace, changes, run, &tables, &[])?;
+    keyspace.view.install_flush(memtable, run, &tables);
+    if memtable.has_unlogged_writes() {
+        // They are nowhere else.
+        renew_manifest(inner, &[])?;
+    }
+    // What a small one costs says nothing about a full one.
+    if memtable.end() >= inner.options.write_buffer_bytes / 4 {
+        inner.counters.flush_speed.note(memtable.end(), started.elapsed());
+    }
+    memory::flushed(inner, memtable);
+    if memtable.blob_bytes() > 0 {
+        inner.flushed.lock().push(Arc::downgrade(memtable));
+    }
+    if let Some(floor) = floor {
+        remover::release_segments(inner, floor, true);
+    }
+    inner.counters.flushes.fetch_add(1, Relaxed);
+    inner.counters.flush_bytes.fetch_add(bytes, Relaxed);
+    let flushed = || FlushCompleted { keyspace: keyspace.name.clone(), tables: tables.len() as u64, bytes };
+    inner.events.note(|| Event::Flush(flushed()));
+    inner.tell_waiting();
+    Ok(())
+}
+
+/// Whether the tables of the memtable go into the last run. Only looked into where that makes a difference.
+fn goes_last(inner: &Inner, tree: &Tree, memtable: &Arc<Memtable>) -> bool {
+    let upper = inner.options.upper_compression;
+    if tree.runs.is_empty() || upper.is_none_or(|upper| upper == inner.options.compression) {
+        return true;
+    }
+    if memtable.has_range_tombstones() {
+        return false;
+    }
+    let mut cursor = memtable.sealed_cursor();
+    let mut key_at = |end: bool| {
+        let moved = if end { cursor.seek_to_last() } else { cursor.seek_to_first() };
+        moved.ok().filter(|()| cursor.valid()).map(|()| cursor.entry().key.to_vec())
+    };
+    match (key_at(false), key_at(true)) {
+        (Some(smallest_key), Some(largest_key)) => {
+            let bounds = TableSummary { smallest_key, largest_key, ..TableSummary::default() };
+            tree.runs.iter().all(|run| !run.overlaps(&bounds, &bounds))
+        }
+        _ => true,
+    }
+}
+
+fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
+    inner.all_keyspaces().iter().filter(|other| other.id != keyspace.id).any(|other| {
+        let view = other.view.load();
+        view.frozen.iter().chain([&view.active]).any(|memtable| !memtable.is_empty())
+    })
+}
+
+/// Flushes everything written before the call.
+pub fn flush_now(inner: &Inner) -> Result<()> {
+    inner.refuse_in_callback()?;
+    inner.condition.check()?;
+    let waiting = freeze_all(inner, &mut inner.writer.lock());
+    while waiting.iter().any(still_waits) {
+        // Whoever has the job lock flushes too, even in the middle of a merge.
+        match inner.jobs.try_lock_for(Duration::from_millis(5)) {
+            Some(_jobs) => {
+                inner.condition.check()?;
+                flush_all(inner).inspect_err(|_| remover::sweep_blobs(inner))?;
+            }
+            None => {
+                inner.condition.check()?;
+                inner.condition.check_background()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Flushes everything. The caller holds the job lock and the writer lock, so that nothing comes in between.
+pub fn flush_locked(inner: &Inner, writer: &mut Writer) -> Result<()> {
+    freeze_all(inner, writer);
+    flush_all(inner)
+}

@@ -1,0 +1,347 @@
+//! The remover of the files of a database. A file goes when no durable manifest names it and nobody can be reading it. (What a failed call has just made itself, a
+//! log segment in `wal/segment.rs` or a link in `copy.rs`, that call takes away again.)
+
+use crate::blob::BlobStore;
+use crate::blob::format::file_number as blob_number;
+use crate::db::files::{copy, repair_mark};
+use crate::db::state::events::Event;
+use crate::db::state::inner::Inner;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::table::Table;
+use crate::version::edit::{Change, ManifestState};
+use crate::version::file_name::{
+    CURRENT, CURRENT_TEMPORARY, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
+};
+use crate::version::manifest::current_number;
+use crate::wal::format::MAX_SEGMENT_BYTES;
+use crate::wal::segment::file_number;
+use crate::wal::writer::AppendError;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Of what a flush lets go of, so many parts of a write buffer are kept for reuse while writes come. To make a file takes the background thread some milliseconds.
+const KEPT_PART: u64 = 4;
+
+/// Log segment files kept for reuse while writes come.
+fn segments_to_keep(inner: &Inner) -> usize {
+    let part = inner.options.write_buffer_bytes as u64 / KEPT_PART;
+    usize::try_from(part / inner.options.wal_segment_bytes).unwrap_or(usize::MAX).clamp(1, 16)
+}
+
+/// Takes tables that a durable edit has just removed, or that none ever named, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
+/// tries again.
+pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
+    let removed = removed.into_iter().inspect(|table| inner.condition.forget_damage(table.path()));
+    inner.obsolete.add(removed);
+    sweep(inner);
+}
+
+/// Removes the files of retired tables that nobody reads any more.
+pub fn sweep(inner: &Inner) {
+    // They go without a lock: their files are the environment's.
+    for table in inner.obsolete.take_unread() {
+        let path = table.path().to_path_buf();
+        drop(table);
+        if inner.options.env.remove(&path).is_ok() {
+            inner.condition.forget_damage(&path);
+            inner.events.note(|| Event::Removed(path));
+        }
+    }
+}
+
+/// Removes the blob files that no table and no memtable refers to. The caller holds the job lock, so that nothing moves from one to the other, and not the writer lock.
+pub fn sweep_blobs(inner: &Inner) {
+    // Once read-only, the manifest on the device may name other tables than those in memory.
+    if inner.blobs.is_empty() || inner.condition.check().is_err() {
+        return;
+    }
+    sweep(inner);
+    // In this order: what a write refers to after this is in a file that it holds now.
+    let mut candidates = inner.blobs.unheld();
+    // Files of a load that no tree names yet. Asked for before the trees are: a load that has ended is in one.
+    let in_progress = inner.in_progress.lock().clone();
+    candidates.retain(|number| !in_progress.contains(number));
+    if candidates.is_empty() {
+        return;
+    }
+    let used = blobs_in_use(inner);
+    // Of the file that jobs go on in nobody knows whether there will be another job.
+    inner.blobs.end_job_file_unless(|number| used.contains(&number));
+    if candidates.iter().all(|number| used.contains(number)) {
+        return;
+    }
+    // Again under the writer lock: a merge may have been copying a reference out of a table that has since gone (`merge_expiry.rs`).
+    let used = {
+        let _writer = inner.writer.lock();
+        blobs_in_use(inner)
+    };
+    for number in candidates.into_iter().filter(|number| !used.contains(number)) {
+        if let Some(path) = inner.blobs.forget(number) {
+            let _ = inner.options.env.remove(&path);
+        }
+    }
+}
+
+fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
+    let mut used = BTreeSet::new();
+    for keyspace in inner.all_keyspaces() {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).for_each(|memtable| used.extend(memtable.blob_files()));
+        view.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+    }
+    // What only readers of an earlier state have.
+    inner.obsolete.for_each(|table| used.extend(table.summary().blobs.keys()));
+    inner.flushed.lock().retain(|memtable| match memtable.upgrade() {
+        Some(memtable) => {
+            used.extend(memtable.blob_files());
+            true
+        }
+        None => false,
+    });
+    used
+}
+
+/// Removes the blob files in the directory that are not among those in use, and forgets them: what a crash or a failed job left behind. For the end of opening.
+pub fn remove_orphan_blobs(env: &dyn Env, directory: &Path, blobs: &BlobStore, used: &BTreeSet<u64>) -> Result<()> {
+    for name in env.list(directory)? {
+        if let Some(number) = blob_number(&name).filter(|number| !used.contains(number)) {
+            blobs.forget(number);
+            env.remove(&directory.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes manifest `number`, which `CURRENT` does not name any more.
+pub fn remove_manifest(inner: &Inner, number: u64) {
+    let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
+}
+
+/// Lets go of the log segments before `floor`, which a durable manifest names. `keep`: some stay for reuse.
+pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
+    if let Some(log) = &inner.log {
+        let keep = if keep { segments_to_keep(inner) } else { 0 };
+        for path in log.release(floor, keep) {
+            let _ = inner.options.env.remove(&path);
+        }
+    }
+}
+
+/// Gives back the space of the log that nothing needs: files kept for reuse, the prepared segment and, if no memtable holds a write, all but a segment of the smallest
+/// size. The caller holds the job lock. What still waits for its flush keeps the segments that hold it.
+pub fn reclaim_log(inner: &Inner) -> Result<()> {
+    let Some(log) = &inner.log else { return Ok(()) };
+    inner.condition.check()?;
+    if log.is_at_rest(no_memtable_has_writes(inner)) {
+        return Ok(());
+    }
+    let mut guard = inner.writer.lock();
+    let writer = &mut *guard;
+    // Under the lock no write can come in between: if no memtable has any, the segments up to here hold nothing that is not in tables.
+    let needless = no_memtable_has_writes(inner);
+    let mut floor = None;
+    if let Some(writing) = &mut writer.log {
+        writing.rest(needless, writer.last_sequence).map_err(|error| match error {
+            AppendError::NoSegment(error) => error,
+            AppendError::Failed(error) => inner.condition.poison(error),
+        })?;
+        floor = needless.then(|| writing.position().segment);
+    }
+    let last_sequence = writer.last_sequence;
+    drop(guard);
+    if let Some(floor) = floor {
+        log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
+        if let Some(manifest) = &mut *inner.manifest.lock() {
+            let mut changes = vec![Change::LastSequence(last_sequence), Change::LogFloor(floor)];
+            changes.extend(inner.log_synced());
+            manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
+        }
+    }
+    let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
+    release_segments(inner, floor, false);
+    Ok(())
+}
+
+/// Whether `reclaim_log` would give something back.
+pub fn log_is_reclaimable(inner: &Inner) -> bool {
+    inner.log.as_ref().is_some_and(|log| !log.is_at_rest(no_memtable_has_writes(inner)))
+}
+
+/// Whether everything written is in tables.
+pub fn no_memtable_has_writes(inner: &Inner) -> bool {
+    inner.all_keyspaces().iter().all(|keyspace| {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).all(|memtable| memtable.is_empty())
+    })
+}
+
+/// Gives files that a repair replaces or has no use for, as far as they are there, a second name in the directory `lost`, durably: what has only its old name when the
+/// new manifest is in force, the next open removes. A file that is there already keeps its name; the new one gets a number behind it.
+pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
+    let lost = directory.join(LOST);
+    if env.list(directory)?.iter().any(|name| name == LOST) {
+        // A link could lead out of the database.
+        return Err(Error::invalid(format!("{} is not a directory; move it away", lost.display())));
+    }
+    let mut found = false;
+    for name in names {
+        let from = directory.join(name);
+        if !env.exists(&from)? {
+            continue;
+        }
+        found = true;
+        env.create_dir_all(&lost)?;
+        let Some(to) = free_name(env, &lost, name, &from)? else { continue };
+        // A log segment may be written to again, under another name; everything else stays as it is, and so does what is too long to be a segment.
+        let segment = file_number(name).map(|_| env.open(&from)).transpose()?;
+        let reused = segment.filter(|file| file.len() <= MAX_SEGMENT_BYTES);
+        let source = if reused.is_some() { reused } else { copy::link_or_open(env, &from, &to)? };
+        if let Some(source) = source {
+            // Whatever has its name in `lost` is whole.
+            let unfinished = lost.join(format!("{name}.unfinished"));
+            copy::copy(env, &*source, &unfinished)?;
+            env.rename(&unfinished, &to)?;
+        }
+    }
+    if found {
+        env.sync_dir(&lost)?;
+        env.sync_dir(directory)?;
+    }
+    Ok(())
+}
+
+/// Removes the files that have a second name in `lost`, now that a manifest without them is in force. Returns that directory, if it exists.
+pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<Option<PathBuf>> {
+    for name in names {
+        let path = directory.join(name);
+        if env.exists(&path)? {
+            env.remove(&path)?;
+        }
+    }
+    env.sync_dir(directory)?;
+    let lost = directory.join(LOST);
+    Ok(env.exists(&lost)?.then_some(lost))
+}
+
+/// A name that no file in `directory` has; none if one like `file` is there under its name already, from an attempt that was cut short.
+fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<Option<PathBuf>> {
+    let mut path = directory.join(name);
+    for number in 1u64.. {
+        if !env.exists(&path)? {
+            break;
+        }
+        if copy::is_same(env, &path, file)? {
+            return Ok(None);
+        }
+        path = directory.join(format!("{name}.{number}"));
+    }
+    Ok(Some(path))
+}
+
+/// Removes what an open that failed has made: tables, blob files and manifests from number `first` on. Nothing is removed unless `CURRENT` still names manifest `before`
+/// (0: there was none). A failure harms nothing: the next open that succeeds removes them.
+pub fn remove_made_by_failed_open(env: &dyn Env, directory: &Path, before: u64, first: u64) {
+    let current = directory.join(CURRENT);
+    let is_as_before = match env.exists(&current) {
+        Ok(true) => before != 0 && matches!(current_number(env, directory), Ok(Some(number)) if number == before),
+        Ok(false) => before == 0,
+        Err(_) => false,
+    };
+    let Ok(names) = env.list(directory) else { return };
+    for name in names.into_iter().filter(|_| is_as_before) {
+        let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+        if number.is_some_and(|number| number >= first) {
+            let _ = env.remove(&directory.join(name));
+        }
+    }
+}
+
+/// Takes away a copy that was not finished. The mark goes last and `CURRENT` first: cut short, it still is an unfinished copy.
+pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<()> {
+    let mut names = env.list(directory)?;
+    names.sort_by_key(|name| name != CURRENT);
+    for name in names {
+        let made = matches!(name.as_str(), CURRENT | CURRENT_TEMPORARY)
+            || table_number(&name).is_some()
+            || manifest_number(&name).is_some()
+            || blob_number(&name).is_some()
+            || file_number(&name).is_some();
+        if made {
+            env.remove(&directory.join(&name))?;
+        }
+        if name == CURRENT {
+            env.sync_dir(directory)?;
+        }
+    }
+    env.sync_dir(directory)?;
+    remove_checkpoint_mark(env, directory)
+}
+
+/// Takes the mark off a copy that is complete, or gone.
+pub fn remove_checkpoint_mark(env: &dyn Env, directory: &Path) -> Result<()> {
+    let mark = directory.join(UNFINISHED);
+    if env.exists(&mark)? {
+        env.remove(&mark)?;
+        env.sync_dir(directory)?;
+    }
+    Ok(())
+}
+
+/// Removes what a repair that was cut short has made, and its mark. Nothing that was there before the repair is gone then: another one begins anew. If `CURRENT` names a
+/// manifest of the repair, the repair is done, and only the mark goes. The caller has the lock on the directory.
+pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
+    if !env.exists(&directory.join(REPAIR))? {
+        return Ok(());
+    }
+    let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
+    if let Some(first) = repair_mark::first_number(env, directory)?.filter(|&first| current.is_none_or(|it| it < first))
+    {
+        for name in env.list(directory)? {
+            let number = table_number(&name).or_else(|| blob_number(&name)).or_else(|| manifest_number(&name));
+            if number.is_some_and(|number| number >= first) {
+                env.remove(&directory.join(name))?;
+            }
+        }
+    }
+    // After the death of a process neither these names nor `CURRENT` need be durable.
+    env.sync_dir(directory)?;
+    remove_repair_mark(env, directory)
+}
+
+/// Takes the mark off a directory whose repair is done, or undone.
+pub fn remove_repair_mark(env: &dyn Env, directory: &Path) -> Result<()> {
+    env.remove(&directory.join(REPAIR))?;
+    env.sync_dir(directory)
+}
+
+/// Removes tables that were never named by a manifest.
+pub fn remove_unnamed_tables(inner: &Inner, numbers: &[u64]) {
+    for &number in numbers {
+        let _ = inner.options.env.remove(&inner.directory.join(table(number)));
+    }
+}
+
+/// Removes tables and manifests that `state` does not name and that are not `in_progress`: what a crash or a failed job left behind.
+pub fn remove_orphans(
+    env: &dyn Env,
+    directory: &Path,
+    current: u64,
+    state: &ManifestState,
+    in_progress: &BTreeSet<u64>,
+) -> Result<()> {
+    let live: BTreeSet<u64> = state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
+    for name in env.list(directory)? {
+        let orphan = match (table_number(&name), manifest_number(&name)) {
+            (Some(number), _) => !live.contains(&number) && !in_progress.contains(&number),
+            (_, Some(number)) => number != current,
+            // The mark of a checkpoint that was complete when its removal was cut short.
+            _ => name == CURRENT_TEMPORARY || name == UNFINISHED,
+        };
+        if orphan {
+            env.remove(&directory.join(name))?;
+        }
+    }
+    Ok(())
+}

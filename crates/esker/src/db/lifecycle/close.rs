@@ -1,0 +1,50 @@
+//! Closing a database.
+
+use crate::db::background::flush;
+use crate::db::state::inner::{Inner, Writer};
+use crate::error::Result;
+use std::sync::atomic::Ordering;
+
+/// Stops accepting writes, makes everything durable and marks the end of the log. The handle is unusable for writes afterwards.
+pub fn close(inner: &Inner) -> Result<()> {
+    if inner.manifest.lock().is_none() {
+        return Ok(());
+    }
+    // Most of the flush before the locks; what comes in meanwhile is flushed under them.
+    let flushed = if has_unlogged_writes(inner) { flush::flush_now(inner) } else { Ok(()) };
+    // Now: a merge at work gives up instead of being waited for.
+    inner.stopping.store(true, Ordering::Release);
+    let _jobs = inner.jobs.lock();
+    let mut writer = inner.writer.lock();
+    inner.closing.store(true, Ordering::Release);
+    inner.unlocked.wait_for_all();
+    let result = flushed.and_then(|()| finish(inner, &mut writer));
+    // Whatever became of it: the caller releases the lock on the directory, and then somebody else may write there.
+    inner.condition.refuse_writes("it was closed");
+    result
+}
+
+fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
+    inner.condition.check()?;
+    if has_unlogged_writes(inner) {
+        flush::flush_locked(inner, writer)?;
+    }
+    let Some(log) = &mut writer.log else { return Ok(()) };
+    log.close()?;
+    let end = log.position();
+    let mut manifest = inner.manifest.lock();
+    if let Some(manifest) = &mut *manifest {
+        manifest.commit(&[
+            crate::version::edit::Change::LastSequence(inner.last_sequence.load(Ordering::Acquire)),
+            crate::version::edit::Change::Closed { segment: end.segment, offset: end.offset },
+        ])?;
+    }
+    Ok(())
+}
+
+fn has_unlogged_writes(inner: &Inner) -> bool {
+    inner.all_keyspaces().iter().any(|keyspace| {
+        let view = keyspace.view.load();
+        view.frozen.iter().chain([&view.active]).any(|memtable| memtable.has_unlogged_writes())
+    })
+}

@@ -1,0 +1,219 @@
+//! Creating and opening keyspaces.
+
+use crate::base::expiry::Ttl;
+use crate::compaction_filter::CompactionFilter;
+use crate::db::background::commit_version_edit;
+use crate::db::background::rotate::freeze;
+use crate::db::lifecycle::guarded_callbacks;
+use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter};
+use crate::db::state::memory;
+use crate::db::state::read_state::View;
+use crate::db::state::write_throttle::Pace;
+use crate::db::write::stall;
+use crate::error::{Error, Result};
+use crate::merge_operator::chain::LONG_CHAIN;
+use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
+use crate::options::{CompactionStyle, KeyspaceOptions};
+use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
+use crate::version::tree::Tree;
+use std::sync::Arc;
+
+/// The longest name, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+/// The longest name of an operator, in bytes: that of `stringappend` spells its delimiter.
+const MAX_OPERATOR_NAME_BYTES: usize = 1024;
+
+/// Opens the keyspace, creating it if it is missing.
+pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    inner.refuse_in_callback()?;
+    check_style(&options)?;
+    let guard = |operator| Named::new(operator, inner);
+    let operator = options.merge_operator.clone().map(guard).transpose()?;
+    let filter = |filter| guarded_callbacks::filter(inner.number, filter);
+    let options = KeyspaceOptions { compaction_filter: options.compaction_filter.map(filter), ..options };
+    if let Some(found) = find(inner, name) {
+        let found = check(inner, found, options.ttl, operator)?;
+        return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
+    }
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        return Err(Error::invalid(what));
+    }
+    inner.condition.check()?;
+    // No flush or compaction may commit to the old manifest while the new one is made.
+    let jobs = inner.jobs.lock();
+    inner.condition.check()?;
+    if let Some(found) = find(inner, name) {
+        drop(jobs);
+        let found = check(inner, found, options.ttl, operator)?;
+        return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
+    }
+    let created = create(inner, name, operator, &options)?;
+    if let Some(filter) = options.compaction_filter {
+        created.compaction.set_filter(filter);
+    }
+    Ok(created)
+}
+
+fn check_style(options: &KeyspaceOptions) -> Result<()> {
+    match options.compaction_style {
+        Some(CompactionStyle::Fifo { max_bytes: 0 }) => {
+            Err(Error::invalid("CompactionStyle::Fifo with max_bytes 0 would keep nothing; use at least 1"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes over how an existing keyspace is to be compacted from now on.
+fn set_compaction(
+    inner: &Inner,
+    keyspace: Arc<KeyspaceInner>,
+    style: Option<CompactionStyle>,
+    filter: Option<Arc<dyn CompactionFilter>>,
+) -> Result<Arc<KeyspaceInner>> {
+    if let Some(filter) = filter {
+        keyspace.compaction.set_filter(filter);
+    }
+    if let Some(style) = style.filter(|style| *style != keyspace.compaction.style()) {
+        // Not in the middle of a job.
+        let _jobs = inner.jobs.lock();
+        // A handle that only reads merges nothing.
+        if inner.log.is_some() {
+            // A manifest of its own: nothing else would tell that the last edit was lost, and an earlier style may drop tables.
+            commit_version_edit::renew_manifest(inner, &[Change::style(keyspace.id, style)])?;
+            keyspace.compaction.set_style(style);
+        }
+        inner.wake();
+    }
+    Ok(keyspace)
+}
+
+/// An operator with its name, asked for once, and outside any lock: it is the user's code.
+struct Named {
+    operator: Arc<dyn MergeOperator>,
+    name: String,
+}
+
+impl Named {
+    fn new(operator: Arc<dyn MergeOperator>, inner: &Inner) -> Result<Named> {
+        let name = contained::name(&*operator)
+            .map_err(|why| Error::invalid(format!("the merge operator does not tell its name: {why}")))?;
+        if is_impostor(&*operator, &name) {
+            let what = format!("the merge operator {name:?} has the name of a built-in one; give it another name");
+            return Err(Error::invalid(what));
+        }
+        Ok(Named { operator: guarded_callbacks::operator(inner.number, operator, &name), name })
+    }
+}
+
+fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+    let ttl = options.ttl.unwrap_or_default().to_stored()?;
+    let style = options.compaction_style.unwrap_or_default();
+    let manifest = inner.manifest.lock();
+    let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
+    let id = current.state().keyspaces.last_key_value().map_or(1, |(last, _)| last + 1);
+    if id >= MAX_KEYSPACES {
+        return Err(Error::invalid(format!("a database has at most {} keyspaces", MAX_KEYSPACES - 1)));
+    }
+    let (operator, operator_name) = operator.map(|named| (named.operator, named.name)).unzip();
+    if let Some(name) = &operator_name
+        && (name.is_empty() || name.len() > MAX_OPERATOR_NAME_BYTES || name.chars().any(char::is_control))
+    {
+        let what =
+            format!("operator name {name:?}: use 1 to {MAX_OPERATOR_NAME_BYTES} bytes without control characters");
+        return Err(Error::invalid(what));
+    }
+    let change = Change::Keyspace {
+        id,
+        name: name.to_owned(),
+        comparator: BYTEWISE.to_owned(),
+        operator: operator_name.clone(),
+        ttl,
+    };
+    drop(manifest);
+    commit_version_edit::renew_manifest(inner, &[change, Change::style(id, style)])?;
+
+    let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
+    let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
+    let keyspace =
+        Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, Ttl::from_stored(ttl), operator.clone(), view));
+    keyspace.compaction.set_style(style);
+    add(inner, &keyspace, memtable, operator);
+    memory::rebalance(inner);
+    Ok(keyspace)
+}
+
+/// Makes a keyspace known to readers and to the writer.
+pub fn add(
+    inner: &Inner,
+    keyspace: &Arc<KeyspaceInner>,
+    memtable: crate::memtable::MemtableWriter,
+    operator: Option<Arc<dyn MergeOperator>>,
+) {
+    let mut writer = inner.writer.lock();
+    let at = keyspace.id as usize;
+    if writer.keyspaces.len() <= at {
+        writer.keyspaces.resize_with(at + 1, || None);
+    }
+    let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
+    let pace = Pace::unlimited(inner.options.write_buffer_bytes, &keyspace.searches);
+    writer.keyspaces[at] =
+        Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, pace });
+    drop(writer);
+    inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
+}
+
+/// The keyspace of that name.
+pub fn find(inner: &Inner, name: &str) -> Option<Arc<KeyspaceInner>> {
+    inner.keyspaces.read().get(name).cloned()
+}
+
+/// The operator of a stored keyspace, if it is built in.
+pub fn stored_operator(record: &KeyspaceRecord) -> Option<Arc<dyn MergeOperator>> {
+    built_in(record.operator.as_deref()?)
+}
+
+/// Whether a keyspace that exists may be opened with these options; supplies the operator if it was missing.
+fn check(
+    inner: &Inner,
+    keyspace: Arc<KeyspaceInner>,
+    ttl: Option<Ttl>,
+    operator: Option<Named>,
+) -> Result<Arc<KeyspaceInner>> {
+    if let Some(ttl) = ttl
+        && ttl.to_stored()? != keyspace.ttl.to_stored()?
+    {
+        return Err(Error::invalid(format!(
+            "keyspace {:?} was created with ttl {:?}, it was opened with {ttl:?}; open it with the first",
+            keyspace.name, keyspace.ttl
+        )));
+    }
+    let Some(Named { operator, name }) = operator else { return Ok(keyspace) };
+    if keyspace.operator_name.as_deref() != Some(name.as_str()) {
+        let stored = keyspace.operator_name.as_deref().unwrap_or("none");
+        return Err(Error::invalid(format!(
+            "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first",
+            keyspace.name,
+        )));
+    }
+    if keyspace.operator().is_none() {
+        attach(inner, &keyspace, operator)?;
+    }
+    Ok(keyspace)
+}
+
+/// Supplies the operator of a keyspace that was opened without it.
+fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperator>) -> Result<()> {
+    keyspace.attach(Arc::clone(&operator));
+    let mut writer = inner.writer.lock();
+    let may_write = writer.log.is_some();
+    let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(()) };
+    target.operator = Some(operator);
+    // Without the operator, operands were kept apart: the flush combines them.
+    if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.condition.check().is_ok() {
+        freeze(inner, &mut writer, keyspace.id, 0);
+        drop(writer);
+        stall::work_was_added(inner)?;
+    }
+    Ok(())
+}

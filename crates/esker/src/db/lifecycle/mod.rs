@@ -1,0 +1,21 @@
+//! Opening and closing a database, and creating keyspaces.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `open` | opening |
+//! | `directory` | what may be in the directory, and what is made in it |
+//! | `recovery` | tables, and on top of them what is only in the log |
+//! | `recovery_flush` | what recovery writes to tables |
+//! | `close` | closing |
+//! | `keyspaces` | creating and opening keyspaces |
+//! | `guarded_callbacks` | a callback of the user's may not use the database that called it |
+//! | `guarded_env` | the same for an environment |
+
+pub mod close;
+pub mod directory;
+pub mod guarded_callbacks;
+pub mod guarded_env;
+pub mod keyspaces;
+pub mod open;
+pub mod recovery;
+pub mod recovery_flush;

@@ -1,0 +1,257 @@
+//! Opening a database: creating what is missing, recovering what is there.
+//!
+//! 1. Take the lock.
+//! 2. Read the manifest in force.
+//! 3. Open its tables.
+//! 4. Replay the log into memtables: of each keyspace what is not in tables.
+//! 5. If the log had not been closed, write them to tables (`recovery_flush.rs`).
+//! 6. Start a new log segment.
+//! 7. Write a new manifest and point `CURRENT` at it.
+//! 8. Remove what no manifest names.
+//!
+//! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times. One that fails takes away the tables it has written:
+//! on a full disk they would pile up with each attempt.
+
+use crate::base::expiry::Ttl;
+use crate::base::key::Sequence;
+use crate::base::memory::{MemoryPool, PoolUser};
+use crate::base::{callback, sync};
+use crate::blob::BlobStore;
+use crate::db::files::{lost_edit, remover};
+use crate::db::lifecycle::directory::{
+    blob_store, create_directory, first_free_number, highest_segment, refuse_foreign_directory, refuse_missing_current,
+    refuse_unfinished_checkpoint, segment_maker,
+};
+use crate::db::lifecycle::recovery::{Recovering, blobs_in_use, open_trees, read_state, replay_log};
+use crate::db::lifecycle::recovery_flush::write_replayed;
+use crate::db::lifecycle::{guarded_callbacks, guarded_env, keyspaces};
+use crate::db::state::counters::Counters;
+use crate::db::state::events::Events;
+use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
+use crate::db::state::memory;
+use crate::db::state::obsolete_tables::Obsolete;
+use crate::db::state::read_state::View;
+use crate::db::state::snapshots::SnapshotList;
+use crate::db::state::thread_gate::ThreadsAtWork;
+use crate::db::state::write_buffer_manager::MemoryAccount;
+use crate::env::Lock;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::table::BlockCache;
+use crate::version::edit::ManifestState;
+use crate::version::file_name::{CURRENT, LOCK};
+use crate::version::manifest::{InForce, Manifest, read_current};
+use crate::wal::segment::SegmentMaker;
+use crate::wal::writer::{Inherited, LogWriter};
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+/// Log segments at open above which what they hold is written to tables: many short openings leave one each.
+const MANY_SEGMENTS: usize = 4;
+
+/// Opens for reading and writing.
+pub fn open(directory: &Path, options: Options) -> Result<Inner> {
+    options.validate()?;
+    let (number, options) = called_by_a_database(directory, options.resolved());
+    let env = Arc::clone(&options.env);
+    if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
+        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+    }
+    refuse_foreign_directory(&options, directory)?;
+    refuse_unfinished_checkpoint(&options, directory)?;
+    create_directory(&*env, directory)?;
+    let lock = env.lock(&directory.join(LOCK))?;
+    remover::remove_unfinished_repair(&*env, directory)?;
+    let found = read_current(&*env, directory)?;
+    // After the death of a process `CURRENT` may be visible without being durable; what follows relies on it.
+    env.sync_dir(directory)?;
+    if found.is_none() {
+        refuse_missing_current(&options, directory)?;
+    }
+    let InForce { number: old_manifest, mut state, is_torn } = found.unwrap_or_else(|| InForce {
+        number: 0,
+        state: ManifestState { next_file: 1, log_floor: 1, ..ManifestState::default() },
+        is_torn: false,
+    });
+    let cache = memory::cache(&options);
+    let memory = memory::pool(&options);
+    let blobs = blob_store(directory, &options);
+    let maker = segment_maker(directory, &options);
+    let mut recovering = open_trees(directory, &options, &state, &cache, &memory, &blobs)?;
+    let inherited = if old_manifest == 0 {
+        Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
+    } else {
+        replay_log(&maker, &options, &mut state, &mut recovering, &memory, &blobs)?
+    };
+    if is_torn {
+        lost_edit::keep_tables(directory, &options, &state, &cache, &blobs_in_use(&recovering))?;
+    }
+    state.next_file = first_free_number(&*env, directory, state.next_file)?;
+    let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
+    let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited));
+    let (log, manifest) = begun.inspect_err(|_| {
+        recovering.clear();
+        remover::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
+    })?;
+    let last_sequence = manifest.state().last_sequence;
+    remover::remove_orphans(&*env, directory, manifest.number(), manifest.state(), &BTreeSet::new())?;
+    remover::remove_orphan_blobs(&*env, directory, &blobs, &blobs_in_use(&recovering))?;
+    let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
+    let inner = assemble(directory, (number, options), recovering, last_sequence, writing, (cache, memory, blobs));
+    let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
+    remover::release_segments(&inner, floor, true);
+    Ok(inner)
+}
+
+/// Steps 5 to 7.
+fn begin(
+    directory: &Path,
+    options: &Options,
+    mut state: ManifestState,
+    recovering: &mut BTreeMap<u64, Recovering>,
+    (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
+    (maker, inherited): (SegmentMaker, Inherited),
+) -> Result<(LogWriter, Manifest)> {
+    if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
+        let is_closed = inherited.closed.is_some();
+        write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed))?;
+    }
+    let log = LogWriter::start(maker, inherited)?;
+    let referred = Arc::clone(blobs);
+    log.shared().sync_before(Box::new(move || referred.sync()));
+    let number = state.next_file;
+    state.next_file += 1;
+    // What the log must still hold: everything replayed into memtables.
+    let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
+    let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
+    state.log_floor = log.shared().floor(oldest);
+    // Its link is, and what comes before is in tables or was when the database was closed.
+    state.log_synced = log.position().into();
+    let manifest = Manifest::create(&*options.env, directory, number, state)?;
+    Ok((log, manifest))
+}
+
+/// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.
+pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
+    options.validate()?;
+    let (number, options) = called_by_a_database(directory, options.resolved());
+    let cache = memory::cache(&options);
+    let memory = memory::pool(&options);
+    // A writer may remove merged tables and recycle log segments while they are read here, but only after an edit of the manifest. So what was read between two
+    // looks at the same manifest is one state; what failed to be read may just have been in motion.
+    const ATTEMPTS: usize = 50;
+    const PATIENCE: Duration = Duration::from_millis(10);
+    for attempt in 1.. {
+        let (result, unchanged) = match read_current(&*options.env, directory) {
+            Ok(Some(before)) => {
+                let blobs = blob_store(directory, &options);
+                let result = read_state(directory, &options, &before.state, &cache, &memory, &blobs);
+                let result = result.map(|state| (state, blobs));
+                let after = read_current(&*options.env, directory);
+                (result, matches!(after, Ok(Some(after)) if after == before))
+            }
+            Ok(None) => return Err(Error::NotFound { what: format!("a database in {}", directory.display()) }),
+            // The manifest that `CURRENT` named may have been replaced, and removed before it was opened.
+            Err(error) => (Err(error), true),
+        };
+        match result {
+            Ok(((recovering, last_sequence, segments), blobs)) if unchanged => {
+                let (writing, resources) = (Writing::default(), (cache, memory, blobs));
+                let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
+                inner.replayed_segments = segments;
+                inner.condition.refuse_writes("it was opened read-only");
+                return Ok(inner);
+            }
+            // Damage does not go away; a writer at work is not likely to be met so often.
+            Err(error) if attempt >= if unchanged { 5 } else { ATTEMPTS } => return Err(error),
+            Ok(_) if attempt >= ATTEMPTS => break,
+            _ => std::thread::sleep(PATIENCE),
+        }
+    }
+    let what = "the database changes too fast to be read beside its writer; try again, or read through the writer";
+    Err(Error::Stalled { reason: what.into() })
+}
+
+/// What only a database open for writing has: all of it or nothing.
+#[derive(Default)]
+struct Writing {
+    log: Option<LogWriter>,
+    manifest: Option<Manifest>,
+    lock: Option<Box<dyn Lock>>,
+}
+
+/// The number of a new database, and the options with what its callbacks are to know it by.
+fn called_by_a_database(directory: &Path, mut options: Options) -> (callback::Database, Options) {
+    let number = callback::Database::new();
+    options.env = guarded_env::environment(number, directory, options.env);
+    if !options.is_free("clock") {
+        options.clock = guarded_callbacks::clock(number, options.clock);
+    }
+    (number, options)
+}
+
+fn assemble(
+    directory: &Path,
+    (number, options): (callback::Database, Options),
+    recovering: BTreeMap<u64, Recovering>,
+    last_sequence: Sequence,
+    writing: Writing,
+    (cache, memory, blobs): (Arc<BlockCache>, Arc<MemoryPool>, Arc<BlobStore>),
+) -> Inner {
+    let Writing { log, manifest, lock } = writing;
+    let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
+    let events = Events::new(options.event_listener.clone());
+    let inner = Inner {
+        directory: directory.to_path_buf(),
+        number,
+        account: MemoryAccount::new(&options),
+        large_threshold: options.large_threshold(),
+        options,
+        checkpoints: Mutex::new(()),
+        jobs: Mutex::new(()),
+        log: log.as_ref().map(|log| Arc::clone(log.shared())),
+        writer: Mutex::new(Writer { log, keyspaces: Vec::new(), last_sequence, wants_memory: false }),
+        manifest: Mutex::new(manifest),
+        signals: Mutex::new(Signals::default()),
+        work_arrived: Condvar::new(),
+        work_done: Condvar::new(),
+        keyspaces: RwLock::new(BTreeMap::new()),
+        last_sequence: sync::AtomicU64::new(last_sequence),
+        next_file: AtomicU64::new(next_file),
+        snapshots: Arc::new(SnapshotList::default()),
+        unlocked: ThreadsAtWork::default(),
+        cache,
+        blobs,
+        flushed: Mutex::new(Vec::new()),
+        memory: PoolUser::new(&memory),
+        memory_wanted: AtomicBool::new(false),
+        order_wanted: AtomicBool::new(false),
+        condition: crate::db::state::error_state::Condition::new(events.clone()),
+        events,
+        counters: Counters::default(),
+        last_write: Mutex::new(((last_sequence, 0), Instant::now())),
+        obsolete: Obsolete::default(),
+        merging: Mutex::new(None),
+        shrinking: Mutex::default(),
+        in_progress: Mutex::default(),
+        replayed_segments: 0,
+        closing: sync::AtomicBool::new(false),
+        stopping: AtomicBool::new(false),
+        lock: Mutex::new(lock),
+    };
+    for (id, recovered) in recovering {
+        let Recovering { record, tree, memtable, writer, frozen, operator, .. } = recovered;
+        let ttl = Ttl::from_stored(record.ttl);
+        let view = View { active: memtable, frozen: frozen.into(), tree };
+        let style = record.style;
+        let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), view));
+        keyspace.compaction.set_style(style);
+        keyspaces::add(&inner, &keyspace, writer, operator);
+    }
+    memory::rebalance(&inner);
+    inner
+}

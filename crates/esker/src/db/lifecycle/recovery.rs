@@ -1,0 +1,268 @@
+//! What is in the files of a database: its tables, and on top of them, in memory, what is only in the log.
+
+use crate::base::batch::{AnyOperation, Operation, Operations};
+use crate::base::blob_reference::BlobReference;
+use crate::base::expiry::Ttl;
+use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
+use crate::base::memory::MemoryPool;
+use crate::blob::BlobStore;
+use crate::db::lifecycle::directory::segment_maker;
+use crate::db::lifecycle::keyspaces;
+use crate::db::read::blob_value::MAX_MEMTABLE_BLOB_BYTES;
+use crate::db::state::memory::new_memtable;
+use crate::error::{Error, Result};
+use crate::memtable::{Memtable, MemtableWriter, WriteContext};
+use crate::merge_operator::{MergeOperator, UINT64_ADD};
+use crate::options::Options;
+use crate::table::{BlockCache, Table};
+use crate::version::edit::{KeyspaceRecord, ManifestState};
+use crate::version::file_name::{self};
+use crate::version::tree::Tree;
+use crate::wal::reader::{Record, Visited, replay};
+use crate::wal::segment::SegmentMaker;
+use crate::wal::writer::Inherited;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A keyspace while the log is replayed into it.
+pub struct Recovering {
+    pub record: KeyspaceRecord,
+    pub tree: Arc<Tree>,
+    pub memtable: Arc<Memtable>,
+    pub writer: MemtableWriter,
+    /// Newest first.
+    pub frozen: VecDeque<Arc<Memtable>>,
+    /// Large values that were found as they were written: many records may refer to one.
+    checked_values: BTreeSet<BlobReference>,
+    /// The built-in operator. A custom one is not known yet: its operands are kept apart until a flush that knows it.
+    pub operator: Option<Arc<dyn MergeOperator>>,
+    adds_uint64: bool,
+    pub expires: bool,
+}
+
+impl Recovering {
+    /// A keyspace with nothing replayed yet.
+    pub fn new(record: KeyspaceRecord, tree: Tree, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
+        let (memtable, writer) = new_memtable(options, 0, 0, memory);
+        Recovering {
+            operator: keyspaces::stored_operator(&record),
+            adds_uint64: record.operator.as_deref() == Some(UINT64_ADD),
+            expires: Ttl::from_stored(record.ttl).is_enabled(),
+            record,
+            tree: Arc::new(tree),
+            memtable,
+            writer,
+            frozen: VecDeque::new(),
+            checked_values: BTreeSet::new(),
+        }
+    }
+}
+
+/// Opens the tables of every keyspace.
+pub fn open_trees(
+    directory: &Path,
+    options: &Options,
+    state: &ManifestState,
+    cache: &Arc<BlockCache>,
+    memory: &Arc<MemoryPool>,
+    blobs: &BlobStore,
+) -> Result<BTreeMap<u64, Recovering>> {
+    let mut recovering = BTreeMap::new();
+    for (&id, record) in &state.keyspaces {
+        let mut tables = Vec::with_capacity(record.tables.len());
+        for (&number, place) in &record.tables {
+            let path = directory.join(file_name::table(number));
+            if !options.env.exists(&path)? {
+                return Err(Error::corruption(path, 0, "the table is missing"));
+            }
+            let file = options.env.open(&path)?;
+            if file.len() != place.bytes {
+                let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
+                return Err(Error::corruption(path, file.len(), what));
+            }
+            let table = Table::open(file, path, number, Arc::clone(cache), options.read_mode)?;
+            for &blob in table.summary().blobs.keys() {
+                blobs.open_file(blob, 0)?;
+            }
+            tables.push((place.run, table));
+        }
+        let tree = Tree::from_tables(tables);
+        if let Some((left, right)) = tree.overlap() {
+            let path = directory.join(file_name::table(left));
+            return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
+        }
+        recovering.insert(id, Recovering::new(record.clone(), tree, options, memory));
+    }
+    Ok(recovering)
+}
+
+/// The keyspaces, the last write in them, and the number of log segments read.
+pub fn read_state(
+    directory: &Path,
+    options: &Options,
+    state: &ManifestState,
+    cache: &Arc<BlockCache>,
+    memory: &Arc<MemoryPool>,
+    blobs: &BlobStore,
+) -> Result<(BTreeMap<u64, Recovering>, Sequence, u64)> {
+    let mut recovering = open_trees(directory, options, state, cache, memory, blobs)?;
+    let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
+    let mut state = state.clone();
+    let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
+    Ok((recovering, state.last_sequence, inherited.retired.len() as u64))
+}
+
+pub fn replay_log(
+    maker: &SegmentMaker,
+    options: &Options,
+    state: &mut ManifestState,
+    recovering: &mut BTreeMap<u64, Recovering>,
+    memory: &Arc<MemoryPool>,
+    blobs: &BlobStore,
+) -> Result<Inherited> {
+    let mut last_sequence = state.last_sequence;
+    let mut inherited = replay(maker, state.log_floor, state.log_synced.into(), &mut |record| {
+        let operations = decode(&record)?;
+        if let Some(error) = missing_value(recovering, &record, &operations, blobs)? {
+            return Ok(Visited::Missing(error));
+        }
+        let last = apply_record(options, recovering, &record, operations, memory)?;
+        last_sequence = last_sequence.max(last);
+        Ok(Visited::Last(last))
+    })?;
+    // Numbers are not given again, whatever became of the names of files.
+    let referred = blobs_in_use(recovering).last().map_or(0, |last| last.saturating_add(1));
+    state.next_file = state.next_file.max(referred);
+    if let Some((number, offset)) = state.closed {
+        // Behind the segment that was closed there may be others without writes, from openings that were cut short.
+        let closed = inherited.retired.iter().find(|retired| retired.segment.number == number);
+        let end = closed.map(|retired| retired.segment.written.load(Relaxed));
+        if end != Some(offset) || inherited.last_with_batches > number {
+            let path = closed.map_or_else(|| maker.directory.clone(), |retired| retired.segment.path.clone());
+            let what = format!("the database was closed with its log ending at offset {offset} of segment {number}");
+            return Err(Error::corruption(path, end.unwrap_or(0), what));
+        }
+        inherited.closed = Some(number);
+    }
+    state.last_sequence = last_sequence;
+    Ok(inherited)
+}
+
+/// The operations of a record.
+pub fn decode<'a>(record: &Record<'a>) -> Result<Vec<AnyOperation<'a>>> {
+    let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();
+    operations.map_err(|error| error.at(record.path, record.offset))
+}
+
+/// Why a large value that the record refers to, and that is in no table yet, is not there as it was written; `None` if all are.
+pub fn missing_value(
+    recovering: &mut BTreeMap<u64, Recovering>,
+    record: &Record<'_>,
+    operations: &[AnyOperation<'_>],
+    blobs: &BlobStore,
+) -> Result<Option<Error>> {
+    for (operation, sequence) in operations.iter().zip(record.sequence..) {
+        let AnyOperation::Key(operation) = operation else { continue };
+        if operation.kind != Kind::PutLarge {
+            continue;
+        }
+        let mut target = recovering.get_mut(&operation.keyspace);
+        let flushed = target.as_ref().map_or(0, |target| target.record.flushed);
+        if sequence <= flushed {
+            continue;
+        }
+        let Some(reference) = BlobReference::decode(operation.value) else {
+            let what = "a reference to a large value is malformed";
+            return Err(Error::corruption(record.path, record.offset, what));
+        };
+        let end = reference.end().unwrap_or(u64::MAX);
+        if target.as_mut().is_some_and(|target| !target.checked_values.insert(reference)) {
+            continue;
+        }
+        match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
+            Ok(_) => {}
+            Err(error @ Error::Corruption { .. }) => return Ok(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Applies what is not in tables yet; returns the record's last sequence number.
+pub fn apply_record(
+    options: &Options,
+    recovering: &mut BTreeMap<u64, Recovering>,
+    record: &Record<'_>,
+    operations: Vec<AnyOperation<'_>>,
+    memory: &Arc<MemoryPool>,
+) -> Result<Sequence> {
+    let mut sequence = record.sequence;
+    for operation in operations {
+        let Some(target) = recovering.get_mut(&operation.keyspace()) else {
+            let what = format!("an operation on keyspace {}, which does not exist", operation.keyspace());
+            return Err(Error::corruption(record.path, record.offset, what));
+        };
+        if sequence > MAX_SEQUENCE {
+            return Err(Error::corruption(record.path, record.offset, "an impossible sequence number"));
+        }
+        if sequence > target.record.flushed {
+            let bytes = match &operation {
+                AnyOperation::Key(operation) => crate::db::write::batch_size::need_of(operation),
+                AnyOperation::Range(_) => 0,
+            };
+            let roomy = target.memtable.is_empty()
+                || (target.memtable.bytes() < options.write_buffer_bytes
+                    && target.memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
+            if !target.writer.has_room(bytes) || !roomy {
+                let (memtable, writer) = new_memtable(options, bytes, target.writer.keys(), memory);
+                let full = std::mem::replace(&mut target.memtable, memtable);
+                target.writer = writer;
+                if !full.is_empty() {
+                    target.frozen.push_front(full);
+                }
+            }
+            match operation {
+                AnyOperation::Key(operation) => apply_operation(target, &operation, sequence),
+                AnyOperation::Range(range) => {
+                    target.writer.delete_range(range.start, range.end, sequence, 0, sequence - 1);
+                }
+            }
+        }
+        sequence += 1;
+    }
+    if sequence == record.sequence {
+        return Err(Error::corruption(record.path, record.offset, "an empty batch"));
+    }
+    Ok(sequence - 1)
+}
+
+fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence: Sequence) {
+    let (operator, adds_uint64) = (target.operator.as_deref(), target.adds_uint64);
+    let context = WriteContext { newest_snapshot: 0, operator, adds_uint64, reserved: 0 };
+    let entry = Entry {
+        key: operation.key,
+        sequence,
+        kind: operation.kind,
+        expiry_ms: operation.expiry_ms,
+        value: operation.value,
+    };
+    let grew_long = target.writer.apply(hash(operation.key), entry, context);
+    // Where entries expire, what an operand has below it may be older than the log.
+    if let (true, false, Some(operator)) = (grew_long, target.expires, operator) {
+        let bottom = target.frozen.is_empty() && target.tree.runs.is_empty();
+        target.writer.combine_chain(hash(operation.key), operation.key, operator, bottom);
+    }
+}
+
+/// The blob files that tables and what was replayed refer to.
+pub fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
+    let mut used = BTreeSet::new();
+    for recovered in recovering.values() {
+        recovered.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+        let memtables = recovered.frozen.iter().chain([&recovered.memtable]);
+        memtables.for_each(|memtable| used.extend(memtable.blob_files()));
+    }
+    used
+}

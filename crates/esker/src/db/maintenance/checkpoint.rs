@@ -1,0 +1,164 @@
+//! A consistent copy of the database in another directory: tables and blob files by hard link where that is wanted and works, by copying otherwise.
+//!
+//! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is an unfinished copy.
+//! 2. Flush; link the tables and blob files, or hold those that are to be copied, so that they stay. Only for this step others have to wait.
+//! 3. Copy those, checking what is read (`checked_copy.rs`); make a log segment, a manifest, and last `CURRENT`.
+//! 4. Remove `CHECKPOINT`.
+//!
+//! A copy that failed is taken away again. One that was cut short stays, is refused by whoever tries to open it, and taken away by the next attempt.
+
+use crate::blob::BlobFile;
+use crate::blob::format::file_name as blob_name;
+use crate::db::background::{blob_gc, flush};
+use crate::db::files::{copy, remover};
+use crate::db::lifecycle::directory::create_directory;
+use crate::db::maintenance::checked_copy;
+use crate::db::state::inner::Inner;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::options::WalMode;
+use crate::table::Table;
+use crate::version::edit::ManifestState;
+use crate::version::file_name::{self, CURRENT, UNFINISHED};
+use crate::version::manifest::Manifest;
+use crate::wal::segment::SegmentMaker;
+use crate::wal::writer::{Inherited, LogWriter};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How the tables and blob files of a database get into a checkpoint.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// db.checkpoint_with("/mnt/backup/monday", esker::CheckpointMode::Copy)?;
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CheckpointMode {
+    /// By hard link, in next to no time and space; a file for which that does not work, as to another file system, is copied as by `Copy`. A linked file is the same one in
+    /// both directories: whatever happens to its bytes happens to both.
+    #[default]
+    Link,
+    /// Every file is copied, and what is read for that is checked. The copy has nothing in common with the database. It takes as much space, and the time to read and write it;
+    /// large values are read once more, from the copy. Not by reflink, where the file system has it: two files that share their blocks rot together, and what is to be
+    /// checked has to be read anyway.
+    Copy,
+}
+
+/// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and opens as a database.
+pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<()> {
+    inner.refuse_in_callback()?;
+    inner.condition.check()?;
+    // Two into the same directory would take each other's copy for an unfinished one.
+    let _alone = inner.checkpoints.lock();
+    let env = &*inner.options.env;
+    create_directory(env, target)?;
+    let names = env.list(target)?;
+    let is_unfinished = || names.iter().any(|name| name == UNFINISHED) && !names.iter().any(|name| name == CURRENT);
+    if is_unfinished() {
+        remover::remove_unfinished_checkpoint(env, target)?;
+    } else if !names.is_empty() {
+        return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
+    }
+    let begun = begin(env, target);
+    let linked = begun.and_then(|()| flush::flush_exactly(inner, || gather(inner, target, mode)));
+    let written = linked.and_then(|contents| complete(inner, target, contents));
+    let result = written.and_then(|()| remover::remove_checkpoint_mark(env, target));
+    sweep(inner);
+    // What that leaves behind, the next attempt takes away.
+    result.inspect_err(|_| drop(remover::remove_unfinished_checkpoint(env, target)))
+}
+
+/// Marks what will come as unfinished, durably: a power loss must not leave the copy without the mark.
+fn begin(env: &dyn Env, target: &Path) -> Result<()> {
+    let mut file = env.create(&target.join(UNFINISHED))?;
+    file.append(b"an unfinished copy\n")?;
+    file.sync()?;
+    env.sync_dir(target)
+}
+
+/// What the copy is made of.
+struct Contents {
+    state: ManifestState,
+    /// All tables. As long as somebody has them, they and the blob files are not removed, though jobs go on.
+    tables: BTreeMap<u64, Arc<Table>>,
+    /// Those of them that are not linked.
+    tables_to_copy: Vec<u64>,
+    blobs_to_copy: Vec<Arc<BlobFile>>,
+}
+
+/// Links what the manifest names now, or holds it. The caller holds the job lock, so that no table can go.
+fn gather(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<Contents> {
+    let env = &*inner.options.env;
+    let state = match &*inner.manifest.lock() {
+        Some(manifest) => manifest.state().clone(),
+        None => return Err(Error::ReadOnly { why: "it was opened read-only".into() }),
+    };
+    let trees = inner.all_keyspaces().into_iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree));
+    let mut tables = BTreeMap::new();
+    for tree in trees {
+        tables.extend(tree.tables().map(|(_, table)| (table.summary().file_number, table)));
+    }
+    // What was appended so far is durable since the flush; nothing more is to be appended through the links.
+    inner.blobs.roll();
+    let is_linked = |name: &str| match mode {
+        CheckpointMode::Link => copy::link(env, &inner.directory.join(name), &target.join(name)),
+        CheckpointMode::Copy => Ok(false),
+    };
+    let mut tables_to_copy = Vec::new();
+    for &number in state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys()) {
+        if !is_linked(&file_name::table(number))? {
+            tables_to_copy.push(number);
+        }
+    }
+    let mut blobs_to_copy = Vec::new();
+    for &number in blob_gc::live_bytes(inner).keys() {
+        if !is_linked(&blob_name(number))? {
+            blobs_to_copy.push(inner.blobs.open_file(number, 0)?);
+        }
+    }
+    Ok(Contents { state, tables, tables_to_copy, blobs_to_copy })
+}
+
+/// Copies what was not linked, and writes what is not copied. Holds no lock: this may take long.
+fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
+    let env = &*inner.options.env;
+    let Contents { mut state, tables, tables_to_copy, blobs_to_copy } = contents;
+    for number in tables_to_copy {
+        let name = file_name::table(number);
+        let Some(table) = tables.get(&number) else {
+            let what = "the manifest names the table, and no keyspace has it";
+            return Err(Error::corruption(inner.directory.join(name), 0, what));
+        };
+        checked_copy::table(inner, table, &target.join(name))?;
+    }
+    let tables: Vec<Arc<Table>> = tables.into_values().collect();
+    let numbers: Vec<u64> = blobs_to_copy.iter().map(|file| file.number()).collect();
+    checked_copy::blobs(inner, &tables, &numbers, target)?;
+    drop((tables, blobs_to_copy));
+    let maker = SegmentMaker {
+        env: Arc::clone(&inner.options.env),
+        directory: target.to_path_buf(),
+        mapped: inner.options.wal_mode == WalMode::Mapped,
+        in_foreground: false,
+        read_only: false,
+        smallest_bytes: inner.options.wal_segment_bytes.clamp(256, 1 << 20),
+        largest_bytes: inner.options.wal_segment_bytes.max(256),
+    };
+    let log = LogWriter::start(maker, Inherited::default())?;
+    state.log_floor = log.position().segment;
+    state.log_synced = log.position().into();
+    state.next_file += 1;
+    Manifest::create(env, target, state.next_file - 1, state)?;
+    Ok(())
+}
+
+/// Removes what went out of use while it was held to be copied. Where a job is at work, its end does that.
+fn sweep(inner: &Inner) {
+    remover::sweep(inner);
+    if let Some(_jobs) = inner.jobs.try_lock() {
+        remover::sweep_blobs(inner);
+    }
+}

@@ -1,0 +1,21 @@
+//! What is asked for now and then: loads, copies, checks, repairs, figures.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `ingest` | sorted pairs straight into tables |
+//! | `checkpoint` | a copy that can be opened |
+//! | `checked_copy` | copies of tables and blob files that are checked while they are copied |
+//! | `verify` | everything is read and checked |
+//! | `repair` | a damaged database opens again |
+//! | `stats` | figures |
+//! | `properties` | the same as text |
+//! | `sizes` | how large ranges are |
+
+pub mod checked_copy;
+pub mod checkpoint;
+pub mod ingest;
+pub mod properties;
+pub mod repair;
+pub mod sizes;
+pub mod stats;
+pub mod verify;

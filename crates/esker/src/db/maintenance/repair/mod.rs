@@ -1,0 +1,372 @@
+//! Making a damaged database open again, with everything that can be read.
+//!
+//! 1. Take the lock. Undo a repair that was cut short. Open and verify as a reader would; if that succeeds there is nothing to do.
+//! 2. Read the manifest as far as it can be; without one, take every table for what it says to be. Mark the directory (`db/files/repair_mark.rs`).
+//! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables, merge them by their sequence numbers.
+//! 4. Replay the log as far as it can be read, and write that to tables.
+//! 5. Give what was damaged or is not used a second name in the directory `lost`.
+//! 6. Begin a log segment, write a manifest, and point `CURRENT` at it.
+//! 7. Remove the mark, and then the first names of what is in `lost`. Cut short before that, the next open does it.
+//!
+//! Nothing that was there is changed before step 6 is done, which is one rename; cut short before it, a repair begins anew, and the mark tells what not to read then:
+//! the tables of an unfinished repair say that they hold what is in the log, and those beside them that do may not have been durable.
+
+mod report;
+mod survey;
+mod tables;
+
+pub use report::{RepairReport, RepairedFile};
+
+use crate::base::batch::{AnyOperation, Operations};
+use crate::base::memory::MemoryPool;
+use crate::blob::format::file_number as blob_number;
+use crate::db::files::lost_edit::holds_newer_writes;
+use crate::db::files::{remover, repair_mark};
+use crate::db::lifecycle::{directory as layout, recovery, recovery_flush};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::table::{BlockCache, Table};
+use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACES, ManifestState, TableRecord};
+use crate::version::file_name::{CURRENT, LOCK, LOST};
+use crate::version::manifest::Manifest;
+use crate::version::salvage::Missing;
+use crate::version::tree::Tree;
+use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
+use crate::wal::segment::SegmentMaker;
+use crate::wal::writer::{Inherited, LogWriter};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use survey::{Survey, first_damage, survey};
+use tables::{Found, Tables};
+
+/// Repairs the database in `directory`.
+pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
+    options.validate()?;
+    let env = &*options.env;
+    let names = if env.exists(directory)? { env.list(directory)? } else { Vec::new() };
+    if !names.iter().any(|name| layout::is_ours(name) && name != LOCK && name != LOST) {
+        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+    }
+    layout::refuse_unfinished_checkpoint(options, directory)?;
+    let options = &options.resolved();
+    let _lock = env.lock(&directory.join(LOCK))?;
+    remover::remove_unfinished_repair(env, directory)?;
+    if first_damage(directory, options)?.is_none() {
+        return Ok(RepairReport { healthy: true, ..RepairReport::default() });
+    }
+    let Survey { state, missing, is_whole, damaged, tables, manifests } = survey(directory, options)?;
+    let first_made = layout::first_free_number(env, directory, state.next_file)?;
+    repair_mark::set(env, directory, first_made)?;
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let blobs = layout::blob_store(directory, options);
+    let mut work = Work {
+        manifest_is_whole: is_whole,
+        tables: Tables { directory, options, cache, next_file: AtomicU64::new(first_made), blobs },
+        state,
+        report: RepairReport::default(),
+        aside: BTreeSet::new(),
+    };
+    for (name, problem) in damaged {
+        work.note_file(&name, problem);
+    }
+    if !is_whole {
+        work.aside.extend(manifests);
+    }
+    work.repair(&tables, missing.unwrap_or(Missing::Any))?;
+    remover::remove_repair_mark(env, directory)?;
+    work.report.lost_directory = remover::remove_kept(env, directory, &work.aside)?;
+    Ok(work.report)
+}
+
+struct Work<'a> {
+    manifest_is_whole: bool,
+    tables: Tables<'a>,
+    /// What the new manifest will say.
+    state: ManifestState,
+    report: RepairReport,
+    /// The names of the files to move away at the end.
+    aside: BTreeSet<String>,
+}
+
+/// The tables of one keyspace that no manifest names, with what is left of them.
+type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
+
+impl Work<'_> {
+    fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
+        let maker =
+            SegmentMaker { read_only: true, ..layout::segment_maker(self.tables.directory, self.tables.options) };
+        let mut in_log = BTreeSet::new();
+        let floor = self.state.log_floor;
+        let log = salvage(&maker, floor, &mut |record| {
+            let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();
+            let operations = operations.map_err(|error| error.at(record.path, record.offset))?;
+            in_log.extend(operations.iter().map(AnyOperation::keyspace));
+            Ok((record.sequence + operations.len() as u64).saturating_sub(1))
+        })?;
+        let named: BTreeSet<u64> =
+            self.state.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied()).collect();
+        let nothing_missing = named.is_subset(on_disk);
+        let missing = if nothing_missing && !log.beginning_lost { missing } else { Missing::Any };
+        let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
+        match missing {
+            // What the manifest does not name is left over from a job that was cut short, or the removal of which was.
+            Missing::Nothing => {
+                let left_over = std::mem::take(&mut numbers).into_iter().map(crate::version::file_name::table);
+                self.aside.extend(left_over.filter(|_| !self.manifest_is_whole));
+            }
+            Missing::Last => numbers = self.with_newer_writes(numbers)?,
+            Missing::Any => {}
+        }
+        let mut unnamed = self.assign(&numbers, &in_log)?;
+        let ids: Vec<u64> = self.state.keyspaces.keys().copied().collect();
+        for id in ids {
+            self.repair_keyspace(id, on_disk, unnamed.remove(&id).unwrap_or_default())?;
+        }
+        self.finish(&maker, floor)
+    }
+
+    /// A report about something that is not a table.
+    fn note_file(&mut self, name: &str, problem: String) {
+        let path = self.tables.directory.join(name);
+        self.report.files.push(RepairedFile {
+            path,
+            keyspace: None,
+            problem,
+            entries_kept: 0,
+            entries_lost: None,
+            lost_ranges: Vec::new(),
+        });
+    }
+
+    fn warn(&mut self, what: &str) {
+        if !self.report.warnings.iter().any(|warning| warning == what) {
+            self.report.warnings.push(what.to_owned());
+        }
+    }
+
+    /// Those of the tables that the last edit may have brought: what a flush or a load brings shows by its newer writes. The others are put aside: by the manifest they are not in use.
+    fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
+        let mut newer = Vec::new();
+        for number in numbers {
+            let is_newer = match self.tables.inspect(number, None)? {
+                Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
+                // Nobody knows. If it was in use, something else is damaged besides the end of the manifest.
+                Found::Unindexed(..) => true,
+            };
+            if is_newer {
+                newer.push(number);
+            } else {
+                self.aside.insert(crate::version::file_name::table(number));
+            }
+        }
+        Ok(newer)
+    }
+
+    /// Finds out whose the tables are that no manifest names.
+    fn assign(&mut self, numbers: &[u64], in_log: &BTreeSet<u64>) -> Result<Unnamed> {
+        let mut unnamed = Unnamed::new();
+        let mut nameless = Vec::new();
+        for &number in numbers {
+            let found = self.tables.inspect(number, None)?;
+            let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACES) else {
+                nameless.push((number, found));
+                continue;
+            };
+            let id = keyspace.id;
+            let name = self.free_name(id, &keyspace.name);
+            let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
+                name,
+                comparator: BYTEWISE.to_owned(),
+                operator: keyspace.operator.clone(),
+                ttl: keyspace.ttl,
+                ..KeyspaceRecord::default()
+            });
+            record.flushed = record.flushed.max(keyspace.flushed);
+            unnamed.entry(id).or_default().push((number, found));
+        }
+        for (number, found) in nameless {
+            self.assign_nameless(number, found, in_log, &mut unnamed)?;
+        }
+        Ok(unnamed)
+    }
+
+    /// A table that does not say whose it is gets a keyspace of its own, if anything can be read of it.
+    fn assign_nameless(
+        &mut self,
+        number: u64,
+        found: Found,
+        in_log: &BTreeSet<u64>,
+        unnamed: &mut Unnamed,
+    ) -> Result<()> {
+        let table = crate::version::file_name::table(number);
+        if let Found::Unindexed(_, problem) = found {
+            self.note_file(&table, format!("{problem}; no manifest names the table, and it does not say whose it is"));
+            self.aside.insert(table);
+            return Ok(());
+        }
+        // The log may name keyspaces that cannot be.
+        let last = self.state.keyspaces.keys().chain(in_log).filter(|id| **id < MAX_KEYSPACES).max();
+        let is_free = |id: &u64| !self.state.keyspaces.contains_key(id) && !in_log.contains(id);
+        let Some(id) = (last.map_or(1, |last| last + 1)..MAX_KEYSPACES).chain(1..MAX_KEYSPACES).find(is_free) else {
+            self.note_file(&table, "it does not say whose it is, and there are too many keyspaces for another".into());
+            self.aside.insert(table);
+            return Ok(());
+        };
+        let name = self.free_name(id, &format!("recovered-{number:06}"));
+        self.warn("a table that does not say whose it is has become a keyspace named recovered- and its number");
+        let record = KeyspaceRecord { name, comparator: BYTEWISE.to_owned(), ..KeyspaceRecord::default() };
+        self.state.keyspaces.insert(id, record);
+        unnamed.insert(id, vec![(number, found)]);
+        Ok(())
+    }
+
+    /// `name`, or if another keyspace has it, one like it.
+    fn free_name(&self, id: u64, name: &str) -> String {
+        let is_taken = self.state.keyspaces.iter().any(|(other, record)| *other != id && record.name == name);
+        if is_taken || name.is_empty() { format!("{name}-recovered-{id}") } else { name.to_owned() }
+    }
+
+    /// Brings the tables of one keyspace into order.
+    fn repair_keyspace(&mut self, id: u64, on_disk: &BTreeSet<u64>, unnamed: Vec<(u64, Found)>) -> Result<()> {
+        let Some(record) = self.state.keyspaces.get(&id).cloned() else { return Ok(()) };
+        let label = record.label(id);
+        let order_is_known = unnamed.is_empty();
+        let mut tables: Vec<(u64, Arc<Table>)> = Vec::new();
+        let mut sources = Vec::new();
+        for (&number, place) in &record.tables {
+            if !on_disk.contains(&number) {
+                self.report.files.push(self.tables.missing(number, &label));
+                continue;
+            }
+            sources.push((number, place.run, self.tables.inspect(number, Some(place.bytes))?));
+        }
+        sources.extend(unnamed.into_iter().map(|(number, found)| (number, 0, found)));
+        let mut names: Vec<String> = Vec::new();
+        for (number, run, found) in sources {
+            let name = crate::version::file_name::table(number);
+            let (rescued, problem) = self.tables.rescue(number, found, &label)?;
+            if let Some(problem) = problem {
+                self.report.files.push(problem);
+                self.aside.insert(name.clone());
+            }
+            names.push(name);
+            tables.extend(rescued.into_iter().map(|table| (run, table)));
+        }
+        if self.report.files.iter().any(|file| file.entries_lost != Some(0) && file.keyspace.is_some()) {
+            self.warn("where a lost entry was the newest of its key, an older value of that key shows, or one that was deleted");
+        }
+        if !order_is_known || Tree::from_tables(tables.iter().cloned()).overlap().is_some() {
+            let merged = self.tables.merge(tables.into_iter().map(|(_, table)| table).collect(), &label)?;
+            let run = self.tables.next_number();
+            tables = merged.into_iter().map(|table| (run, table)).collect();
+            self.aside.extend(names);
+            self.warn(
+                "the manifest did not name all tables: tables that had been merged into others may be among them, so that deleted \
+                 keys show again and merge operands count twice",
+            );
+        }
+        let places = tables.iter().map(|(run, table)| {
+            let summary = table.summary();
+            (summary.file_number, TableRecord { run: *run, bytes: summary.file_bytes })
+        });
+        let newest = tables.iter().map(|(_, table)| table.summary().largest_sequence).max().unwrap_or(0);
+        self.state.last_sequence = self.state.last_sequence.max(newest).max(record.flushed);
+        self.state.keyspaces.insert(id, KeyspaceRecord { tables: places.collect(), ..record });
+        Ok(())
+    }
+
+    /// Replays the log and puts the result in force.
+    fn finish(&mut self, maker: &SegmentMaker, floor: u64) -> Result<()> {
+        let Tables { directory, options, .. } = self.tables;
+        let env = &*options.env;
+        let memory = MemoryPool::of_the_process();
+        let mut recovering =
+            recovery::open_trees(directory, options, &self.state, &self.tables.cache, &memory, &self.tables.blobs)?;
+        let (state, mut last_sequence) = (&mut self.state, 0);
+        let mut log = salvage(maker, floor, &mut |record| {
+            let operations = recovery::decode(&record)?;
+            for operation in &operations {
+                let id = operation.keyspace();
+                if id < MAX_KEYSPACES && !state.keyspaces.contains_key(&id) {
+                    // It had no table yet, or all of them are lost.
+                    let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
+                    let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
+                    state.keyspaces.insert(id, unknown.clone());
+                    recovering.insert(id, recovery::Recovering::new(unknown, Tree::default(), options, &memory));
+                }
+            }
+            if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
+                // As in any recovery, the log ends with the value that is missing.
+                return Err(error);
+            }
+            let last = recovery::apply_record(options, &mut recovering, &record, operations, &memory)?;
+            last_sequence = last_sequence.max(last);
+            Ok(last)
+        })?;
+        self.state.last_sequence = self.state.last_sequence.max(last_sequence);
+        self.note_log(&mut log)?;
+        self.state.next_file = self.tables.next_file.load(Relaxed);
+        let caches = (&self.tables.cache, &memory);
+        recovery_flush::write_replayed(
+            directory,
+            options,
+            &mut self.state,
+            &mut recovering,
+            caches,
+            (&self.tables.blobs, false),
+        )?;
+        // The link leads back to the old segments, in case the power fails before the manifest is in force.
+        let inherited =
+            Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
+        let writer = LogWriter::start(layout::segment_maker(directory, options), inherited)?;
+        self.state.log_floor = writer.position().segment;
+        self.state.log_synced = writer.position().into();
+        let number = self.state.next_file;
+        self.state.next_file += 1;
+        let used: BTreeSet<u64> = recovering
+            .values()
+            .flat_map(|recovered| recovered.tree.tables())
+            .flat_map(|(_, table)| table.summary().blobs.keys().copied().collect::<Vec<_>>())
+            .collect();
+        // The next open would remove them, and they may be all that is left of what they hold.
+        let unused = |name: &String| blob_number(name).is_some_and(|number| !used.contains(&number));
+        self.aside.extend(env.list(directory)?.into_iter().filter(unused));
+        let mut kept = self.aside.clone();
+        kept.extend(self.report.files.iter().any(|file| file.path == directory.join(CURRENT)).then(|| CURRENT.into()));
+        remover::keep_in_lost(env, directory, &kept)?;
+        let manifest = Manifest::create(env, directory, number, self.state.clone())?;
+        self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
+        let tables = recovering.values().flat_map(|recovered| recovered.tree.tables());
+        self.report.entries = tables.map(|(_, table)| table.summary().entries).sum();
+        Ok(())
+    }
+
+    fn note_log(&mut self, log: &mut SalvagedLog) -> Result<()> {
+        if log.problems.is_empty() && self.state.closed.is_none() && self.state.log_synced > log.end {
+            let (segment, offset) = self.state.log_synced;
+            let what = format!("the log was synced up to offset {offset} of segment {segment}, it ends before");
+            log.problems.push(LogProblem { path: self.tables.directory.to_path_buf(), offset: 0, what });
+        }
+        for problem in &log.problems {
+            let what = format!("at offset {}: {}", problem.offset, problem.what);
+            let name = problem.path.strip_prefix(self.tables.directory).unwrap_or(&problem.path);
+            self.note_file(&name.to_string_lossy(), what);
+        }
+        if let Some(closed) = self.state.closed.filter(|closed| *closed != log.end) {
+            let (segment, offset) = closed;
+            let what =
+                format!("the log was closed at offset {offset} of segment {segment}, it can be read to another place");
+            self.note_file("", what);
+        }
+        if !log.problems.is_empty() {
+            self.warn(
+                "writes that were only in the part of the log that cannot be read are lost, and every write after them",
+            );
+            let names = self.tables.options.env.list(self.tables.directory)?;
+            self.aside.extend(names.into_iter().filter(|name| crate::wal::segment::file_number(name).is_some()));
+        }
+        Ok(())
+    }
+}

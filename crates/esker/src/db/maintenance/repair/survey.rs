@@ -1,0 +1,95 @@
+//! What is there, and what it says.
+
+use crate::base::memory::MemoryPool;
+use crate::db::lifecycle::{directory as layout, recovery};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::table::BlockCache;
+use crate::version::edit::ManifestState;
+use crate::version::file_name::{CURRENT, manifest, manifest_number, table_number};
+use crate::version::manifest::{InForce, current_number, read_current};
+use crate::version::salvage::{self, Missing};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The first damage that opening and verifying meet; none if both succeed.
+pub fn first_damage(directory: &Path, options: &Options) -> Result<Option<Error>> {
+    match check(directory, options) {
+        Ok(()) => Ok(None),
+        Err(error @ Error::Corruption { .. }) => Ok(Some(error)),
+        Err(error) => Err(error),
+    }
+}
+
+fn check(directory: &Path, options: &Options) -> Result<()> {
+    let Some(InForce { state, .. }) = read_current(&*options.env, directory)? else {
+        return layout::refuse_missing_current(options, directory);
+    };
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let blobs = layout::blob_store(directory, options);
+    let memory = MemoryPool::of_the_process();
+    let (recovering, _, _) = recovery::read_state(directory, options, &state, &cache, &memory, &blobs)?;
+    for (_, table) in recovering.values().flat_map(|recovered| recovered.tree.tables()) {
+        table.verify(&mut |_| {})?;
+    }
+    Ok(())
+}
+
+/// What the directory holds.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// What the best manifest says; nothing if there is none.
+    pub state: ManifestState,
+    /// All of it is, and `CURRENT` names it.
+    pub is_whole: bool,
+    /// What the state may be without, if `CURRENT` names that manifest or is missing; without a manifest, anything.
+    pub missing: Option<Missing>,
+    /// Files that are damaged, with where and how.
+    pub damaged: Vec<(String, String)>,
+    /// The numbers of the table files.
+    pub tables: BTreeSet<u64>,
+    /// The names of the manifests.
+    pub manifests: Vec<String>,
+}
+
+/// Looks at the directory.
+pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
+    let env = &*options.env;
+    let names = env.list(directory)?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| manifest_number(name)).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    let mut survey = Survey {
+        tables: names.iter().filter_map(|name| table_number(name)).collect(),
+        manifests: numbers.iter().map(|&number| manifest(number)).collect(),
+        ..Survey::default()
+    };
+    let current = if env.exists(&directory.join(CURRENT))? { current_number(env, directory)? } else { None };
+    if current.is_none() {
+        let what = if names.iter().any(|name| name == CURRENT) { "damaged" } else { "missing" };
+        survey.damaged.push((CURRENT.into(), format!("the file is {what}")));
+    } else if let Some(number) = current.filter(|number| !numbers.contains(number)) {
+        survey.damaged.push((manifest(number), "the manifest in force is missing".into()));
+    }
+    // Any other than the one in force is older, or newer and not yet in force: both tell more than none.
+    let others = numbers.iter().copied().filter(|number| Some(*number) != current);
+    for number in current.into_iter().chain(others) {
+        let Some(found) = salvage::salvage(env, directory, number)? else {
+            if numbers.contains(&number) {
+                survey.damaged.push((manifest(number), "its first record does not verify".into()));
+            }
+            continue;
+        };
+        if let Some(offset) = found.damage {
+            survey.damaged.push((manifest(number), format!("an edit at offset {offset} does not verify")));
+        }
+        let is_in_force = current == Some(number) || current.is_none();
+        survey.is_whole = found.damage.is_none() && is_in_force;
+        survey.missing = is_in_force.then_some(found.missing);
+        survey.state = found.state;
+        break;
+    }
+    // A new manifest must not get the name of a missing one: it would be in force before it is written.
+    survey.state.next_file = survey.state.next_file.max(current.map_or(1, |number| number + 1));
+    Ok(survey)
+}

@@ -1,0 +1,187 @@
+//! Whether the database can be written, and what is wrong if not.
+
+use crate::db::state::events::{Event, Events};
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The state of a database, for people and monitors.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// let health = db.health();
+/// if let Some(reason) = &health.stall_reason {
+///     println!("writes wait: {reason}");
+/// }
+/// assert!(health.writable);
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Writes are accepted.
+    pub writable: bool,
+    /// What went wrong last in the log, the manifest, or in background work, or the damage that a job found in a table or a blob file, if it still matters.
+    pub problem: Option<String>,
+    /// Why writes are held back at the moment, if they are.
+    pub stall_reason: Option<String>,
+    /// Reads that failed because a merge operator did.
+    pub failed_merges: u64,
+}
+
+/// A failure of background work that is tried again.
+#[derive(Debug, Clone)]
+struct Delayed {
+    text: String,
+    path: PathBuf,
+    disk_full: bool,
+}
+
+/// See [`Condition::unfinished`].
+#[derive(Debug)]
+pub struct Unfinished<'a>(&'a Condition);
+
+impl Unfinished<'_> {
+    /// The work is done.
+    #[inline]
+    pub fn finish(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.refuse_after_panic("a panic interrupted a write");
+    }
+}
+
+/// What the handle knows about its own health.
+#[derive(Debug, Default)]
+pub struct Condition {
+    /// Set once, never cleared: only opening again helps.
+    poisoned: AtomicBool,
+    why: Mutex<Option<String>>,
+    delayed: Mutex<Option<Delayed>>,
+    /// Files that a job found damaged, each with the place and what is wrong there.
+    damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
+    failed_merges: AtomicU64,
+    events: Events,
+}
+
+impl Condition {
+    /// In good health. Changes for the worse are told to `events`.
+    pub fn new(events: Events) -> Condition {
+        Condition { events, ..Condition::default() }
+    }
+
+    /// The error for a write, if there must not be any more.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.poisoned.load(Ordering::Acquire) { Err(self.read_only()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn read_only(&self) -> Error {
+        Error::ReadOnly { why: self.why.lock().clone().unwrap_or_default() }
+    }
+
+    /// Refuses all later writes: the log or the manifest failed, and what is on the device is unknown. Returns the error.
+    pub fn poison(&self, error: Error) -> Error {
+        let mut why = self.why.lock();
+        if why.is_none() {
+            let reason = format!("an earlier write failed ({error})");
+            self.events.note(|| Event::ReadOnly(reason.clone()));
+            *why = Some(reason);
+        }
+        drop(why);
+        self.poisoned.store(true, Ordering::Release);
+        error
+    }
+
+    /// Poisons when dropped, unless [`Unfinished::finish`] was called: for work that must not be left half done by a panic.
+    pub fn unfinished(&self) -> Unfinished<'_> {
+        Unfinished(self)
+    }
+
+    /// Refuses all writes because of a panic.
+    pub fn refuse_after_panic(&self, why: &str) {
+        self.events.note(|| Event::ReadOnly(why.to_owned()));
+        self.refuse_writes(why);
+    }
+
+    /// Refuses all writes for a reason that is no failure.
+    pub fn refuse_writes(&self, why: &str) {
+        *self.why.lock() = Some(why.to_owned());
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    /// Notes a failure of background work, which is tried again.
+    pub fn delay(&self, error: &Error) {
+        let path = match error {
+            Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
+            _ => PathBuf::new(),
+        };
+        let mut delayed = self.delayed.lock();
+        if delayed.is_none() {
+            self.events.note(|| Event::BackgroundError(error.to_string()));
+        }
+        *delayed = Some(Delayed { text: error.to_string(), path, disk_full: error.is_disk_full() });
+    }
+
+    /// Notes that background work succeeded.
+    pub fn recovered(&self) {
+        if self.delayed.lock().take().is_some() {
+            self.events.note(|| Event::Recovered);
+        }
+    }
+
+    /// The error for a writer that would have to wait for background work which keeps failing.
+    pub fn check_background(&self) -> Result<()> {
+        match &*self.delayed.lock() {
+            None => Ok(()),
+            Some(delayed) => {
+                let kind = if delayed.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+                Err(Error::io("flush to", &delayed.path, io::Error::new(kind, delayed.text.clone())))
+            }
+        }
+    }
+
+    /// Notes what a job found damaged, if that is what the error says: the file stays, and background jobs leave it alone.
+    pub fn note_damage(&self, error: &Error) {
+        if let Error::Corruption { path, offset, what } = error {
+            self.damaged.lock().insert(path.clone(), (*offset, what.clone()));
+        }
+    }
+
+    /// The error of the job that found the file damaged, if one did and none has read all of it since.
+    pub fn damage_of(&self, path: &Path) -> Option<Error> {
+        let damaged = self.damaged.lock();
+        damaged.get(path).map(|(offset, what)| Error::corruption(path, *offset, what.clone()))
+    }
+
+    /// Notes that all of the file was read and is intact, or that it is none of the database's any more.
+    pub fn forget_damage(&self, path: &Path) {
+        self.damaged.lock().remove(path);
+    }
+
+    /// Counts a read that failed in a merge operator.
+    pub fn merge_failed(&self) {
+        self.failed_merges.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For people. `damaged_blob`: the damage that a job found in a blob file.
+    pub fn report(&self, stall_reason: Option<String>, damaged_blob: Option<Error>) -> Health {
+        let why = self.why.lock().clone();
+        let delayed = self.delayed.lock().as_ref().map(|delayed| delayed.text.clone());
+        let damaged = self.damaged.lock().keys().next().cloned();
+        let damage = damaged.and_then(|path| self.damage_of(&path)).or(damaged_blob).map(|error| error.to_string());
+        Health {
+            writable: !self.poisoned.load(Ordering::Acquire),
+            problem: why.or(delayed).or(damage),
+            stall_reason,
+            failed_merges: self.failed_merges.load(Ordering::Relaxed),
+        }
+    }
+}

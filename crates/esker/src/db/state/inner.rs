@@ -1,0 +1,370 @@
+//! The state of an open database.
+//!
+//! Locks, in the order in which a thread may take them:
+//! 1. `jobs`: whoever flushes or compacts holds it; there is one such thread at a time.
+//! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one write, not over a stall or the sync of a write; over the preparation of
+//!    a log segment only if the background thread did not get to it in time.
+//! 3. `manifest`: held while an edit is made durable.
+//! 4. a keyspace's, in its `Views`: held while a view is replaced, never over I/O.
+//! 5. `keyspaces`: held while a keyspace is looked up or added.
+//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that closing cannot let go of the directory meanwhile.
+//! 7. What is held over calls of the environment by whoever makes or removes files, and over nothing of the above: in the blob store `current`, while a file is made,
+//!    and `syncing`; `in_progress`, while what a failed job left is removed (under `manifest`).
+//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`, with the blob files of one memtable after the other under it; the log's
+//!    state; the snapshot list; of a keyspace its style, what is settled and what scans have passed; of a memtable its index's tables, its order and its blob files; `shrinking`, with the blob store's next ones under it;
+//!    the blob store's `files`,
+//!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
+//!
+//! The user's code is called with the first two held, and with that of the snapshots for readings of the clock, which comes after them and before the leaves; an
+//! environment of the user's with the third and those of 6 and 7 as well. So what that code calls takes none of these, or is refused (`Inner::refuse_in_callback`).
+//!
+//! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
+//! threads are taken with none of these held.
+//!
+//! Readers of a key take none of them: they load a keyspace's view and search it. Scans register under `writer`, and look at what others have passed.
+
+use crate::base::callback;
+use crate::base::clock::Clock;
+use crate::base::expiry::Ttl;
+use crate::base::key::Sequence;
+use crate::base::memory::PoolUser;
+use crate::base::sync::{self, ArcSwapOption};
+use crate::blob::BlobStore;
+use crate::db::state::compaction_state::CompactionState;
+use crate::db::state::counters::Counters;
+use crate::db::state::error_state::Condition;
+use crate::db::state::events::Events;
+use crate::db::state::obsolete_tables::Obsolete;
+use crate::db::state::read_state::{View, Views, oldest_unflushed};
+use crate::db::state::read_stats::Searches;
+use crate::db::state::snapshots::{Readers, Registration, SnapshotList};
+use crate::db::state::thread_gate::ThreadsAtWork;
+use crate::db::state::tombstone_skip_cache::Passed;
+use crate::db::state::write_buffer_manager::MemoryAccount;
+use crate::db::state::write_throttle::Pace;
+use crate::env::Lock;
+use crate::error::{Error, Result};
+use crate::memtable::{Memtable, MemtableWriter};
+use crate::merge_operator::chain::LongestChain;
+use crate::merge_operator::{MergeError, MergeOperator, UINT64_ADD, contained};
+use crate::options::Options;
+use crate::table::BlockCache;
+use crate::version::edit::Change;
+use crate::version::manifest::Manifest;
+use crate::wal::writer::{LogSync, LogWriter, Position};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+/// One keyspace.
+pub struct KeyspaceInner {
+    pub id: u64,
+    pub name: String,
+    pub operator_name: Option<String>,
+    pub ttl: Ttl,
+    /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5 of `memtable/in_place.rs`): nothing expires, and there are no
+    /// merges at all, or none but additions.
+    pub puts_in_place: bool,
+    pub adds_in_place: bool,
+    operator: ArcSwapOption<Arc<dyn MergeOperator>>,
+    pub view: Views,
+    pub compaction: CompactionState,
+    /// Operands met in a row by a read, or kept by a flush or compaction.
+    pub longest_chain: LongestChain,
+    /// Where scans found nothing left to see.
+    pub passed: Passed,
+    /// What gets have searched.
+    pub searches: Searches,
+}
+
+impl KeyspaceInner {
+    pub fn new(
+        id: u64,
+        name: String,
+        operator_name: Option<String>,
+        ttl: Ttl,
+        operator: Option<Arc<dyn MergeOperator>>,
+        view: View,
+    ) -> KeyspaceInner {
+        let adds_in_place = operator_name.as_deref() == Some(UINT64_ADD) && !ttl.is_enabled();
+        KeyspaceInner {
+            id,
+            name,
+            puts_in_place: operator_name.is_none() && !ttl.is_enabled(),
+            adds_in_place,
+            operator_name,
+            ttl,
+            operator: ArcSwapOption::new(operator.map(Arc::new)),
+            view: Views::new(view),
+            compaction: CompactionState::default(),
+            longest_chain: LongestChain::default(),
+            passed: Passed::default(),
+            searches: Searches::default(),
+        }
+    }
+
+    /// The merge operator, if the keyspace has one and it is known.
+    #[inline]
+    pub fn operator(&self) -> Option<Arc<dyn MergeOperator>> {
+        self.operator.load().as_deref().cloned()
+    }
+
+    /// What the operator has against an operand. Every merge asks, so no reference is counted: threads would take turns at it.
+    #[inline]
+    pub fn check_operand(&self, operand: &[u8]) -> std::result::Result<(), MergeError> {
+        match self.operator.load().as_deref() {
+            Some(operator) => contained::check_operand(&**operator, operand),
+            None => Ok(()),
+        }
+    }
+
+    /// Supplies the operator of a keyspace that was opened without it.
+    pub fn attach(&self, operator: Arc<dyn MergeOperator>) {
+        self.operator.store(Some(Arc::new(operator)));
+    }
+}
+
+impl std::fmt::Debug for KeyspaceInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyspace").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What the writer keeps of a keyspace.
+#[derive(Debug)]
+pub struct KeyspaceWriter {
+    pub keyspace: Arc<KeyspaceInner>,
+    pub memtable: MemtableWriter,
+    pub operator: Option<Arc<dyn MergeOperator>>,
+    /// The operator is the built-in `uint64add`, which the memtable carries out in place.
+    pub adds_uint64: bool,
+    /// How fast the memtable may fill.
+    pub pace: Pace,
+}
+
+impl std::fmt::Debug for dyn MergeOperator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is under the writer lock.
+#[derive(Debug)]
+pub struct Writer {
+    /// None in a database opened read-only.
+    pub log: Option<LogWriter>,
+    /// By keyspace id: ids are small and dense.
+    pub keyspaces: Vec<Option<KeyspaceWriter>>,
+    pub last_sequence: Sequence,
+    /// A memtable has come near memory that nobody has touched.
+    pub wants_memory: bool,
+}
+
+/// What threads tell each other.
+#[derive(Debug, Default)]
+pub struct Signals {
+    pub shutting_down: bool,
+    /// The background thread does nothing more.
+    pub ended: bool,
+    /// Nobody waits for the background thread to end: it does itself what comes after that.
+    pub abandoned: bool,
+    /// There may be work for the background thread.
+    pub work: bool,
+    /// The background thread is at work.
+    pub busy: bool,
+    /// Somebody asked for idle work to be done now.
+    pub hurry: bool,
+}
+
+/// See the module's comment.
+pub struct Inner {
+    pub directory: PathBuf,
+    /// What its callbacks know it by.
+    pub number: callback::Database,
+    pub options: Options,
+    /// Held by a checkpoint from its beginning to its end. Before all other locks.
+    pub checkpoints: Mutex<()>,
+    pub jobs: Mutex<()>,
+    pub writer: Mutex<Writer>,
+    pub manifest: Mutex<Option<Manifest>>,
+    pub signals: Mutex<Signals>,
+    /// Signalled when there is work.
+    pub work_arrived: Condvar,
+    /// Signalled when work is done.
+    pub work_done: Condvar,
+    pub keyspaces: RwLock<BTreeMap<String, Arc<KeyspaceInner>>>,
+    pub log: Option<Arc<LogSync>>,
+    pub last_sequence: sync::AtomicU64,
+    pub next_file: AtomicU64,
+    pub snapshots: Arc<SnapshotList>,
+    /// Threads that write without the writer lock.
+    pub unlocked: ThreadsAtWork,
+    pub cache: Arc<BlockCache>,
+    pub blobs: Arc<BlobStore>,
+    /// The least bytes of a large value.
+    pub large_threshold: usize,
+    /// Flushed memtables that refer to blob files: readers may still be in them.
+    pub flushed: Mutex<Vec<Weak<Memtable>>>,
+    /// The memory of memtables.
+    pub memory: PoolUser,
+    /// The background thread should touch memory ahead of the writer.
+    pub memory_wanted: AtomicBool,
+    /// The background thread should merge runs of the order of active memtables.
+    pub order_wanted: AtomicBool,
+    /// What is known of the memory of all parts.
+    pub account: MemoryAccount,
+    pub condition: Condition,
+    pub events: Events,
+    pub counters: Counters,
+    /// When the last write was seen by the background thread: the last sequence number, and how many were made without one.
+    pub last_write: Mutex<((Sequence, u64), Instant)>,
+    /// Tables out of every tree, still pinned by readers.
+    pub obsolete: Obsolete,
+    /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
+    pub merging: Mutex<Option<(u64, u64)>>,
+    /// Blob files whose values are being compressed, table by table. Changed with the job lock held.
+    pub shrinking: Mutex<BTreeSet<u64>>,
+    /// Tables being written outside the job lock: no manifest names them yet.
+    pub in_progress: Mutex<BTreeSet<u64>>,
+    /// Log segments read when the database was opened read-only.
+    pub replayed_segments: u64,
+    /// Writes without the writer lock are over.
+    pub closing: sync::AtomicBool,
+    /// Background work should end as soon as it can.
+    pub stopping: AtomicBool,
+    /// Held from open to drop; none in a database opened read-only.
+    pub lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Db").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Refuses a call that takes locks or waits for work, if a callback of this database makes it: whoever called that has locks, or does the work.
+    #[inline]
+    pub fn refuse_in_callback(&self) -> Result<()> {
+        if self.number.is_calling() { Err(self.in_callback()) } else { Ok(()) }
+    }
+
+    /// The error for such a call.
+    #[cold]
+    pub fn in_callback(&self) -> Error {
+        Error::InCallback { database: self.directory.clone() }
+    }
+
+    /// A reader's registration at the last write acknowledged.
+    pub fn register_snapshot(&self) -> Result<Registration> {
+        self.refuse_in_callback()?;
+        let writer = self.lock_writer();
+        let registration = self.snapshots.register(writer.last_sequence, &*self.options.clock);
+        // From here on nobody changes what it sees.
+        self.unlocked.wait_for_all();
+        Ok(registration)
+    }
+
+    /// The time of a read that belongs to no snapshot; not looked at where nothing expires.
+    #[inline]
+    pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
+        if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
+    }
+
+    /// The writer lock, for a write or a registration. It is held for a fraction of a microsecond, and to put a thread to sleep and to wake it takes many: it is worth
+    /// looking for a while first; not much longer, because whoever has it may have been interrupted, and others could use the processor. And not all the time: each look
+    /// takes the line of the lock away from whoever has it, and who comes back while others do not look writes several times before what it writes to has to
+    /// move to another processor.
+    #[inline]
+    pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        const LOOKS: u32 = 15;
+        const MOST_PAUSES: u32 = 32;
+        let mut pauses = 4;
+        for _ in 0..LOOKS {
+            if !self.writer.is_locked()
+                && let Some(writer) = self.writer.try_lock()
+            {
+                return writer;
+            }
+            for _ in 0..pauses {
+                std::hint::spin_loop();
+            }
+            pauses = MOST_PAUSES.min(pauses * 2);
+        }
+        self.writer.lock()
+    }
+
+    /// Lets go of the directory, and ends events: nobody writes any more.
+    pub fn release(&self) {
+        // It goes without the lock that it is kept under: it is the environment's.
+        let lock = self.lock.lock().take();
+        drop(lock);
+        self.events.end();
+    }
+
+    /// What a job on the keyspace has to respect.
+    pub fn readers(&self, keyspace: &KeyspaceInner) -> Readers {
+        self.snapshots.readers(keyspace.ttl.is_enabled().then_some(&*self.options.clock as &dyn Clock))
+    }
+
+    /// All keyspaces, in the order of their names.
+    pub fn all_keyspaces(&self) -> Vec<Arc<KeyspaceInner>> {
+        self.keyspaces.read().values().cloned().collect()
+    }
+
+    /// Log segments that may still be needed.
+    pub fn log_segments(&self) -> u64 {
+        self.log.as_ref().map_or(self.replayed_segments, |log| log.segments())
+    }
+
+    /// A number for a new file.
+    pub fn next_file_number(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether flush and compaction run inside the calls that need them.
+    pub fn inline_jobs(&self) -> bool {
+        self.options.background_threads == 0
+    }
+
+    /// Tells the background thread that there may be work.
+    pub fn wake(&self) {
+        let mut signals = self.signals.lock();
+        signals.work = true;
+        drop(signals);
+        self.work_arrived.notify_one();
+    }
+
+    /// Tells those who wait for background work that there is news: to be called when it can be seen. Under the lock, or somebody who has just looked, and does
+    /// not sleep yet, would not hear of it.
+    pub fn tell_waiting(&self) {
+        let _signals = self.signals.lock();
+        self.work_done.notify_all();
+    }
+
+    /// The oldest write that is in no table yet, or the next one to come: what the log must still hold. Memtables in `except` count as
+    /// flushed.
+    pub fn oldest_unflushed(&self, except: &[Arc<Memtable>]) -> Sequence {
+        let views = std::iter::once_with(|| self.all_keyspaces()).flatten().map(|keyspace| keyspace.view.load_full());
+        oldest_unflushed(&self.last_sequence, views, except)
+    }
+
+    /// How far the log is on the device, for the next edit of the manifest. A log that is found to end before it is damaged: with part of it, writes would be missing that
+    /// are older than those in tables.
+    pub fn log_synced(&self) -> Option<Change> {
+        let Position { segment, offset } = self.log.as_ref()?.durable();
+        Some(Change::LogSynced { segment, offset })
+    }
+
+    /// Makes the log durable as far as it goes, poisoning the handle if that fails.
+    pub fn sync_log(&self) -> Result<()> {
+        self.refuse_in_callback()?;
+        match &self.log {
+            Some(log) => log.sync_all().map_err(|error| self.condition.poison(error)),
+            None => Ok(()),
+        }
+    }
+}

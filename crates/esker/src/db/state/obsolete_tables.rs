@@ -1,0 +1,32 @@
+//! Tables that are in no tree any more, and whose files go when nobody reads them.
+//!
+//! A reader holds a table by a view, a cursor or a value, all of which count in its references. Whoever loaded the old view still does, and nobody else can come to it: a
+//! table whose only reference is the one in here stays unread. Its file is removed by `remover.rs`.
+//!
+//! The interleavings are tried by `db/interleavings/views.rs`.
+
+use crate::base::sync::Mutex;
+use crate::table::Table;
+use std::sync::Arc;
+
+/// See the module's comment.
+#[derive(Debug, Default)]
+pub struct Obsolete(Mutex<Vec<Arc<Table>>>);
+
+impl Obsolete {
+    /// Takes tables that no view has any more, or none ever had.
+    pub fn add(&self, tables: impl IntoIterator<Item = Arc<Table>>) {
+        self.0.lock().extend(tables);
+    }
+
+    /// Takes out the tables that nobody reads any more, whose files can be removed.
+    pub fn take_unread(&self) -> Vec<Arc<Table>> {
+        // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
+        self.0.lock().extract_if(.., |table| Arc::strong_count(table) == 1).collect()
+    }
+
+    /// Those that are still read.
+    pub fn for_each(&self, visit: impl FnMut(&Arc<Table>)) {
+        self.0.lock().iter().for_each(visit);
+    }
+}

@@ -1,0 +1,15 @@
+//! Transactions: what they read and would write, and whether they may be committed.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `write_set` | what a transaction would write, and its reads of keys |
+//! | `range_set` | the ranges it would delete |
+//! | `read_set` | what it has read |
+//! | `scan` | its scans |
+//! | `conflict` | whether it may be committed |
+
+pub mod conflict;
+pub mod range_set;
+pub mod read_set;
+pub mod scan;
+pub mod write_set;

@@ -1,0 +1,180 @@
+//! What a transaction knows before its commit: a snapshot, what it read, and what it would write.
+//!
+//! A read sees the snapshot with the transaction's own writes on top. What it looked at is noted (`read_set.rs`), and the commit goes ahead only if nobody has
+//! written there since the snapshot (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of them here serves reads.
+
+use crate::base::range_tombstone::is_before_end;
+use crate::base::slice::Slice;
+use crate::db::read::get;
+use crate::db::read::scan::Source;
+use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::snapshots::Registration;
+use crate::db::transaction::range_set::Deleted;
+use crate::db::transaction::read_set::{Passage, Reads};
+use crate::error::Result;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What the transaction's own writes make of one key.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// What the key holds, or that it holds nothing, since the last put or delete. `None`: that is for the snapshot to say.
+    base: Option<Option<Slice>>,
+    /// Merged on top of it, oldest first.
+    operands: Vec<Slice>,
+}
+
+impl Pending {
+    /// Whether the snapshot's value of the key matters.
+    pub fn needs_snapshot(&self) -> bool {
+        self.base.is_none()
+    }
+
+    /// The value of `key`, which is `in_snapshot` before the transaction's own writes.
+    pub fn value(
+        &self,
+        inner: &Inner,
+        keyspace: &KeyspaceInner,
+        key: &[u8],
+        in_snapshot: Option<&[u8]>,
+    ) -> Result<Option<Slice>> {
+        if self.operands.is_empty()
+            && let Some(base) = &self.base
+        {
+            return Ok(base.clone());
+        }
+        let existing = self.base.as_ref().map_or(in_snapshot, |base| base.as_deref());
+        let operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
+        Ok(get::full_merge(inner, keyspace, key, existing, &operands)?.map(Slice::from))
+    }
+}
+
+/// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged.
+pub type Writes = BTreeMap<Vec<u8>, Pending>;
+
+/// What a transaction has to do with one keyspace.
+#[derive(Debug)]
+pub struct Part {
+    pub keyspace: Arc<KeyspaceInner>,
+    pub reads: Reads,
+    pub writes: Writes,
+    /// The ranges deleted so far. A key of one is in `writes` only if it was written since.
+    pub deleted: Deleted,
+}
+
+/// What a scan of a transaction works on.
+pub struct ScanParts<'t> {
+    pub source: Source,
+    pub writes: &'t Writes,
+    pub deleted: &'t Deleted,
+    pub passage: &'t mut Passage,
+}
+
+/// A transaction at work.
+#[derive(Debug)]
+pub struct Transaction {
+    inner: Arc<Inner>,
+    /// None in a transaction that a callback of the database began: it neither reads nor commits.
+    registration: Option<Arc<Registration>>,
+    /// By keyspace id.
+    parts: BTreeMap<u64, Part>,
+}
+
+impl Transaction {
+    /// One that sees every write acknowledged so far.
+    pub fn begin(inner: &Arc<Inner>) -> Transaction {
+        let registration = inner.register_snapshot().ok().map(Arc::new);
+        Transaction { inner: Arc::clone(inner), registration, parts: BTreeMap::new() }
+    }
+
+    /// The registered snapshot.
+    pub fn registration(&self) -> Result<&Arc<Registration>> {
+        self.registration.as_ref().ok_or_else(|| self.inner.in_callback())
+    }
+
+    /// The keyspaces concerned.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.values()
+    }
+
+    fn part(&mut self, keyspace: &Arc<KeyspaceInner>) -> &mut Part {
+        self.parts.entry(keyspace.id).or_insert_with(|| Part {
+            keyspace: Arc::clone(keyspace),
+            reads: Reads::default(),
+            writes: Writes::new(),
+            deleted: Deleted::default(),
+        })
+    }
+
+    /// The value of `key`.
+    pub fn get(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> Result<Option<Slice>> {
+        let inner = Arc::clone(&self.inner);
+        let registration = self.registration()?;
+        let (sequence, now_ms) = (registration.sequence(), registration.now_ms());
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
+        let Some(pending) = writes.get_mut(key) else {
+            if deleted.covers(key) {
+                return Ok(None);
+            }
+            // Noted first: a read that fails has seen something, too.
+            if !reads.keys.contains(key) {
+                reads.keys.insert(key.to_vec());
+            }
+            return get::get(&inner, keyspace, key, sequence, now_ms);
+        };
+        let in_snapshot = match pending.needs_snapshot() {
+            true => get::get(&inner, keyspace, key, sequence, now_ms)?,
+            false => None,
+        };
+        let value = pending.value(&inner, keyspace, key, in_snapshot.as_deref())?;
+        // The snapshot never changes, so the next read need not merge again.
+        pending.base = Some(value.clone());
+        pending.operands.clear();
+        Ok(value)
+    }
+
+    /// Notes a put or a delete.
+    pub fn set(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8], value: Option<&[u8]>) {
+        let pending = self.pending(keyspace, key);
+        pending.base = Some(value.map(Slice::copy));
+        pending.operands.clear();
+    }
+
+    /// Notes a merge.
+    pub fn merge(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8], operand: &[u8]) {
+        self.pending(keyspace, key).operands.push(Slice::copy(operand));
+    }
+
+    fn pending(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> &mut Pending {
+        let Part { writes, deleted, .. } = self.part(keyspace);
+        let base = deleted.covers(key).then_some(None);
+        writes.entry(key.to_vec()).or_insert_with(|| Pending { base, operands: Vec::new() })
+    }
+
+    /// Notes that the keys from `start` on and before `end` are deleted; an empty `end` is behind every key. Somebody else's write to one of them is a conflict, as
+    /// it is to any key that the transaction writes.
+    pub fn delete_range(&mut self, keyspace: &Arc<KeyspaceInner>, start: &[u8], end: &[u8]) {
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
+        writes.retain(|key, _| key.as_slice() < start || !is_before_end(key, end));
+        let upper = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.to_vec()) };
+        reads.begin_scan(Bound::Included(start.to_vec()), upper).complete();
+        deleted.add(start, end);
+    }
+
+    /// Begins a scan of the keys between the bounds.
+    pub fn scan(
+        &mut self,
+        keyspace: &Arc<KeyspaceInner>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+    ) -> Result<ScanParts<'_>> {
+        let source = self.source(keyspace)?;
+        let Part { reads, writes, deleted, .. } = self.part(keyspace);
+        Ok(ScanParts { source, writes, deleted, passage: reads.begin_scan(lower, upper) })
+    }
+
+    fn source(&self, keyspace: &Arc<KeyspaceInner>) -> Result<Source> {
+        Ok(Source::new(&self.inner, keyspace, Arc::clone(self.registration()?)))
+    }
+}
