@@ -73,6 +73,8 @@ fn stats_json(stats: &Stats, health: &Health) -> Value {
         "tables_searched": stats.tables_searched,
         "filter_and_index_bytes": stats.filter_and_index_bytes,
         "memory": memory_json(&stats.memory),
+        "delay_micros": stats.delay_micros,
+        "delays": stats.delays,
         "stall_micros": stats.stall_micros,
         "stalls": stats.stalls,
         "live_snapshots": stats.live_snapshots,

@@ -226,7 +226,7 @@ impl Engine for Esker {
             read_bytes: stats.compaction_read_bytes,
             cache_hits: stats.cache_hits,
             cache_misses: stats.cache_misses,
-            stall_micros: stats.stall_micros,
+            stall_micros: stats.stall_micros + stats.delay_micros,
         }
     }
 

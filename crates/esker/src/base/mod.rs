@@ -15,6 +15,7 @@ pub mod memory;
 pub mod prefetch;
 pub mod range_tombstone;
 pub mod slice;
+pub mod stall_stats;
 pub mod sync;
 #[cfg(test)]
 pub mod test_random;

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `state` | what all share, and its locks |
 //! | `files` | the only remover of files |
+//! | `write_controller` | whether writes go on, are delayed, or stop |
 //! | `read` | the read path |
 //! | `background` | flushes, compactions, what is done at rest |
 //! | `write` | the write path |
@@ -21,6 +22,7 @@ pub mod read;
 pub mod state;
 pub mod transaction;
 pub mod write;
+pub mod write_controller;
 
 #[cfg(all(test, esker_loom))]
 mod interleavings;

@@ -13,7 +13,7 @@ use crate::db::maintenance::stats::{Stats, collect};
 use crate::db::maintenance::verify::VerifyReport;
 use crate::db::maintenance::{checkpoint, properties, repair, verify};
 use crate::db::state::error_state::Health;
-use crate::db::write::stall;
+use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
 use crate::options::{Explanation, KeyspaceOptions, Options};
 use std::path::Path;
@@ -443,7 +443,7 @@ impl Db {
     /// ```
     pub fn health(&self) -> Health {
         let inner = &self.shared.inner;
-        inner.condition.report(stall::current_reason(inner), inner.blobs.damage())
+        inner.condition.report(condition::reason(inner), inner.blobs.damage())
     }
 
     /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text: `esker.memtable.bytes`, and for each keyspace

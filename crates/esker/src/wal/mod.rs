@@ -1,14 +1,13 @@
 //! The write-ahead log: what was acknowledged and is not in tables yet.
 //!
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired, free), `writer.rs` appends and
-//! syncs, `resident.rs` says which of its pages are in memory, `waits.rs` counts how long writers waited for a segment, `reader.rs` replays after a start.
+//! syncs, `resident.rs` says which of its pages are in memory, `reader.rs` replays after a start.
 
 pub mod format;
 pub mod reader;
 pub mod resident;
 pub mod salvage;
 pub mod segment;
-pub mod waits;
 pub mod writer;
 
 #[cfg(test)]

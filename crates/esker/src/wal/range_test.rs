@@ -148,10 +148,10 @@ fn who_finds_no_segment_ready_is_seen_to_wait() {
         }
     };
     fill(&mut log, 2);
-    assert_eq!(shared.waits.count(), 0, "it was ready");
+    assert_eq!(shared.stalls.count(), 0, "it was ready");
     fill(&mut log, 4);
-    assert_eq!(shared.waits.count(), 2);
-    assert!(!shared.waits.one_waits(), "that is over");
+    assert_eq!(shared.stalls.count(), 2);
+    assert!(!shared.stalls.is_waiting(), "that is over");
 }
 
 #[test]

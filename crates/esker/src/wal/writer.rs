@@ -7,8 +7,8 @@
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
 use super::resident::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
-use super::waits::Waits;
 use crate::base::key::Sequence;
+use crate::base::stall_stats::StallStats;
 use crate::base::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::error::{Error, Result};
 use std::collections::VecDeque;
@@ -91,7 +91,7 @@ pub struct LogSync {
     /// Makes durable what records refer to: done before every sync of records.
     before_sync: OnceLock<BeforeSync>,
     /// Of writers, for the next segment.
-    pub waits: Waits,
+    pub stalls: StallStats,
 }
 
 /// See [`LogSync::sync_before`].
@@ -203,7 +203,7 @@ impl LogWriter {
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
             before_sync: OnceLock::new(),
-            waits: Waits::default(),
+            stalls: StallStats::default(),
         };
         let (offset, length) = (HEADER_BYTES as u64, segment.file.len());
         let prepare_at = length / PREPARE_AFTER;
@@ -494,7 +494,7 @@ impl LogSync {
         // Who makes all segments itself does not wait for anybody.
         let ready = state.prepared.as_ref().is_some_and(|prepared| prepared.file.len() >= least);
         let waits = !ready && !self.maker.in_foreground;
-        let _wait = waits.then(|| self.waits.begin());
+        let _wait = waits.then(|| self.stalls.begin());
         while state.preparing {
             self.turn.wait(&mut state);
         }

@@ -61,7 +61,7 @@ pub const SLEEPING_TESTS: [&str; 19] = [
     "crates/esker-bench/src/expiries.rs",
     "crates/esker-bench/tests/workloads/altered.rs",
     "crates/esker-bench/tests/workloads/recovery.rs",
-    "crates/esker/src/wal/waits.rs",
+    "crates/esker/src/base/stall_stats.rs",
 ];
 
 /// The only files with tests that look at how much time has passed. On a slow machine none of these looks makes a test fail.
@@ -70,7 +70,7 @@ pub const TIMED_TESTS: [&str; 13] = [
     "crates/esker-bench/src/process.rs",
     "crates/esker-bench/src/watch.rs",
     "crates/esker-bench/tests/browser/client.rs",
-    "crates/esker/src/db/write/stall.rs",
+    "crates/esker/src/db/write_controller/stop.rs",
     "crates/esker/src/env/os/tests.rs",
     "crates/esker/tests/history/common.rs",
     "crates/esker/tests/memory_budget.rs",

@@ -31,9 +31,10 @@ const ROOMS: [(&str, u32); 19] = [
 ];
 
 /// The rooms within `db`, by the same rule.
-const DB_ROOMS: [(&str, u32); 8] = [
+const DB_ROOMS: [(&str, u32); 9] = [
     ("state", 0),
     ("files", 1),
+    ("write_controller", 1),
     ("read", 2),
     ("background", 3),
     ("write", 4),

@@ -1,16 +1,17 @@
 //! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
 
 use crate::base::key::{MAX_SEQUENCE, Sequence};
+use crate::db::background::blob_gc;
 use crate::db::background::blob_gc::{Collection, Compressible};
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, rules, with_output};
 use crate::db::background::flush::{flush_all, flush_now, freeze_log_holders};
 use crate::db::background::range_del_drop::reclaim_all;
-use crate::db::background::{blob_gc, write_delay};
 use crate::db::files::remover;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::memory;
 use crate::db::state::snapshots::Readers;
+use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
 use crate::event_listener::CompactionCompleted;
 use crate::job::compact::{Compacted, compact};
@@ -317,7 +318,7 @@ fn weight(tables: &[Arc<Table>]) -> (u64, u64) {
 pub fn merge_threads(inner: &Inner, keyspace: &KeyspaceInner) -> usize {
     let options = &inner.options;
     let threads = options.background_threads;
-    if threads != 1 || !options.is_free("background_threads") || !write_delay::compaction_is_behind(keyspace) {
+    if threads != 1 || !options.is_free("background_threads") || !condition::compaction_is_behind(keyspace) {
         return threads;
     }
     // A budget has memory set aside for one, a limit leaves nothing to do for two, and there may be no thread to be had.

@@ -2,13 +2,13 @@
 
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
 use crate::db::background::rotate::freeze;
-use crate::db::background::time_share::Shares;
 use crate::db::files::remover;
 use crate::db::read::memtable_sort;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::memory;
 use crate::db::state::write_throttle::MAX_FROZEN;
+use crate::db::write_controller::time_share::Shares;
 use crate::error::Result;
 use crate::event_listener::FlushCompleted;
 use crate::iter::Cursor;

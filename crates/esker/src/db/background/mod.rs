@@ -5,14 +5,12 @@
 //! | `run` | what is due next, and the thread that does it |
 //! | `rotate` | a full memtable becomes immutable |
 //! | `flush` | immutable memtables to tables |
-//! | `time_share` | how a flush divides the time of its thread |
 //! | `compaction` | compactions |
 //! | `range_del_drop` | tables that range tombstones cover are dropped unread |
 //! | `blob_gc` | blob files that are to be emptied |
 //! | `expired_memtables` | memtables of an idle database in which everything has expired |
 //! | `idle` | what an idle database gives back |
 //! | `commit_version_edit` | what makes the result of a job durable, and then visible |
-//! | `write_delay` | slowing writers down before they have to stop |
 
 pub mod blob_gc;
 pub mod commit_version_edit;
@@ -23,5 +21,3 @@ pub mod idle;
 pub mod range_del_drop;
 pub mod rotate;
 pub mod run;
-pub mod time_share;
-pub mod write_delay;

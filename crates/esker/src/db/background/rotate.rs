@@ -1,8 +1,8 @@
 //! Putting full memtables aside for their flush.
 
-use crate::db::background::write_delay;
 use crate::db::state::inner::{Inner, Writer};
 use crate::db::state::memory::new_memtable;
+use crate::db::write_controller::delay;
 
 /// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
 /// happens if the active one is empty and has that room.
@@ -15,7 +15,7 @@ pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     // The next memtable will hold about as many keys.
     let (active, memtable_writer) = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
     target.keyspace.view.put_aside(&mut target.memtable, (active, memtable_writer));
-    write_delay::begin(inner, target);
+    delay::begin(inner, target);
     // Others may wait for the same.
     inner.tell_waiting();
 }

@@ -117,6 +117,15 @@ fn pause(inner: &Inner) -> Duration {
     last.1.elapsed()
 }
 
+/// Lets the thread that does the work know that there is more of it; does it here where no other thread does.
+pub fn work_was_added(inner: &Inner) -> Result<()> {
+    if inner.inline_jobs() {
+        return run_all(inner, false);
+    }
+    inner.wake();
+    Ok(())
+}
+
 /// Does everything that is due, in the calling thread. Others get their turn between two jobs.
 pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     while !inner.stopping.load(Relaxed) {

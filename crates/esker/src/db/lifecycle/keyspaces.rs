@@ -2,14 +2,13 @@
 
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
-use crate::db::background::commit_version_edit;
 use crate::db::background::rotate::freeze;
+use crate::db::background::{commit_version_edit, run};
 use crate::db::lifecycle::guarded_callbacks;
 use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter};
 use crate::db::state::memory;
 use crate::db::state::read_state::View;
 use crate::db::state::write_throttle::Pace;
-use crate::db::write::stall;
 use crate::error::{Error, Result};
 use crate::merge_operator::chain::LONG_CHAIN;
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
@@ -156,7 +155,7 @@ pub fn add(
         writer.keyspaces.resize_with(at + 1, || None);
     }
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    let pace = Pace::unlimited(inner.options.write_buffer_bytes, &keyspace.searches);
+    let pace = Pace::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
         Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, pace });
     drop(writer);
@@ -213,7 +212,7 @@ fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperat
     if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.condition.check().is_ok() {
         freeze(inner, &mut writer, keyspace.id, 0);
         drop(writer);
-        stall::work_was_added(inner)?;
+        run::work_was_added(inner)?;
     }
     Ok(())
 }

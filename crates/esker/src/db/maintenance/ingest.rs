@@ -14,11 +14,11 @@ use crate::base::expiry::Life;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::db::background::rotate::freeze;
-use crate::db::background::{commit_version_edit, flush};
+use crate::db::background::{commit_version_edit, flush, run};
 use crate::db::files::remover;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::write::stall;
+use crate::db::write_controller::stop;
 use crate::error::{Error, Result, escape_key};
 use crate::event_listener::IngestCompleted;
 use crate::iter::Cursor;
@@ -127,7 +127,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 ) -> Result<IngestReport> {
     inner.refuse_in_callback()?;
     inner.condition.check()?;
-    stall::wait_if_behind(inner, keyspace)?;
+    stop::wait_if_behind(inner, keyspace)?;
     let expected = pairs.size_hint().0 as u64;
     let mut distance = FIRST_DISTANCE.saturating_add(expected.saturating_mul(WRITES_PER_PAIR)).min(1 << 40);
     let making = Making { inner, numbers: Mutex::default(), retired: Mutex::default() };
@@ -152,7 +152,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         inner.events.note(|| Event::Ingest(IngestCompleted { keyspace, entries, tables, bytes }));
         // The pairs are loaded, whatever becomes of the merges that are due now: what fails in one is tried again, and reported, by the next write that fills a memtable, or the
         // next load.
-        let _ = stall::work_was_added(inner);
+        let _ = run::work_was_added(inner);
     }
     Ok(report)
 }

@@ -57,9 +57,13 @@ pub struct Stats {
     pub filter_and_index_bytes: u64,
     /// Memory by part, and the budget for it.
     pub memory: MemoryStats,
-    /// Microseconds that writers waited for background work: flushes, compactions, or the next segment of the log.
+    /// Times that a writer slept because its memtable was ahead of the rate of flushes and compactions.
+    pub delays: u64,
+    /// Microseconds of those sleeps, of at most 10,000 each.
+    pub delay_micros: u64,
+    /// Microseconds that writers stopped for background work: flushes, compactions, or the next segment of the log.
     pub stall_micros: u64,
-    /// Times that a writer waited.
+    /// Times that a writer stopped.
     pub stalls: u64,
     /// Entries that scans passed for nothing: deletes, expired entries, and what they hide.
     pub skipped_entries: u64,
@@ -144,8 +148,10 @@ pub fn collect(inner: &Inner) -> Stats {
         cache_misses: inner.cache.misses(),
         blob_written_bytes: inner.blobs.written_bytes(),
         memory: memory::collect(inner),
-        stall_micros: counters.stall_micros.load(Relaxed) + inner.log.as_ref().map_or(0, |log| log.waits.micros()),
-        stalls: counters.stalls.load(Relaxed) + inner.log.as_ref().map_or(0, |log| log.waits.count()),
+        delays: counters.delays.count(),
+        delay_micros: counters.delays.micros(),
+        stall_micros: counters.stops.micros() + inner.log.as_ref().map_or(0, |log| log.stalls.micros()),
+        stalls: counters.stops.count() + inner.log.as_ref().map_or(0, |log| log.stalls.count()),
         skipped_entries: counters.skipped_entries.load(Relaxed),
         expired_entries: counters.expired_entries.load(Relaxed),
         live_snapshots: inner.snapshots.all().len() as u64,
@@ -218,6 +224,7 @@ impl fmt::Display for Stats {
                 self.blob_files
             )?;
         }
+        writeln!(f, "delays: {}, {:.3} s", self.delays, self.delay_micros as f64 / 1e6)?;
         writeln!(f, "stalls: {}, {:.3} s", self.stalls, self.stall_micros as f64 / 1e6)?;
         writeln!(
             f,

@@ -203,7 +203,6 @@ impl ScanCursor {
     fn begin(&mut self) -> Result<()> {
         let left = self.intact();
         self.leave();
-        self.source.keyspace.searches.scan();
         left
     }
 

@@ -1,5 +1,6 @@
 //! Counters of work done.
 
+use crate::base::stall_stats::StallStats;
 use crate::db::state::write_throttle::FlushSpeed;
 use std::sync::atomic::AtomicU64;
 
@@ -12,8 +13,10 @@ pub struct Counters {
     pub compaction_bytes: AtomicU64,
     pub compaction_read_bytes: AtomicU64,
     pub tables_dropped: AtomicU64,
-    pub stalls: AtomicU64,
-    pub stall_micros: AtomicU64,
+    /// Writers that slept because their memtable was ahead of its target rate.
+    pub delays: StallStats,
+    /// Writers that a limit stopped.
+    pub stops: StallStats,
     /// Dead entries that scans passed.
     pub skipped_entries: AtomicU64,
     /// Entries whose bytes went because they had expired.

@@ -198,11 +198,11 @@ pub fn next_step(inner: &Inner, needed: usize) -> Option<Step> {
     None
 }
 
-/// Why a write of `needed` bytes would have to wait for one of these keyspaces, which are all, if it would.
-pub fn reason_to_wait(inner: &Inner, keyspaces: &[Arc<KeyspaceInner>], needed: usize) -> Option<&'static str> {
-    let limit = inner.account.memtable_limit()?;
+/// Whether a write of `needed` bytes has to wait until one of these keyspaces, which are all, has flushed something.
+pub fn exceeds_budget(inner: &Inner, keyspaces: &[Arc<KeyspaceInner>], needed: usize) -> bool {
+    let Some(limit) = inner.account.memtable_limit() else { return false };
     let Memtables { active, frozen, .. } = memtables(keyspaces);
-    (frozen > 0 && active + frozen + needed > limit).then_some("memtables take their share of the memory budget")
+    frozen > 0 && active + frozen + needed > limit
 }
 
 /// Notes that `memtable` is in tables now, and gives the cache what is left.

@@ -1,6 +1,5 @@
 //! How fast flushes are, and how fast a memtable may fill. (`write_delay.rs` sets and keeps the pace.)
 
-use crate::db::state::read_stats::{Look, Searches};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -39,14 +38,12 @@ pub struct Pace {
     pub due: Instant,
     /// When the limit was last moved.
     pub passed: Instant,
-    /// When it was last looked whether scans still search.
-    pub look: Look,
 }
 
 impl Pace {
     /// That of a new memtable: no limit below its size.
-    pub fn unlimited(size_bytes: usize, searches: &Searches) -> Pace {
+    pub fn unlimited(size_bytes: usize) -> Pace {
         let now = Instant::now();
-        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now, look: searches.look(now, 0) }
+        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now }
     }
 }

@@ -9,9 +9,10 @@
 
 use crate::base::key::{Kind, MAX_SEQUENCE, Sequence, hash};
 use crate::db::background::rotate::freeze;
+use crate::db::background::run;
 use crate::db::read::get;
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::write::stall;
+use crate::db::write_controller::condition::stop_cause;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -47,11 +48,11 @@ pub fn shorten(inner: &Inner, chains: &[LongChain]) {
         let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { continue };
         let had_room = target.memtable.replace_chain(hash(key), key, sequence, value.as_deref(), newest_snapshot);
         // A full memtable would take many more operands before it had no room for one of them.
-        if !had_room && stall::reason_to_wait(inner, &writer, keyspace.id).is_none() {
+        if !had_room && stop_cause(inner, keyspace).is_none() {
             freeze(inner, &mut writer, keyspace.id, 0);
             drop(writer);
             // What fails here is tried again, and reported, by whoever flushes next.
-            let _ = stall::work_was_added(inner);
+            let _ = run::work_was_added(inner);
         }
     }
 }

@@ -10,14 +10,16 @@
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Kind, Sequence, hash};
 use crate::db::background::rotate::freeze;
-use crate::db::background::write_delay;
+use crate::db::background::run;
 use crate::db::read::blob_value::MAX_MEMTABLE_BLOB_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
 use crate::db::state::memory;
 use crate::db::state::memory::Step;
 use crate::db::write::batch_size::{Need, need_of};
 use crate::db::write::collapse_operands::{LongChain, shorten};
-use crate::db::write::{merge_expiry, stall};
+use crate::db::write::merge_expiry;
+use crate::db::write_controller::condition::{StopCause, stop_cause};
+use crate::db::write_controller::{delay, stop};
 use crate::error::{Error, Result};
 use crate::memtable::{MAX_ARENA_BYTES, Memtable, WriteContext};
 use crate::options::WriteOptions;
@@ -347,21 +349,27 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             }
         }
         let Some((keyspace, bytes)) = full else { return Ok(writer) };
-        if let Some(left) = write_delay::wait(inner, &mut writer, keyspace) {
+        if let Some(left) = delay::wait(inner, &mut writer, keyspace) {
             drop(writer);
-            write_delay::sleep(inner, left);
+            delay::sleep(inner, left);
             continue;
         }
-        if stall::reason_to_wait(inner, &writer, keyspace).is_none() {
+        if stop_cause_of(inner, &writer, keyspace).is_none() {
             freeze(inner, &mut writer, keyspace, bytes);
             drop(writer);
-            stall::work_was_added(inner)?;
+            run::work_was_added(inner)?;
         } else {
             let full = active(&writer, keyspace);
             drop(writer);
-            stall::wait_for_room(inner, keyspace, &full)?;
+            stop::wait_for_room(inner, keyspace, &full)?;
         }
     }
+}
+
+#[cold]
+fn stop_cause_of(inner: &Inner, writer: &Writer, keyspace: u64) -> Option<StopCause> {
+    let target = writer.keyspaces.get(keyspace as usize)?.as_ref()?;
+    stop_cause(inner, &target.keyspace)
 }
 
 /// The keyspace's active memtable, to know it by. Held on to, it would keep its memory.
@@ -378,15 +386,17 @@ fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &
     let Some(step) = memory::next_step(inner, needed) else { return Ok(false) };
     match step {
         // What cannot be put aside for another reason is waited for all the same: the memory is missing to everybody.
-        Step::Freeze(keyspace) if stall::reason_to_wait(inner, writer, keyspace).is_some() => {
+        Step::Freeze(keyspace) if stop_cause_of(inner, writer, keyspace).is_some() => {
             let full = active(writer, keyspace);
-            MutexGuard::unlocked(writer, || stall::wait_for_room(inner, keyspace, &full))?;
+            MutexGuard::unlocked(writer, || stop::wait_for_room(inner, keyspace, &full))?;
         }
         Step::Freeze(keyspace) => {
             freeze(inner, writer, keyspace, 0);
-            MutexGuard::unlocked(writer, || stall::work_was_added(inner))?;
+            MutexGuard::unlocked(writer, || run::work_was_added(inner))?;
         }
-        Step::Wait => MutexGuard::unlocked(writer, || stall::wait_for_memory(inner, needed))?,
+        // Whoever flushes at the moment is waited for by its lock.
+        Step::Wait if inner.inline_jobs() => MutexGuard::unlocked(writer, || run::work_was_added(inner))?,
+        Step::Wait => MutexGuard::unlocked(writer, || stop::wait_for_memory(inner, needed))?,
     }
     Ok(true)
 }

@@ -7,11 +7,9 @@
 //! | `in_place_write` | writes of eight bytes without that lock |
 //! | `merge_expiry` | merges into keyspaces with time to live: what they meet is decided when they are written |
 //! | `collapse_operands` | chains of merge operands are kept short |
-//! | `stall` | when writers stop, and why |
 
 pub mod batch_size;
 pub mod collapse_operands;
 pub mod commit;
 pub mod in_place_write;
 pub mod merge_expiry;
-pub mod stall;

@@ -1,26 +1,21 @@
-//! Slowing writers down a little before they would have to stop.
+//! Delaying writers a little before they would have to stop.
 //!
-//! When a memtable is put aside while others still wait for their flush, the next one may only fill as fast as flushes have been, so that it is full about when there is
-//! room for it. While many runs wait for their merge it may only fill at a part of that, so that merging gets the rest of the time: else flushes alone could keep the
-//! background busy until writes have to stop for one long merge. While scans search all runs again and again (`read_stats.rs`), that holds however few there are.
+//! A memtable that is begun while others wait for their flush may fill only as fast as flushes have been, so that it is full about
+//! when there is room for it. While many runs wait for their compaction it may fill only at a part of that rate, so that compaction
+//! gets the rest of the time: else flushes alone could keep the background busy until writes stop for one long compaction.
 //!
-//! Whoever finds the memtable ahead of its pace sleeps until it is not, a little at a time, and the time counts as stalled. All of them do: of ten writers, one that sleeps
-//! changes nothing. While the background keeps up, nothing of this costs anything: a memtable then has its whole size as its limit, which every write compares with anyway.
+//! A writer whose memtable is ahead of the target rate sleeps in slices of at most [`LONGEST_SLEEP`], and the time counts as delayed.
+//! All writers do: of ten, one that sleeps changes nothing. While the background keeps up, a memtable has its whole size as its limit,
+//! which every write compares with anyway: nothing of this costs anything.
 //!
-//! What counts is entries, step by step: neither an index that grows all at once nor a pace that changes makes anybody wait for what was written before.
-//!
-//! Everything in here but the sleep is done under the writer lock.
+//! Entries count, step by step: neither an index that grows all at once nor a rate that changes makes anybody wait for what was
+//! written before. Everything but the sleep happens under the writer lock.
 
-use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter, Writer};
-use crate::db::state::write_throttle::{MAX_FROZEN, Pace};
-use crate::options::CompactionStyle;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
+use crate::db::state::write_throttle::Pace;
+use crate::db::write_controller::condition;
 use std::time::{Duration, Instant};
 
-/// Runs of one keyspace from which on writes are slowed down, the more the more there are: with the flushes during a merge, compaction that keeps up leaves fewer.
-const SLOW_RUNS: u32 = 17;
-/// How many halves of the time of its flush a memtable takes to fill while scans suffer: an entry is merged several times after its flush, and scans need a processor too.
-const SLOWNESS_FOR_SCANS: u32 = 16;
 /// Writers look at the clock so many times in a memtable.
 const LOOKS: usize = 1024;
 /// But not more often than each time it has grown by this much.
@@ -34,47 +29,12 @@ const LONGEST_STEP: Duration = Duration::from_millis(40);
 /// How far writers that were slower than the pace may catch up.
 const CREDIT: Duration = Duration::from_millis(10);
 
-/// How many halves of the time of its flush a memtable should take to fill; 0 if that does not matter.
-fn slowness(inner: &Inner, keyspace: &KeyspaceInner) -> u32 {
-    if inner.inline_jobs() {
-        return 0;
-    }
-    let view = keyspace.view.load();
-    slowness_with(waiting_runs(keyspace), view.frozen.len(), scans_suffer(keyspace))
-}
-
-fn slowness_with(runs: u32, frozen: usize, scans_suffer: bool) -> u32 {
-    // Merging needs time beside the flushes.
-    let for_runs = if runs < SLOW_RUNS { 0 } else { 2 * (runs - SLOW_RUNS) + 3 };
-    let for_scans = if scans_suffer { SLOWNESS_FOR_SCANS } else { 0 };
-    for_runs.max(for_scans).max(if frozen >= MAX_FROZEN { 2 } else { 0 })
-}
-
-/// Whether scans search runs that merging could make fewer.
-fn scans_suffer(keyspace: &KeyspaceInner) -> bool {
-    let merges = !matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. });
-    merges && keyspace.searches.scans_suffer()
-}
-
-/// Runs that merging could make fewer.
-fn waiting_runs(keyspace: &KeyspaceInner) -> u32 {
-    match keyspace.compaction.style() {
-        CompactionStyle::Fifo { .. } => 0,
-        _ => keyspace.view.load().tree.runs.len() as u32,
-    }
-}
-
-/// Whether writers are slowed down so that compaction can catch up.
-pub fn compaction_is_behind(keyspace: &KeyspaceInner) -> bool {
-    waiting_runs(keyspace) >= SLOW_RUNS
-}
-
 /// Sets the pace of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
-    target.pace = Pace::unlimited(inner.options.write_buffer_bytes, &target.keyspace.searches);
+    target.pace = Pace::unlimited(inner.options.write_buffer_bytes);
     let memtable = target.memtable.memtable();
     target.pace.counted_bytes = memtable.end();
-    if slowness(inner, &target.keyspace) > 0 {
+    if condition::delay(inner, &target.keyspace).is_some() {
         target.pace.limit_bytes = target.pace.limit_bytes.min(memtable.bytes() + step_bytes(inner));
     }
 }
@@ -97,18 +57,17 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
         return None;
     }
     let now = now();
-    target.keyspace.searches.look_again(&mut target.pace.look, now, target.memtable.keys());
-    let slowness = slowness(inner, &target.keyspace);
+    let delay = condition::delay(inner, &target.keyspace);
     let grown = end.saturating_sub(target.pace.counted_bytes);
-    let halves = if slowness > 0 && grown > 0 { slowness.saturating_mul(sharing(writer, keyspace)) } else { 0 };
+    let sharing = if delay.is_some() && grown > 0 { sharing(writer, keyspace) } else { 0 };
     let pace = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.pace;
-    if slowness == 0 {
+    let Some((_, halves)) = delay else {
         pace.limit_bytes = size;
         return Some(Duration::ZERO);
-    }
+    };
     let step = step_bytes(inner);
     if grown > 0 {
-        let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves) / 2;
+        let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves.saturating_mul(sharing)) / 2;
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
         // From when the step began, or a little before: whoever takes longer for it than it must take does not wait.
         let begun = pace.passed.checked_sub(CREDIT).unwrap_or(pace.passed);
@@ -131,31 +90,16 @@ fn sharing(writer: &Writer, keyspace: u64) -> u32 {
     1 + others.filter(|other| !other.keyspace.view.load().frozen.is_empty()).count() as u32
 }
 
-/// Why writes to the keyspace may be slowed down, if they may.
-pub fn reason(inner: &Inner, keyspace: &KeyspaceInner) -> Option<&'static str> {
-    match slowness(inner, keyspace) {
-        0 => None,
-        _ if waiting_runs(keyspace) >= SLOW_RUNS => Some("writes are slowed down: many runs wait for their compaction"),
-        _ if scans_suffer(keyspace) => {
-            Some("writes are slowed down: scans search the runs that compaction has not come to")
-        }
-        _ => Some("writes are slowed down: memtables wait for their flush"),
-    }
-}
-
 /// Sleeps so long, or until background work is done.
 pub fn sleep(inner: &Inner, left: Duration) {
     if left.is_zero() {
         return;
     }
-    let started = Instant::now();
+    let _delay = inner.counters.delays.begin();
     let mut signals = inner.signals.lock();
     if !signals.shutting_down {
         inner.work_done.wait_for(&mut signals, left);
     }
-    drop(signals);
-    inner.counters.stalls.fetch_add(1, Relaxed);
-    inner.counters.stall_micros.fetch_add(started.elapsed().as_micros() as u64, Relaxed);
 }
 
 #[cfg(test)]
@@ -165,7 +109,9 @@ mod tests {
     use crate::db::background::rotate::freeze;
     use crate::db::background::{compaction, flush};
     use crate::db::lifecycle::{keyspaces, open};
-    use crate::db::write::stall;
+    use crate::db::maintenance::stats;
+    use crate::db::state::write_throttle::MAX_FROZEN;
+    use crate::db::write_controller::condition::DELAY_RUNS;
     use crate::env::mem::MemEnv;
     use crate::memtable::WriteContext;
     use crate::options::{KeyspaceOptions, Options};
@@ -227,6 +173,16 @@ mod tests {
         assert_eq!(wait_at(&inner, &mut writer, 1, || due), Some(Duration::ZERO));
         assert_eq!(wait_at(&inner, &mut writer, 1, || unreachable!("nobody looks at the clock")), None);
         assert!(pace(&mut writer, 1).limit_bytes > limit);
+    }
+
+    #[test]
+    fn a_sleep_counts_as_delayed_and_not_as_stopped() {
+        let inner = database();
+        sleep(&inner, Duration::ZERO);
+        sleep(&inner, Duration::from_millis(1));
+        let stats = stats::collect(&inner);
+        assert_eq!((stats.delays, stats.stalls, stats.stall_micros), (1, 0, 0));
+        assert!(stats.delay_micros >= 1000);
     }
 
     #[test]
@@ -292,19 +248,6 @@ mod tests {
     }
 
     #[test]
-    fn the_more_runs_the_slower_and_merging_gets_a_share_long_before_writes_stop() {
-        assert_eq!(slowness_with(SLOW_RUNS - 1, 0, false), 0);
-        assert_eq!(slowness_with(SLOW_RUNS - 1, MAX_FROZEN, false), 2);
-        assert_eq!(slowness_with(0, 0, true), SLOWNESS_FOR_SCANS);
-        assert!(slowness_with(stall::MAX_RUNS as u32 - 1, 0, true) > SLOWNESS_FOR_SCANS);
-        assert!(SLOW_RUNS + 8 < stall::MAX_RUNS as u32);
-        for runs in SLOW_RUNS..stall::MAX_RUNS as u32 {
-            assert!(slowness_with(runs, 0, false) > 2, "flushes would take all of the time");
-            assert!(slowness_with(runs, MAX_FROZEN, false) > slowness_with(runs - 1, MAX_FROZEN, false));
-        }
-    }
-
-    #[test]
     fn merges_get_a_second_thread_when_writers_wait_for_them_unless_one_was_asked_for() {
         for asked_for in [false, true] {
             let options = Options::default().env(Arc::new(MemEnv::default()));
@@ -313,7 +256,7 @@ mod tests {
             let inner = open::open(Path::new("/db"), options).unwrap();
             let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
             let mut threads = Vec::new();
-            for run in 1..=SLOW_RUNS {
+            for run in 1..=DELAY_RUNS {
                 let entry = Entry { key: b"k", sequence: run.into(), kind: Kind::Put, expiry_ms: 0, value: b"v" };
                 let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
                 let mut writer = inner.writer.lock();

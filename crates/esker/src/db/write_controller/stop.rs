@@ -1,0 +1,128 @@
+//! The wait of a writer that a limit stops.
+//!
+//! It waits for exactly that limit to allow it again; the listener is told the cause, and the time counts as stopped. If the background
+//! work it waits for keeps failing, the write fails with that error instead.
+
+use crate::db::state::events::Event;
+use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::memory;
+use crate::db::write_controller::condition::{StopCause, stop_cause};
+use crate::error::Result;
+use crate::memtable::Memtable;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long a stopped writer sleeps before it looks again, whatever happens.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Waits while too much work waits in the keyspace, if another thread does it.
+pub fn wait_if_behind(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
+    wait_while(inner, &keyspace.name, || stop_cause(inner, keyspace))
+}
+
+/// Waits until the keyspace's memtable, which is `full`, can become immutable, or has: of all writers that wait for the same flush
+/// one rotates the memtable, and then there is room for the others, although as many memtables wait as before.
+pub fn wait_for_room(inner: &Inner, keyspace: u64, full: &Weak<Memtable>) -> Result<()> {
+    let keyspaces = inner.all_keyspaces();
+    let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
+    let Some(target) = target else { return Ok(()) };
+    let is_active = || std::ptr::eq(Arc::as_ptr(&target.view.load().active), full.as_ptr());
+    wait_while(inner, &target.name, || stop_cause(inner, target).filter(|_| is_active()))
+}
+
+/// Waits until memtables may take `needed` bytes more of the memory budget; another thread does the background work.
+pub fn wait_for_memory(inner: &Inner, needed: usize) -> Result<()> {
+    let keyspaces = inner.all_keyspaces();
+    wait_while(inner, "", || memory::exceeds_budget(inner, &keyspaces, needed).then_some(StopCause::Memory))
+}
+
+/// Waits while there is a cause. `keyspace`: the name of the one that is written to; empty if that does not matter.
+fn wait_while(inner: &Inner, keyspace: &str, cause: impl Fn() -> Option<StopCause>) -> Result<()> {
+    let Some(first) = cause() else { return Ok(()) };
+    let stop = inner.counters.stops.begin();
+    inner.events.note(|| Event::StallBegan { keyspace: keyspace.to_owned(), reason: first.to_string() });
+    let mut result = Ok(());
+    let mut signals = inner.signals.lock();
+    while cause().is_some() && !signals.shutting_down {
+        result = inner.condition.check().and_then(|()| inner.condition.check_background());
+        if result.is_err() {
+            break;
+        }
+        signals.work = true;
+        inner.work_arrived.notify_one();
+        inner.work_done.wait_for(&mut signals, LOOK_AGAIN);
+    }
+    drop(signals);
+    inner.events.note(|| Event::StallEnded { keyspace: keyspace.to_owned(), waited: stop.elapsed() });
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::key::{Entry, Kind, hash};
+    use crate::db::background::rotate::freeze;
+    use crate::db::lifecycle::{keyspaces, open};
+    use crate::db::maintenance::stats;
+    use crate::db::state::write_throttle::MAX_FROZEN;
+    use crate::db::write_controller::condition;
+    use crate::env::mem::MemEnv;
+    use crate::memtable::WriteContext;
+    use crate::options::{KeyspaceOptions, Options};
+    use std::path::Path;
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    #[test]
+    fn whoever_waits_with_others_goes_on_when_one_of_them_has_made_room() {
+        // Nothing is flushed here: no thread was started.
+        let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
+        let inner = Arc::new(open::open(Path::new("/db"), options).unwrap());
+        let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
+        let fill = || {
+            let mut writer = inner.writer.lock();
+            let entry = Entry { key: b"k", sequence: 1, kind: Kind::Put, expiry_ms: 0, value: b"v" };
+            let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
+            writer.keyspaces[keyspace.id as usize].as_mut().unwrap().memtable.apply(hash(b"k"), entry, context);
+        };
+        for _ in 0..MAX_FROZEN {
+            fill();
+            freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
+        }
+        fill();
+        let full = Arc::downgrade(&keyspace.view.load().active);
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let done = done.clone();
+                let (inner, full, id) = (&inner, &full, keyspace.id);
+                scope.spawn(move || done.send(wait_for_room(inner, id, full).is_ok()).unwrap());
+            }
+            let begun = Instant::now();
+            while inner.counters.stops.count() < 2 && begun.elapsed() < Duration::from_secs(300) {
+                std::thread::yield_now();
+            }
+            assert!(is_done.recv_timeout(Duration::from_millis(250)).is_err(), "they did not wait");
+            freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
+            assert!(stop_cause(&inner, &keyspace).is_some(), "there are even more to be flushed");
+            for _ in 0..2 {
+                let gone_on = is_done.recv_timeout(Duration::from_secs(300));
+                inner.signals.lock().shutting_down |= gone_on.is_err();
+                assert_eq!(gone_on, Ok(true), "one of them waits for the next flush");
+            }
+        });
+        assert_eq!(inner.counters.stops.count(), 2);
+    }
+
+    #[test]
+    fn who_waits_for_a_segment_of_the_log_is_told_so() {
+        let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
+        let inner = open::open(Path::new("/db"), options).unwrap();
+        assert_eq!(condition::reason(&inner), None);
+        let stall = inner.log.as_ref().unwrap().stalls.begin();
+        assert_eq!(condition::reason(&inner).as_deref(), Some("the next segment of the log is not ready"));
+        drop(stall);
+        assert_eq!(condition::reason(&inner), None);
+        assert_eq!(stats::collect(&inner).stalls, 1);
+    }
+}
