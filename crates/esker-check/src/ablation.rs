@@ -1,7 +1,8 @@
 //! Leaves out one sync at a time and looks whether the power-loss check notices.
 //!
-//! A sync whose absence nothing notices is either superfluous, or the scripts never need it: both are worth knowing. This is
-//! also the proof that the power-loss check can see. The report is by the place in the engine that syncs, since each needs a proof or a reason of its own.
+//! A sync whose absence nothing notices is either superfluous, or the scripts never need it: both
+//! are worth knowing. This is also the proof that the power-loss check can see. The report is by
+//! the place in the engine that syncs, since each needs a proof or a reason of its own.
 
 use crate::Checked;
 use crate::campaign::panic_text;
@@ -46,7 +47,8 @@ pub struct Scene {
     progress: Progress,
 }
 
-/// Leaves out every sync of every script whose name contains `only`, as far as the time allows: first one of every place, then another of each, and so on.
+/// Leaves out every sync of every script whose name contains `only`, as far as the time allows:
+/// first one of every place, then another of each, and so on.
 pub fn run_all(settings: Settings, only: &str) -> Checked<Report> {
     let scenes = scenes(only)?;
     let mut report = Report::new();
@@ -79,7 +81,8 @@ pub fn trials(scenes: &[Scene], seed: u64) -> Checked<Vec<(&Scene, Heard)>> {
     Ok(trials.into_iter().map(|(_, scene, heard)| (scene, heard)).collect())
 }
 
-/// Whether leaving out a sync of this place is noticed: that one in that scene, or, if the calls are other ones by now, one in a scene like it.
+/// Whether leaving out a sync of this place is noticed: that one in that scene, or, if the calls
+/// are other ones by now, one in a scene like it.
 pub fn is_proved(at: &str, by: &str, (name, nth): (&str, u64)) -> Checked<bool> {
     let group = name.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
     for only in [name, &group] {
@@ -122,7 +125,8 @@ pub fn scenes(only: &str) -> Checked<Vec<Scene>> {
     Ok(found)
 }
 
-/// The second steps after the first ones were cut short at each of their calls: by the death of the process, and by a power loss.
+/// The second steps after the first ones were cut short at each of their calls: by the death of the
+/// process, and by a power loss.
 fn second_scenes(
     (name, only): (&str, &str),
     first: &[Step],
@@ -163,8 +167,9 @@ fn second_scenes(
     Ok(())
 }
 
-/// Repairs of a database that has lost the name of its manifest, with a flipped bit in one of its files. What the repair makes of it, it must also make after any number
-/// of attempts that were cut short.
+/// Repairs of a database that has lost the name of its manifest, with a flipped bit in one of its
+/// files. What the repair makes of it, it must also make after any number of attempts that were cut
+/// short.
 fn damaged_scenes(name: &str, options: &Options, found: &mut Vec<Scene>) -> Checked<()> {
     let (start, progress) = (MemEnv::new(), Progress::default());
     let (first, second) = damaged_lives();
@@ -195,7 +200,8 @@ fn damaged_scenes(name: &str, options: &Options, found: &mut Vec<Scene>) -> Chec
     Ok(())
 }
 
-/// So many calls after the sync that is left out, more losses are tried than later: what it orders is mostly what comes next.
+/// So many calls after the sync that is left out, more losses are tried than later: what it orders
+/// is mostly what comes next.
 const SOON: u64 = 16;
 
 /// What a power loss can leave of what was not synced.
@@ -314,7 +320,8 @@ fn kept(image: &MemEnv, cut: &Cut, _: &Options) -> Checked<()> {
     Ok(())
 }
 
-/// A copy that was begun is made anew by the next attempt, and before that a repair does not take it for a database; one that was completed can be repaired.
+/// A copy that was begun is made anew by the next attempt, and before that a repair does not take
+/// it for a database; one that was completed can be repaired.
 fn copied(image: &MemEnv, cut: &Cut, options: &Options) -> Checked<()> {
     let progress = &cut.progress;
     for number in 1..=3 {
@@ -348,7 +355,8 @@ fn copied(image: &MemEnv, cut: &Cut, options: &Options) -> Checked<()> {
     Ok(())
 }
 
-/// The end of the log goes later, the mark of a close with it: that is noticed where the manifest vouches for what was there.
+/// The end of the log goes later, the mark of a close with it: that is noticed where the manifest
+/// vouches for what was there.
 fn rotted(image: &MemEnv, cut: &Cut, options: &Options) -> Checked<()> {
     for path in image.files().iter().filter(|path| path.extension().is_some_and(|end| end == "wal")) {
         let bytes = image.file_bytes(path).unwrap_or_default();

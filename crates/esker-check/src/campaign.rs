@@ -71,8 +71,8 @@ impl std::fmt::Display for SetTotals {
     }
 }
 
-/// A run that takes longer, shrinking included, hangs: the longest that does not takes some seconds, and shrinking half a minute, on a machine that
-/// has nothing else to do.
+/// A run that takes longer, shrinking included, hangs: the longest that does not takes some
+/// seconds, and shrinking half a minute, on a machine that has nothing else to do.
 const LONGEST_RUN: Duration = Duration::from_secs(1800);
 
 /// The message of a caught panic.
@@ -81,7 +81,8 @@ pub fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
 }
 
-/// Runs the operations on engine and model. The error says how many were right, and what the next one showed.
+/// Runs the operations on engine and model. The error says how many were right, and what the next
+/// one showed.
 pub fn run_operations(
     set: OptionSet,
     place: Place,
@@ -239,8 +240,8 @@ impl Campaign {
     }
 }
 
-/// Indexes of option sets in the order of the runs: each once, then those in memory again and again, because a device
-/// that syncs would take most of the time.
+/// Indexes of option sets in the order of the runs: each once, then those in memory again and
+/// again, because a device that syncs would take most of the time.
 fn schedule(sets: &[OptionSet]) -> Vec<usize> {
     const ROUNDS: usize = 8;
     let in_memory = (0..sets.len()).filter(|&index| !sets[index].on_disk);

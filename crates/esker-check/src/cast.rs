@@ -129,7 +129,8 @@ const ROLES: [(&str, Operator, Ttl); 17] = [
 /// How many keyspaces a run has at the most.
 const LARGEST_CAST: usize = 6;
 
-/// Some of the keyspaces that these features allow. A role plays the same part in every run it is in.
+/// Some of the keyspaces that these features allow. A role plays the same part in every run it is
+/// in.
 pub fn choose(random: &mut Random, features: Features) -> Vec<Role> {
     let allowed = |&(_, operator, ttl): &(&str, Operator, Ttl)| {
         let operator = match operator {

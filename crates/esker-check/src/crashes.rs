@@ -1,4 +1,5 @@
-//! Random scripts over the whole interface, with power or process lost at random calls of them, also inside a store.
+//! Random scripts over the whole interface, with power or process lost at random calls of them,
+//! also inside a store.
 
 mod found;
 mod harm;
@@ -106,7 +107,8 @@ impl Crashes {
         }
     }
 
-    /// Runs it; the error holds the command that repeats the failure and the shortest script that was found.
+    /// Runs it; the error holds the command that repeats the failure and the shortest script that
+    /// was found.
     pub fn run(&self) -> Checked<Done> {
         let variants: Vec<_> = variants().into_iter().filter(|(name, _)| name.contains(&self.only)).collect();
         if variants.is_empty() {
@@ -226,7 +228,8 @@ fn guarded<T>(harm: Harm, check: impl FnOnce() -> Checked<T>) -> Result<T, Failu
     checked.map_err(|what| Failure { what, harm })
 }
 
-/// The same check again, of shorter scripts. Recoveries that die in turn are many: they are left out unless the failure needs them.
+/// The same check again, of shorter scripts. Recoveries that die in turn are many: they are left
+/// out unless the failure needs them.
 fn again(course: Course<'_>, harm: Harm) -> impl Fn(Course<'_>, Harm) -> Checked<()> {
     let check = |course: Course<'_>, harm: Harm, nested_percent| {
         harm.check(course, nested_percent, &Totals::default()).map(|_| ())
@@ -235,7 +238,8 @@ fn again(course: Course<'_>, harm: Harm) -> impl Fn(Course<'_>, Harm) -> Checked
     move |course: Course<'_>, harm: Harm| check(course, harm, nested_percent)
 }
 
-/// The shortest script found that fails with the same harm, at whatever moment, and what the last failure said.
+/// The shortest script found that fails with the same harm, at whatever moment, and what the last
+/// failure said.
 fn shortest(course: Course<'_>, harm: Harm, check: impl Fn(Course<'_>, Harm) -> Checked<()>) -> (Vec<Step>, String) {
     // The harm to the last script that failed: most likely the next one fails at the like moment.
     let last = Cell::new(harm);
@@ -263,7 +267,8 @@ mod tests {
     use crate::state::Durability;
     use found::Found;
 
-    /// The planted mistake: a batch is missed by whoever dies in one of its calls. Six random moments of a shorter script seldom meet one.
+    /// The planted mistake: a batch is missed by whoever dies in one of its calls. Six random
+    /// moments of a shorter script seldom meet one.
     fn misses_the_batch(course: Course<'_>, harm: Harm) -> Checked<()> {
         let How::Death(death, _) = harm.how else { return Ok(()) };
         let (_, progress) = death.run(course)?;

@@ -1,8 +1,9 @@
 //! One failing call, or all calls from some point on, at every index of small scripts.
 //!
-//! The program under test goes on after an error, as programs do. A commit that returned an error may have happened or
-//! not, so a set of possible states is kept; every read must yield an error or belong to one of them. Afterwards the
-//! database is opened without faults: what was acknowledged must be there.
+//! The program under test goes on after an error, as programs do. A commit that returned an error
+//! may have happened or not, so a set of possible states is kept; every read must yield an error or
+//! belong to one of them. Afterwards the database is opened without faults: what was acknowledged
+//! must be there.
 
 mod exactly;
 mod failing;

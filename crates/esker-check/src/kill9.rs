@@ -1,8 +1,8 @@
 //! A process that writes to a real directory, killed again and again.
 //!
-//! Commit number i is a function of the seed and i alone, so the parent can tell the contents after any number of commits
-//! without having heard more from the child than numbers. The child reports each acknowledged commit by one write to a
-//! pipe, which outlives it.
+//! Commit number i is a function of the seed and i alone, so the parent can tell the contents after
+//! any number of commits without having heard more from the child than numbers. The child reports
+//! each acknowledged commit by one write to a pipe, which outlives it.
 
 use crate::Checked;
 use crate::model::{Change, Model, Operator, Ttl, Write};
@@ -103,10 +103,12 @@ fn open(path: &Path, seed: u64) -> esker::Result<(Db, Vec<Keyspace>)> {
     Ok((db, keyspaces))
 }
 
-/// The child: writes until killed, and reports on standard output. `salt` varies what is not a commit.
+/// The child: writes until killed, and reports on standard output. `salt` varies what is not a
+/// commit.
 pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
     let failed = |error: esker::Error| format!("the child failed: {error}");
-    // Not through `Stdout`, which buffers: every report must be with the system before the next commit begins.
+    // Not through `Stdout`, which buffers: every report must be with the system before the next
+    // commit begins.
     let output = std::io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
     let mut output = File::from(output);
     let mut report =

@@ -25,7 +25,8 @@ struct CommandLine {
 enum Command {
     /// Random operations against the reference model
     Model(Model),
-    /// Power loss at every call of the scripts, then of all sequences of steps; half of the time for either
+    /// Power loss at every call of the scripts, then of all sequences of steps; half of the time
+    /// for either
     Powerloss(Powerloss),
     /// Random scripts over the whole interface, with losses at random calls
     Crashes(Scripts),
@@ -39,7 +40,8 @@ enum Command {
     Threads(Common),
     /// A writing process killed again and again
     Kill9(Kill9),
-    /// Writers faster than the disk, thousands of readers and of keyspaces, full disks, too few descriptors, little memory; needs Linux
+    /// Writers faster than the disk, thousands of readers and of keyspaces, full disks, too few
+    /// descriptors, little memory; needs Linux
     Overload(Overload),
     /// File systems cut off from their device while a process writes; needs root and Linux
     Realdisk(Realdisk),

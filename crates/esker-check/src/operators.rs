@@ -1,4 +1,5 @@
-//! The merge operators of the model as the engine is given them: the built-in ones by their names, and three of its own.
+//! The merge operators of the model as the engine is given them: the built-in ones by their names,
+//! and three of its own.
 
 use crate::model::{FAILING, Operator, PANICKING};
 use esker::{MergeError, MergeOperator, merge};
@@ -26,7 +27,8 @@ pub fn supply(operator: Operator) -> Option<Arc<dyn MergeOperator>> {
 /// The text of the panics that [`Operator::Fragile`] makes.
 const ON_PURPOSE: &str = "a merge operator panics on purpose";
 
-/// Keeps the panics that are made on purpose from filling the screen. Other panics are reported as ever.
+/// Keeps the panics that are made on purpose from filling the screen. Other panics are reported as
+/// ever.
 pub fn silence_panics_on_purpose() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

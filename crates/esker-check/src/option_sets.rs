@@ -1,4 +1,5 @@
-//! The option sets that the same operations must give the same answers under, sensible ones and absurd ones.
+//! The option sets that the same operations must give the same answers under, sensible ones and
+//! absurd ones.
 
 use esker::{Compression, Options, ReadMode, WalMode};
 
@@ -9,7 +10,8 @@ pub struct OptionSet {
     pub name: &'static str,
     /// On a real directory instead of the simulated environment.
     pub on_disk: bool,
-    /// How many operations a run has relative to the usual, in percent: less where each one is expensive.
+    /// How many operations a run has relative to the usual, in percent: less where each one is
+    /// expensive.
     pub length_percent: usize,
     build: fn(Options) -> Options,
 }

@@ -1,6 +1,8 @@
-//! A small seeded generator (SplitMix64), so that a printed seed means the same on every machine and for ever.
+//! A small seeded generator (SplitMix64), so that a printed seed means the same on every machine
+//! and for ever.
 
-/// A stream of pseudo-random numbers, wholly determined by its seed, or by the bytes that it begins with.
+/// A stream of pseudo-random numbers, wholly determined by its seed, or by the bytes that it begins
+/// with.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -14,7 +16,8 @@ impl Random {
         Random { state: seed, tape: Vec::new() }
     }
 
-    /// The stream whose first numbers are these bytes, two of them each: a fuzzer that changes some changes a choice, and leaves those before and behind it alone.
+    /// The stream whose first numbers are these bytes, two of them each: a fuzzer that changes some
+    /// changes a choice, and leaves those before and behind it alone.
     pub fn of_bytes(bytes: &[u8]) -> Random {
         Random { state: 0, tape: bytes.iter().rev().copied().collect() }
     }

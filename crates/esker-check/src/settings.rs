@@ -1,4 +1,5 @@
-//! How long and with which seed the random tests run: set by the environment, so that the same tests serve as a quick check and as a long run.
+//! How long and with which seed the random tests run: set by the environment, so that the same
+//! tests serve as a quick check and as a long run.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ pub struct Settings {
     pub seed: u64,
     /// When to stop starting new work.
     pub budget: Duration,
-    /// So much work is done whatever time it takes: a test that a slow machine passes for having done nothing shows nothing.
+    /// So much work is done whatever time it takes: a test that a slow machine passes for having
+    /// done nothing shows nothing.
     pub least: u64,
     started: Instant,
 }

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 /// The shortest failing sub-list that dropping ever smaller pieces finds within the time.
 ///
-/// `fails` must say whether a list still fails. If failures depend on thread timing the result may be longer, never wrong.
+/// `fails` must say whether a list still fails. If failures depend on thread timing the result may
+/// be longer, never wrong.
 pub fn shrink<T: Clone>(operations: &[T], budget: Duration, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let started = Instant::now();
     let mut current = operations.to_vec();
@@ -57,8 +58,9 @@ pub fn simplify<T: Clone>(
     current
 }
 
-/// At most about `most` numbers below `limit`, spread evenly, without those that are left out for want of time; those like `number` come first: itself, and
-/// what is as far from the end as it may have become when something before it was dropped.
+/// At most about `most` numbers below `limit`, spread evenly, without those that are left out for
+/// want of time; those like `number` come first: itself, and what is as far from the end as it may
+/// have become when something before it was dropped.
 pub fn nearby(number: u64, limit: u64, most: u64) -> Vec<u64> {
     let stride = limit.div_ceil(most.max(1)).max(1);
     let near = (number.saturating_sub(4)..=number + 4).chain(limit.saturating_sub(8)..limit);

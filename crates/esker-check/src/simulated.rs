@@ -49,7 +49,8 @@ pub struct ScratchDirectory {
 }
 
 impl ScratchDirectory {
-    /// A fresh directory below `parent`. Campaigns of one process may use the same `name` at the same time.
+    /// A fresh directory below `parent`. Campaigns of one process may use the same `name` at the
+    /// same time.
     pub fn new(parent: &Path, name: &str) -> std::io::Result<ScratchDirectory> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +76,8 @@ impl ScratchDirectory {
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         if !self.keep {
-            // Nothing depends on the removal, and a failed one must not hide the outcome of the check.
+            // Nothing depends on the removal, and a failed one must not hide the outcome of the
+            // check.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

@@ -1,4 +1,5 @@
-//! The contents of a whole database as plain data, the keyspaces that the harnesses use, and writing to them.
+//! The contents of a whole database as plain data, the keyspaces that the harnesses use, and
+//! writing to them.
 
 use crate::Checked;
 use crate::model::{At, Change, Life, Model, NEVER, Operator, Span, Ttl, Write};
@@ -58,7 +59,8 @@ pub fn time(milliseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
 
-/// Performs one write outside a batch. A put until some time is asynchronous whatever was asked for.
+/// Performs one write outside a batch. A put until some time is asynchronous whatever was asked
+/// for.
 pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> esker::Result<()> {
     let options = match write.life {
         Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),
@@ -119,7 +121,8 @@ fn expiry_of(keyspace: &Keyspace, key: &[u8]) -> esker::Result<u64> {
 
 /// What the database holds, read by forward scans; a keyspace that does not exist is an empty one.
 ///
-/// The inner error is what the engine answered instead; the outer one is a wrong answer: keys that do not ascend.
+/// The inner error is what the engine answered instead; the outer one is a wrong answer: keys that
+/// do not ascend.
 pub fn read_state(db: &Db, names: &[&str]) -> Checked<esker::Result<State>> {
     let mut state = State::new();
     for (index, name) in names.iter().enumerate() {
@@ -156,8 +159,8 @@ pub fn database_state(db: &Db, names: &[&str]) -> Checked<State> {
 /// A key of a keyspace, by the keyspace's index.
 pub type Place = (usize, Vec<u8>);
 
-/// Reads by get, which takes other paths than a scan does, every key of the state and every one of `probes`, which are
-/// there or not as the state says. Results as for [`read_state`].
+/// Reads by get, which takes other paths than a scan does, every key of the state and every one of
+/// `probes`, which are there or not as the state says. Results as for [`read_state`].
 pub fn read_gets(db: &Db, names: &[&str], state: &State, probes: &BTreeSet<Place>) -> Checked<esker::Result<()>> {
     let more = probes.iter().filter(|place| !state.contains_key(*place));
     for place in state.keys().chain(more) {

@@ -1,8 +1,10 @@
-//! Which place in the engine each sync comes from: an environment in memory that writes down the callers of every sync.
+//! Which place in the engine each sync comes from: an environment in memory that writes down the
+//! callers of every sync.
 //!
-//! A place is told by the stack at the moment of the call. That is slow, so it is done in one run of a script only; a call is the same
-//! in every other run, under its number. The compiler may leave out a function whose last act is the call, or name it after the one
-//! that it became a part of: then the place is that one's.
+//! A place is told by the stack at the moment of the call. That is slow, so it is done in one run
+//! of a script only; a call is the same in every other run, under its number. The compiler may
+//! leave out a function whose last act is the call, or name it after the one that it became a part
+//! of: then the place is that one's.
 
 use esker::Result;
 use esker::env::fault::Class;
@@ -16,7 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A place in the engine that syncs, and what it does so for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
-    /// File and function, and whether it is contents or names that are synced: `wal/writer.rs:start contents`.
+    /// File and function, and whether it is contents or names that are synced: `wal/writer.rs:start
+    /// contents`.
     pub at: String,
     /// File and function of the nearest caller in another file, of those that know what for.
     pub by: String,
@@ -28,7 +31,8 @@ impl fmt::Display for Site {
     }
 }
 
-/// A sync: the how manieth of its class, how many mutating calls came before it, and where it comes from.
+/// A sync: the how manieth of its class, how many mutating calls came before it, and where it comes
+/// from.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// `Sync` or `SyncDir`.
@@ -77,7 +81,8 @@ const PASSING: [&str; 5] = [
     "job/output.rs",
 ];
 
-/// The engine's functions in a stack, the innermost first, each with its file; without the environment and the interface.
+/// The engine's functions in a stack, the innermost first, each with its file; without the
+/// environment and the interface.
 fn frames(stack: &str) -> impl Iterator<Item = (String, String)> {
     let lines: Vec<&str> = stack.lines().collect();
     let pairs: Vec<(String, String)> = lines.windows(2).filter_map(|pair| frame(pair[0], pair[1])).collect();
@@ -90,7 +95,8 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     let (_, function) = function.trim().split_once(": ")?;
     let name = function.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
     let name = name.split('<').next().unwrap_or_default();
-    // A closure that became a part of another function says no more than that; the frame outside is the function's.
+    // A closure that became a part of another function says no more than that; the frame outside is
+    // the function's.
     let is_counted = !file.starts_with("env/") && !file.starts_with("handle/");
     (is_counted && !name.is_empty()).then(|| (file.to_string(), name.to_string()))
 }

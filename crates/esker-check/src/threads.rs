@@ -1,8 +1,9 @@
 //! Writers, readers, maintenance and losses at the same time, on the simulated environment.
 //!
-//! Every commit of a writer raises its own number in two keyspaces and adds one to a common sum. So in every snapshot, and
-//! after every loss, the two numbers of each writer are equal and their total is the sum: any torn, reordered or missing
-//! batch shows. Which interleavings happen is up to the machine; the seed fixes the rest.
+//! Every commit of a writer raises its own number in two keyspaces and adds one to a common sum. So
+//! in every snapshot, and after every loss, the two numbers of each writer are equal and their
+//! total is the sum: any torn, reordered or missing batch shows. Which interleavings happen is up
+//! to the machine; the seed fixes the rest.
 
 use crate::Checked;
 use crate::random::Random;
@@ -199,7 +200,8 @@ fn check_image(image: &MemEnv, floor: &Floor, shared: &Shared) -> Checked<()> {
     Ok(())
 }
 
-/// Stops everybody when a thread ends, for whatever reason: a failure must not leave the others running.
+/// Stops everybody when a thread ends, for whatever reason: a failure must not leave the others
+/// running.
 struct StopAll<'a>(&'a Shared);
 
 impl Drop for StopAll<'_> {

@@ -1,8 +1,9 @@
 //! Random transactions, with writes by others while they run, and what must become of them.
 //!
-//! A transaction reads its snapshot with its own writes on top, and sees none of the others' writes. It must conflict if somebody
-//! has written, whatever that changed, to a key or range that it read, or to a key that it wrote; otherwise it must
-//! commit. Either is right where only a range that it deleted was written to, or where it wrote nothing.
+//! A transaction reads its snapshot with its own writes on top, and sees none of the others'
+//! writes. It must conflict if somebody has written, whatever that changed, to a key or range that
+//! it read, or to a key that it wrote; otherwise it must commit. Either is right where only a range
+//! that it deleted was written to, or where it wrote nothing.
 
 use crate::Checked;
 use crate::answer::{compare_answer, shown_entry};
@@ -137,7 +138,8 @@ fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Writ
     }
 }
 
-/// Scans all of a span and compares; false if it met the failure that it had to meet, and ended there.
+/// Scans all of a span and compares; false if it met the failure that it had to meet, and ended
+/// there.
 fn scan(transaction: &mut Transaction, keyspace: &Keyspace, index: usize, span: &Span, view: &Model) -> Checked<bool> {
     let mut found = match span {
         Span::All => transaction.iter(keyspace),

@@ -1,6 +1,8 @@
-//! Every place of the engine that syncs is proved to be needed, or has a reason in doc/testing.md; neither list can rot.
+//! Every place of the engine that syncs is proved to be needed, or has a reason in doc/testing.md;
+//! neither list can rot.
 //!
-//! `ESKER_CHECK_SECONDS` is how long the proofs may take. The whole campaign is `esker-check ablation`.
+//! `ESKER_CHECK_SECONDS` is how long the proofs may take. The whole campaign is `esker-check
+//! ablation`.
 
 use esker_check::ablation::{is_proved, scenes};
 use esker_check::settings::Settings;
@@ -11,7 +13,8 @@ use std::path::Path;
 #[path = "ablation/sites.rs"]
 mod sites;
 
-/// On two processors at a time, the cheapest first: a very slow machine leaves out the last ones, and says so.
+/// On two processors at a time, the cheapest first: a very slow machine leaves out the last ones,
+/// and says so.
 #[test]
 fn each_odd_one_of_what_was_proved_is_still_noticed() {
     prove(PROVED.iter().step_by(2));

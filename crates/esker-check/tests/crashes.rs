@@ -1,6 +1,7 @@
 //! Random scripts over the whole interface, with power or process lost at random calls.
 //!
-//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in any case that a slow machine shows something too.
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in
+//! any case that a slow machine shows something too.
 
 use esker_check::crashes::Crashes;
 use esker_check::settings::Settings;

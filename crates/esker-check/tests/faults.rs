@@ -1,6 +1,7 @@
 //! A failing call at every index of the scripts, once and from then on.
 //!
-//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in any case that a slow machine shows something too.
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in
+//! any case that a slow machine shows something too.
 
 use esker_check::faults::Faults;
 use esker_check::settings::Settings;

@@ -1,4 +1,5 @@
-//! A short run of every fuzz target, on what the fuzzer found worth keeping and on changes of it. `make fuzz` runs the fuzzer itself.
+//! A short run of every fuzz target, on what the fuzzer found worth keeping and on changes of it.
+//! `make fuzz` runs the fuzzer itself.
 //!
 //! `ESKER_CHECK_SECONDS` (for each target) and `ESKER_CHECK_SEED` make it longer and different.
 

@@ -1,4 +1,5 @@
-//! A real process, killed 200 times. `ESKER_CHECK_KILLS` and `ESKER_CHECK_SEED` make it longer and different.
+//! A real process, killed 200 times. `ESKER_CHECK_KILLS` and `ESKER_CHECK_SEED` make it longer and
+//! different.
 
 use esker_check::kill9::KillLoop;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Random operations on every option set, each answer compared with the reference model.
 //!
-//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. Without them so many runs are made, however long that takes: 2.5 million operations in all.
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. Without them so many
+//! runs are made, however long that takes: 2.5 million operations in all.
 
 use esker_check::campaign::Campaign;
 use esker_check::settings::Settings;

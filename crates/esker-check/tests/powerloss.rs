@@ -1,6 +1,8 @@
-//! Power loss and process death at every call of the scripts and after every step of all short sequences.
+//! Power loss and process death at every call of the scripts and after every step of all short
+//! sequences.
 //!
-//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in any case that a slow machine shows something too.
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different. So much is done in
+//! any case that a slow machine shows something too.
 
 use esker_check::powerloss::PowerLoss;
 use esker_check::settings::Settings;

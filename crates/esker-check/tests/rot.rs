@@ -1,4 +1,5 @@
-//! Damage to stored files, while a database is closed and while it is open: so much on any machine, and more for as long as there is time.
+//! Damage to stored files, while a database is closed and while it is open: so much on any machine,
+//! and more for as long as there is time.
 //!
 //! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different.
 

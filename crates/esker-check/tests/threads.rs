@@ -1,6 +1,7 @@
 //! Writers, readers, maintenance and losses at the same time.
 //!
-//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different; the interleaving is up to the machine.
+//! `ESKER_CHECK_SECONDS` and `ESKER_CHECK_SEED` make it longer and different; the interleaving is
+//! up to the machine.
 
 use esker_check::settings::Settings;
 use esker_check::threads;

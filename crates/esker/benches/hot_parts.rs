@@ -1,6 +1,8 @@
-//! The hot parts of the engine, one by one: `cargo bench -p esker`, or `cargo bench -p esker -- memtable` for some of them.
+//! The hot parts of the engine, one by one: `cargo bench -p esker`, or `cargo bench -p esker --
+//! memtable` for some of them.
 //!
-//! Each iteration is one operation. Keys and values are those of the scoreboard: 16 digits, 100 bytes.
+//! Each iteration is one operation. Keys and values are those of the scoreboard: 16 digits, 100
+//! bytes.
 
 #![allow(missing_docs)]
 
@@ -32,7 +34,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// Every number below `count` once (the multiplier is prime and divides no `count` used here), then again.
+    /// Every number below `count` once (the multiplier is prime and divides no `count` used here),
+    /// then again.
     fn new(count: u64) -> Keys {
         Keys { keys: (0..count).map(|at| key(at * 982_451_653 % count)).collect(), at: 0 }
     }

@@ -1,6 +1,7 @@
 //! A log for each user: lines are appended to a value that nobody reads for it.
 //!
-//! Run it with `cargo run --example append_log`, or with a directory as its argument to keep the database: a second run then appends more.
+//! Run it with `cargo run --example append_log`, or with a directory as its argument to keep the
+//! database: a second run then appends more.
 
 use esker::merge::StringAppend;
 use esker::{Db, KeyspaceOptions, Options, WriteOptions};
@@ -10,7 +11,8 @@ use std::path::Path;
 /// Appends to logs in the database in `directory`.
 pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     let db = Db::open(directory, Options::default())?;
-    // The delimiter goes between what is appended. It is part of the operator's stored name: opening the keyspace with another one is refused.
+    // The delimiter goes between what is appended. It is part of the operator's stored name:
+    // opening the keyspace with another one is refused.
     let logs = db.keyspace("logs", KeyspaceOptions::default().merge_operator(StringAppend::new("\n")))?;
     let before = logs.get("ada")?.map_or(0, |log| lines(&log));
 
@@ -18,7 +20,8 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     for page in 1..=1000 {
         logs.merge("ada", format!("read page {page}"))?;
     }
-    // The others survive the death of this program; a synced write, and everything before it, also a power failure.
+    // The others survive the death of this program; a synced write, and everything before it, also
+    // a power failure.
     logs.merge_with("ada", "paid", &WriteOptions::new().sync(true))?;
     logs.merge("bob", "signed in")?;
 

@@ -1,6 +1,7 @@
 //! Counters: page views that are counted without reading what is there.
 //!
-//! Run it with `cargo run --example counters`, or with a directory as its argument to keep the database: a second run then goes on counting.
+//! Run it with `cargo run --example counters`, or with a directory as its argument to keep the
+//! database: a second run then goes on counting.
 
 use esker::merge::{Int64Add, UInt64Add};
 use esker::{Db, KeyspaceOptions, Options};
@@ -11,12 +12,14 @@ use std::path::Path;
 pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     let db = Db::open(directory, Options::default())?;
 
-    // A keyspace gets its merge operator when it is created, and keeps it for ever. `UInt64Add` adds numbers of eight bytes.
+    // A keyspace gets its merge operator when it is created, and keeps it for ever. `UInt64Add`
+    // adds numbers of eight bytes.
     let views = db.keyspace("views", KeyspaceOptions::default().merge_operator(UInt64Add))?;
     let before = count(views.get("/index.html")?.as_deref())?;
 
-    // A merge says what to do with the value, not what the value is. It reads nothing, so that it costs as little as a put, and two threads that count the
-    // same page never get in each other's way.
+    // A merge says what to do with the value, not what the value is. It reads nothing, so that it
+    // costs as little as a put, and two threads that count the same page never get in each other's
+    // way.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -36,7 +39,8 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     // What an operator cannot take is refused before anything is written.
     assert!(views.merge("/index.html", "one").is_err());
 
-    // `Int64Add` is signed, and stays at its limits instead of wrapping around: for balances and gauges that go both ways.
+    // `Int64Add` is signed, and stays at its limits instead of wrapping around: for balances and
+    // gauges that go both ways.
     let stock = db.keyspace("stock", KeyspaceOptions::default().merge_operator(Int64Add))?;
     stock.put("screws", 100i64.to_le_bytes())?;
     // A batch is one write: both numbers change, or neither does.

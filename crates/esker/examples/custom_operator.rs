@@ -1,13 +1,16 @@
-//! A merge operator of your own: the average response time of each service, from one merge for each request.
+//! A merge operator of your own: the average response time of each service, from one merge for each
+//! request.
 //!
-//! Run it with `cargo run --example custom_operator`, or with a directory as its argument to keep the database.
+//! Run it with `cargo run --example custom_operator`, or with a directory as its argument to keep
+//! the database.
 
 use esker::merge::check_laws;
 use esker::{Db, KeyspaceOptions, MergeError, MergeOperator, Options};
 use std::error::Error;
 use std::path::Path;
 
-/// Adds up how many requests there were and how long they took. From both follows the average; averages themselves could not be combined.
+/// Adds up how many requests there were and how long they took. From both follows the average;
+/// averages themselves could not be combined.
 struct Timings;
 
 /// What operands and values are: the number of requests, and their microseconds together.
@@ -22,7 +25,8 @@ impl Timing {
         [self.requests.to_le_bytes(), self.micros.to_le_bytes()].concat()
     }
 
-    /// Operators see whatever was written. What they do not understand is an error, never a panic and never a guess.
+    /// Operators see whatever was written. What they do not understand is an error, never a panic
+    /// and never a guess.
     fn decode(bytes: &[u8]) -> Result<Timing, MergeError> {
         let wrong = || MergeError(format!("a timing has 16 bytes, this one has {}", bytes.len()));
         let (requests, micros) = bytes.split_at_checked(8).ok_or_else(wrong)?;
@@ -50,7 +54,8 @@ impl MergeOperator for Timings {
         Ok(Some(sum.encode()))
     }
 
-    /// Two operands as one, where the value is not known. An operator that cannot do this says `None`, and works all the same.
+    /// Two operands as one, where the value is not known. An operator that cannot do this says
+    /// `None`, and works all the same.
     fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         Some(Timing::decode(older).ok()?.plus(Timing::decode(newer).ok()?).encode())
     }
@@ -63,13 +68,15 @@ impl MergeOperator for Timings {
 
 /// Measures in the database in `directory`.
 pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
-    // The engine combines operands when it suits it. This test, for your own tests, tells whether that can be noticed.
+    // The engine combines operands when it suits it. This test, for your own tests, tells whether
+    // that can be noticed.
     let samples = [(0, 0), (1, 250), (3, u64::MAX)].map(|(requests, micros)| Timing { requests, micros }.encode());
     let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
     check_laws(&Timings, &samples, &[b"not a timing"])?;
 
     let db = Db::open(directory, Options::default())?;
-    // An operator that is not built in is supplied at each open. Until then, merged keys of the keyspace cannot be read.
+    // An operator that is not built in is supplied at each open. Until then, merged keys of the
+    // keyspace cannot be read.
     let timings = db.keyspace("timings", KeyspaceOptions::default().merge_operator(Timings))?;
     timings.delete("search")?;
     for micros in [250, 350, 900] {
@@ -82,7 +89,8 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
 
     assert!(timings.merge("search", "250").is_err(), "refused by `check_operand`");
 
-    // A put is not checked. Reads of that key then fail, with everything that is needed to find out why; nothing else does.
+    // A put is not checked. Reads of that key then fail, with everything that is needed to find out
+    // why; nothing else does.
     timings.put("broken", "250")?;
     timings.merge("broken", Timing { requests: 1, micros: 1 }.encode())?;
     println!("as it should: {}", timings.get("broken").expect_err("it cannot be combined"));

@@ -1,6 +1,7 @@
 //! A gauge of maxima: the highest reading of each sensor, kept without reading it back.
 //!
-//! Run it with `cargo run --example max_gauge`, or with a directory as its argument to keep the database.
+//! Run it with `cargo run --example max_gauge`, or with a directory as its argument to keep the
+//! database.
 
 use esker::merge::{Max, Min};
 use esker::{Db, KeyspaceOptions, Options};
@@ -25,7 +26,8 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
         batch.commit()?;
     }
 
-    // A snapshot is all keyspaces at one moment: highest and lowest are of the same readings, whatever comes in meanwhile.
+    // A snapshot is all keyspaces at one moment: highest and lowest are of the same readings,
+    // whatever comes in meanwhile.
     let snapshot = db.snapshot();
     highest.merge("attic", ordered(999))?;
     for pair in snapshot.iter(&highest) {
@@ -45,8 +47,9 @@ pub fn run(directory: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `Max` and `Min` compare byte strings from the front. So numbers are written with the most significant byte first, and with the sign turned round, so
-/// that negative ones come before the others.
+/// `Max` and `Min` compare byte strings from the front. So numbers are written with the most
+/// significant byte first, and with the sign turned round, so that negative ones come before the
+/// others.
 fn ordered(tenths: i32) -> [u8; 4] {
     (tenths.cast_unsigned() ^ 1 << 31).to_be_bytes()
 }

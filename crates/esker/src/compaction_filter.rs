@@ -21,16 +21,19 @@ pub enum Decision {
     Replace(Vec<u8>),
 }
 
-/// Decides about values while compaction has them in hand: to drop what the application knows to be dead, or to rewrite it, for little more than the merge
-/// costs anyway.
+/// Decides about values while compaction has them in hand: to drop what the application knows to be
+/// dead, or to rewrite it, for little more than the merge costs anyway.
 ///
-/// When a value is asked about, and whether ever, depends on what is merged; it may be asked about again after each merge. Only values written by puts are
-/// asked about, only the newest one of a key among those merged, and only if no snapshot or iterator can see it: what they see does not change. (One
-/// made while such a merge is at work, and still alive at its end, makes the merge start again without the filter.) `Remove` never uncovers an older
-/// value. A value below merge operands that are not merged with it yet may be asked about, and taken from below them. Flushes ask nothing.
+/// When a value is asked about, and whether ever, depends on what is merged; it may be asked about
+/// again after each merge. Only values written by puts are asked about, only the newest one of a
+/// key among those merged, and only if no snapshot or iterator can see it: what they see does not
+/// change. (One made while such a merge is at work, and still alive at its end, makes the merge
+/// start again without the filter.) `Remove` never uncovers an older value. A value below merge
+/// operands that are not merged with it yet may be asked about, and taken from below them. Flushes
+/// ask nothing.
 ///
-/// Called from any thread, from several at once. A panic counts as [`Decision::Keep`]. What a filter may ask of its own database is what a
-/// [`crate::MergeOperator`] may ask.
+/// Called from any thread, from several at once. A panic counts as [`Decision::Keep`]. What a
+/// filter may ask of its own database is what a [`crate::MergeOperator`] may ask.
 ///
 /// ```
 /// use esker::{CompactionFilter, Decision};

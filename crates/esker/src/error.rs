@@ -49,8 +49,8 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// A merge operator, compaction filter, clock or environment made a call that may have to wait for who called it: of the database's own, it may only read single keys. Nothing
-    /// was done.
+    /// A merge operator, compaction filter, clock or environment made a call that may have to wait
+    /// for who called it: of the database's own, it may only read single keys. Nothing was done.
     InCallback {
         /// The directory of the database.
         database: PathBuf,
@@ -85,8 +85,8 @@ pub enum Error {
         /// The operator's reason.
         reason: String,
     },
-    /// A transaction cannot be committed: since it began, somebody else has written to a key that it read or writes. Nothing was written; run the
-    /// transaction again.
+    /// A transaction cannot be committed: since it began, somebody else has written to a key that
+    /// it read or writes. Nothing was written; run the transaction again.
     Conflict {
         /// The keyspace.
         keyspace: String,
@@ -98,8 +98,8 @@ pub enum Error {
         /// Why writes are held back at the moment.
         reason: String,
     },
-    /// The handle accepts no more writes: it was opened read-only, or an earlier failure of the log or manifest
-    /// made it so. Reads go on.
+    /// The handle accepts no more writes: it was opened read-only, or an earlier failure of the log
+    /// or manifest made it so. Reads go on.
     ReadOnly {
         /// What made it read-only.
         why: String,
@@ -151,8 +151,9 @@ impl Error {
         Error::InvalidArgument { what: what.into() }
     }
 
-    /// Whether the same call may succeed later without any change by the caller: a lock that another process holds, a
-    /// transaction that met a conflict (run it again from its beginning), a write that would have waited, or a full disk.
+    /// Whether the same call may succeed later without any change by the caller: a lock that
+    /// another process holds, a transaction that met a conflict (run it again from its beginning),
+    /// a write that would have waited, or a full disk.
     ///
     /// ```
     /// assert!(!esker::Error::invalid("the key is too long").is_retryable());

@@ -93,12 +93,16 @@ pub struct TableCreated {
 
 /// Is told of what happens in a database. Every method does nothing unless it is overridden.
 ///
-/// Events are queued where they happen and handed out by a thread of their own, one after the other, in that order: a slow listener delays no
-/// write and no background work, and an event may be some time old. If more than 4096 wait, later ones are left out until there is room, and
-/// [`EventListener::missed`] says how many. [`crate::Db::close`], and dropping the last handle, return after the listener has seen every event.
+/// Events are queued where they happen and handed out by a thread of their own, one after the
+/// other, in that order: a slow listener delays no write and no background work, and an event may
+/// be some time old. If more than 4096 wait, later ones are left out until there is room, and
+/// [`EventListener::missed`] says how many. [`crate::Db::close`], and dropping the last handle,
+/// return after the listener has seen every event.
 ///
-/// No lock of the engine is held during a call, so a listener may use the database in every way. It should keep no handle of it: that handle
-/// would keep the database open. If it closes the database, the events that wait come after that. A panic in a listener is contained; the next event comes all the same.
+/// No lock of the engine is held during a call, so a listener may use the database in every way. It
+/// should keep no handle of it: that handle would keep the database open. If it closes the
+/// database, the events that wait come after that. A panic in a listener is contained; the next
+/// event comes all the same.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {
@@ -181,7 +185,8 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn table_removed(&self, _path: &Path) {}
-    /// A write to the keyspace waits for background work, for this reason. For the memory budget, which all keyspaces share, the name is empty.
+    /// A write to the keyspace waits for background work, for this reason. For the memory budget,
+    /// which all keyspaces share, the name is empty.
     ///
     /// ```
     /// # struct Log;

@@ -1,5 +1,5 @@
-//! Esker: an embedded, ordered, crash-safe key-value engine for data that is written far more often than it is read back: counters,
-//! aggregates, sessions, event state.
+//! Esker: an embedded, ordered, crash-safe key-value engine for data that is written far more often
+//! than it is read back: counters, aggregates, sessions, event state.
 //!
 //! ```
 //! # fn main() -> esker::Result<()> {
@@ -27,10 +27,12 @@
 //! # }
 //! ```
 //!
-//! What a write promises: an acknowledged write survives the death of the process; one with [`WriteOptions::sync`] that of the machine.
+//! What a write promises: an acknowledged write survives the death of the process; one with
+//! [`WriteOptions::sync`] that of the machine.
 //!
-//! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
-//! `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`, `table`; `version`; `job`; `db`; `handle`.
+//! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`,
+//! `cache`, `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`,
+//! `table`; `version`; `job`; `db`; `handle`.
 
 mod base;
 mod blob;

@@ -1,9 +1,11 @@
 //! The memory of the process stays within the budget, whatever is written and read.
 //!
-//! What is measured is `VmRSS`: all that the system counts to the process. Its peak may be 1.15 times the budget, which leaves 15 % to the allocator, plus
-//! [`CONSTANT_BYTES`]. Tables are read by system call: pages of mapped ones would be counted too, though the system can take them back.
+//! What is measured is `VmRSS`: all that the system counts to the process. Its peak may be 1.15
+//! times the budget, which leaves 15 % to the allocator, plus [`CONSTANT_BYTES`]. Tables are read
+//! by system call: pages of mapped ones would be counted too, though the system can take them back.
 //!
-//! Each budget is tried in a process of its own, because memory that was given back to the allocator stays with the process.
+//! Each budget is tried in a process of its own, because memory that was given back to the
+//! allocator stays with the process.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -14,9 +16,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What does not grow with the budget: the program's code and data (about 8 MiB), the two log segments that are mapped at a time (a sixteenth of the budget
-/// each, at most 16 MiB), the stacks of five threads (about 0.5 MiB), a record buffer of up to 1 MiB for each writing thread, and what reading ahead for a
-/// merge of ten runs takes (2.5 MiB).
+/// What does not grow with the budget: the program's code and data (about 8 MiB), the two log
+/// segments that are mapped at a time (a sixteenth of the budget each, at most 16 MiB), the stacks
+/// of five threads (about 0.5 MiB), a record buffer of up to 1 MiB for each writing thread, and
+/// what reading ahead for a merge of ten runs takes (2.5 MiB).
 const CONSTANT_BYTES: u64 = 24 << 20;
 
 /// Bytes written, as a multiple of the budget.
@@ -143,7 +146,8 @@ fn open(db: &Db) -> [Keyspace; 4] {
     [plain("documents"), plain("events"), db.keyspace("hits", counters).unwrap(), plain("settings")]
 }
 
-/// Puts, merges and deletes in several keyspaces until all threads together have written so many bytes.
+/// Puts, merges and deletes in several keyspaces until all threads together have written so many
+/// bytes.
 fn write(db: &Db, mut random: Random, bytes: u64, written: &AtomicU64) {
     let [documents, events, hits, settings] = open(db);
     while written.load(Relaxed) < bytes {

@@ -22,7 +22,8 @@ pub enum Found {
     Torn(usize, u64),
     /// It is opened for reading, before it is recovered.
     ReadOnly(Loss),
-    /// It is recovered by a machine whose clock is so many milliseconds ahead, or behind, and only then by one whose clock is right.
+    /// It is recovered by a machine whose clock is so many milliseconds ahead, or behind, and only
+    /// then by one whose clock is right.
     OtherClock(Loss, i64),
     /// It is recovered while a call fails, and then again.
     RecoveryFails(Loss),
@@ -85,8 +86,10 @@ impl Found {
     }
 }
 
-/// Such a disk may take the last synced records ("Where it tears a sector, the last synced record can go with it", durability.md), or leave a database that
-/// says that it is damaged. What the manifest says was synced is not among them: "a flush or an ingest: the manifest says how far the log was synced for it".
+/// Such a disk may take the last synced records ("Where it tears a sector, the last synced record
+/// can go with it", durability.md), or leave a database that says that it is damaged. What the
+/// manifest says was synced is not among them: "a flush or an ingest: the manifest says how far the
+/// log was synced for it".
 fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>) -> Checked<()> {
     let told = |error: Error| match error {
         Error::Corruption { .. } => Ok(()),
@@ -111,7 +114,8 @@ fn check_torn(image: &MemEnv, progress: &Progress, examination: &Examination<'_>
     Ok(())
 }
 
-/// Nothing is recovered, and yet everything is there. Nothing is written: "Opened read-only it needs none" (C8).
+/// Nothing is recovered, and yet everything is there. Nothing is written: "Opened read-only it
+/// needs none" (C8).
 fn check_read_only(image: &MemEnv, loss: Loss, progress: &Progress, examination: &Examination<'_>) -> Checked<()> {
     let env = image.kill();
     let before = env.mutations();
@@ -136,8 +140,8 @@ fn check_read_only(image: &MemEnv, loss: Loss, progress: &Progress, examination:
     read_gets(&db, &NAMES, &state, &progress.places())?.map_err(|error| format!("a get failed: {error}"))
 }
 
-/// "Recovery discards nothing on the word of a clock" (C7), and "If the clock steps back, expired entries that are still there are visible again"
-/// (semantics.md).
+/// "Recovery discards nothing on the word of a clock" (C7), and "If the clock steps back, expired
+/// entries that are still there are visible again" (semantics.md).
 fn check_other_clock(
     image: &MemEnv,
     loss: Loss,

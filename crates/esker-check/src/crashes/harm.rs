@@ -1,4 +1,5 @@
-//! The ways in which a run is harmed, each of which can be tried again at other moments of a shorter script.
+//! The ways in which a run is harmed, each of which can be tried again at other moments of a
+//! shorter script.
 
 use super::found::Found;
 use crate::Checked;
@@ -92,7 +93,8 @@ impl Harm {
         found.examine(left, course, examination, &mut Random::new(self.seed))
     }
 
-    /// The same at every moment of these steps, or at many of them; those that are most like it first.
+    /// The same at every moment of these steps, or at many of them; those that are most like it
+    /// first.
     pub fn elsewhere(self, course: Course<'_>) -> Vec<Harm> {
         let how: Vec<How> = match self.how {
             How::Undisturbed => vec![self.how],
@@ -115,7 +117,8 @@ impl Harm {
         how.into_iter().flat_map(|how| self.like(how)).collect()
     }
 
-    /// What a random loss takes depends on all that is pending: another seed may do to a shorter script what this one did to the whole.
+    /// What a random loss takes depends on all that is pending: another seed may do to a shorter
+    /// script what this one did to the whole.
     fn like(self, how: How) -> Vec<Harm> {
         let seeds: Vec<u64> = match how {
             How::Death(_, found) if found.is_random() => (0..3).collect(),

@@ -162,7 +162,8 @@ impl Driver {
     }
 
     fn transaction(&mut self, steps: &[TransactionStep], commit: bool) -> Checked<()> {
-        // Without an operator, or with a clock that stepped back, too little is promised about what it reads.
+        // Without an operator, or with a clock that stepped back, too little is promised about what
+        // it reads.
         if self.world.back || (!self.world.supplied && self.world.has_shelved()) {
             return Ok(());
         }

@@ -19,7 +19,8 @@ impl OpenIterator {
         OpenIterator { iterator, entries: entries.into() }
     }
 
-    /// Takes from the front (`true`) or back, and compares. The key, if it is one whose merge must fail, and did.
+    /// Takes from the front (`true`) or back, and compares. The key, if it is one whose merge must
+    /// fail, and did.
     fn take(&mut self, front: bool) -> Checked<Option<Bytes>> {
         let (found, expected) = if front {
             (self.iterator.next(), self.entries.pop_front())
@@ -42,7 +43,8 @@ impl OpenIterator {
         }
     }
 
-    /// Takes from both ends; false if the iterator met the failure that it had to meet, and is of no more use.
+    /// Takes from both ends; false if the iterator met the failure that it had to meet, and is of
+    /// no more use.
     pub fn step(&mut self, ends: &[bool]) -> Checked<bool> {
         for &front in ends {
             if self.take(front)?.is_some() {
@@ -75,7 +77,8 @@ impl OpenCursor {
         OpenCursor { cursor, entries, position: None }
     }
 
-    /// Moves and compares; false if the cursor met the failure that it had to meet, and is of no more use.
+    /// Moves and compares; false if the cursor met the failure that it had to meet, and is of no
+    /// more use.
     pub fn walk(&mut self, moves: &[Move]) -> Checked<bool> {
         for step in moves {
             if !self.step(step).map_err(|what| format!("at {step:?}: {what}"))? {

@@ -82,7 +82,8 @@ impl Driver {
     fn die(&mut self, kill: bool) -> Checked<()> {
         self.flush_unlogged()?;
         let place = match &self.place {
-            // The next process finds the files as they are now; the old handles go on using theirs until dropped.
+            // The next process finds the files as they are now; the old handles go on using theirs
+            // until dropped.
             Place::Memory(env) if kill => Place::Memory(env.kill()),
             place => place.clone(),
         };

@@ -12,7 +12,8 @@ pub(super) struct World {
     pub model: Model,
     /// Whether [`Operator::Shelved`] was supplied at the last opening.
     pub supplied: bool,
-    /// Whether the clock was ahead of the present before: then nothing is promised about what expires.
+    /// Whether the clock was ahead of the present before: then nothing is promised about what
+    /// expires.
     pub back: bool,
 }
 

@@ -22,7 +22,8 @@ pub fn undisturbed(steps: &[Step], options: &Options) -> Checked<FaultEnv> {
     Ok(faulty)
 }
 
-/// The steps with one fault at one call, by a program that goes on; then everything that the next one may find.
+/// The steps with one fault at one call, by a program that goes on; then everything that the next
+/// one may find.
 pub fn run_exactly(steps: &[Step], options: &Options, fault: Fault, nth: u64) -> Checked<Program> {
     let memory = MemEnv::new();
     let faulty = FaultEnv::new(Arc::new(memory.clone()));

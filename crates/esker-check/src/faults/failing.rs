@@ -28,13 +28,14 @@ pub enum Failing {
 pub struct Course<'a> {
     pub steps: &'a [Step],
     pub options: &'a Options,
-    /// Whether threads make some of the calls, so that a number does not stand for the same call in every run.
+    /// Whether threads make some of the calls, so that a number does not stand for the same call in
+    /// every run.
     pub threaded: bool,
 }
 
 impl Course<'_> {
-    /// Whether every answer after the failure can be foretold: not where threads fail beside the steps, and what is lost without log is not kept account of
-    /// by a program that goes on.
+    /// Whether every answer after the failure can be foretold: not where threads fail beside the
+    /// steps, and what is lost without log is not kept account of by a program that goes on.
     fn is_exact(self) -> bool {
         let unlogged = |step: &Step| {
             let (Step::Batch(_, how) | Step::Transaction(_, how) | Step::Single(_, how)) = step else { return false };
@@ -130,7 +131,8 @@ fn some_call(counted: &FaultEnv, random: &mut Random) -> Failing {
     Failing::Call(fault, random.below(counted.calls(fault.class()) as usize) as u64)
 }
 
-/// Recovers what a loss has left while a call fails, then without: what is found then is allowed, whatever the failed attempt did.
+/// Recovers what a loss has left while a call fails, then without: what is found then is allowed,
+/// whatever the failed attempt did.
 pub fn recovery_fails(
     image: &MemEnv,
     loss: Loss,
@@ -154,7 +156,8 @@ pub fn recovery_fails(
     if let (0, Some(error)) = (armed.hits(), told) {
         return Err(format!("the recovery fails by itself: {error}"));
     }
-    // Whatever the first loss left was on the disk, if it was one of the machine; so the second takes nothing more.
+    // Whatever the first loss left was on the disk, if it was one of the machine; so the second
+    // takes nothing more.
     let (mode, seed) = (CrashMode::Random, random.next());
     for (again, env) in [(loss, memory.kill()), (Loss::Machine(mode, seed), memory.crash(&mode, seed))] {
         examination

@@ -211,11 +211,13 @@ impl Armed {
         Before { hits: self.hits(), log_writes, renames }
     }
 
-    /// What failed in a step that ended with `outcome` and must have made the handle read-only: the log, or the manifest. C5 of durability.md:
-    /// "After the first failed write or sync of the log, and the first failed append, sync or switch of the manifest".
+    /// What failed in a step that ended with `outcome` and must have made the handle read-only: the
+    /// log, or the manifest. C5 of durability.md: "After the first failed write or sync of the log,
+    /// and the first failed append, sync or switch of the manifest".
     ///
-    /// Files of the log are also written and synced when the next one is prepared, which may fail without harm (C8). Each preparation writes a
-    /// header with a write of the log, and where that is mapped nothing else does.
+    /// Files of the log are also written and synced when the next one is prepared, which may fail
+    /// without harm (C8). Each preparation writes a header with a write of the log, and where that
+    /// is mapped nothing else does.
     pub fn must_refuse(&self, before: Before, step: &Step, outcome: &esker::Result<()>) -> Option<&'static str> {
         if self.hits() == before.hits {
             return None;
@@ -228,7 +230,8 @@ impl Armed {
             (Class::Sync, Some(".wal")) if !prepared => Some("a sync of the log"),
             // Nothing but the file that names the manifest is renamed.
             (Class::Rename, _) => Some("the switch of the manifest"),
-            // Names of tables and of prepared log files are synced too; neither is made where nothing but a keyspace is created.
+            // Names of tables and of prepared log files are synced too; neither is made where
+            // nothing but a keyspace is created.
             (Class::SyncDir, _) if matches!(step, Step::Create(_)) && !prepared && now.renames > before.renames => {
                 Some("the sync of the switch")
             }
@@ -237,7 +240,8 @@ impl Armed {
         }
     }
 
-    /// Whether what failed in a step must not have made the handle read-only: "A log segment that cannot be made fails the write, not the handle" (C8).
+    /// Whether what failed in a step must not have made the handle read-only: "A log segment that
+    /// cannot be made fails the write, not the handle" (C8).
     pub fn must_not_refuse(&self, before: Before) -> bool {
         let hit = self.hits() > before.hits;
         hit && self.fault.class() == Class::Create && self.fault.names() == Some(".wal")

@@ -19,7 +19,8 @@ struct Holding {
     snapshot: Snapshot,
     /// None once it failed.
     iterator: Option<Iter>,
-    /// Those that what was read so far agrees with: the readers show one of them, and always the same one.
+    /// Those that what was read so far agrees with: the readers show one of them, and always the
+    /// same one.
     candidates: Vec<Candidate>,
 }
 
@@ -28,7 +29,8 @@ struct Holding {
 pub struct Held([Option<Holding>; SLOTS]);
 
 impl Held {
-    /// Begins readers of a database that is in one of those states; the iterator is over the keyspace of that index.
+    /// Begins readers of a database that is in one of those states; the iterator is over the
+    /// keyspace of that index.
     pub fn hold(&mut self, slot: usize, db: &Db, keyspace: (&Keyspace, usize), possible: &BTreeSet<State>) {
         let candidate = |state: &State| {
             let seen: BTreeMap<Place, Vec<u8>> =
@@ -44,7 +46,8 @@ impl Held {
         });
     }
 
-    /// So many steps of the iterator, from both ends in turns, then everything that the snapshot shows.
+    /// So many steps of the iterator, from both ends in turns, then everything that the snapshot
+    /// shows.
     pub fn look(&mut self, slot: usize, db: &Db, steps: usize) -> Checked<esker::Result<()>> {
         let Some(holding) = &mut self.0[slot] else { return Ok(Ok(())) };
         for number in 0..steps {

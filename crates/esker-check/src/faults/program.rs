@@ -1,4 +1,5 @@
-//! A program that goes on whatever fails, as programs do, and compares every answer with the states that are possible.
+//! A program that goes on whatever fails, as programs do, and compares every answer with the states
+//! that are possible.
 
 use super::fault::{Armed, Before};
 use super::held::Held;
@@ -108,13 +109,15 @@ impl Program {
         }
     }
 
-    /// The progress that a session keeps assumes that everything succeeds; only its notice of what was tried counts here.
+    /// The progress that a session keeps assumes that everything succeeds; only its notice of what
+    /// was tried counts here.
     fn progress(&self) -> Progress {
         let Possible { now, damaged, .. } = self.possible;
         Progress::unknown(self.commits, now, damaged)
     }
 
-    /// Tries twice, as a program would that was told of an error. Where the fault is over, the second attempt finds nothing that stands against it.
+    /// Tries twice, as a program would that was told of an error. Where the fault is over, the
+    /// second attempt finds nothing that stands against it.
     fn open(&mut self) -> Checked<bool> {
         self.refused = false;
         let mut last = None;
@@ -178,7 +181,8 @@ impl Program {
         Ok(outcome)
     }
 
-    /// The steps that only read. What they may see is any of the possible states, but the same one each time.
+    /// The steps that only read. What they may see is any of the possible states, but the same one
+    /// each time.
     fn read(&mut self, step: &Step) -> Checked<esker::Result<()>> {
         let Some(session) = &mut self.session else { return Ok(Ok(())) };
         let outcome = match step {
@@ -200,7 +204,8 @@ impl Program {
         Ok(outcome)
     }
 
-    /// The database opened for reading beside the handle. It writes nothing, so that no failed write may stand in its way.
+    /// The database opened for reading beside the handle. It writes nothing, so that no failed
+    /// write may stand in its way.
     fn read_beside(&self) -> Checked<esker::Result<()>> {
         let opened = Db::open_read_only(MEMORY_PATH, self.ground.options_at(self.possible.now));
         let state = match opened.and_then(with_operators) {
@@ -242,7 +247,8 @@ impl Program {
         Ok(())
     }
 
-    /// A write that failed and is visible all the same is one whose sync failed (C5): the handle takes no more.
+    /// A write that failed and is visible all the same is one whose sync failed (C5): the handle
+    /// takes no more.
     fn check_visible(&mut self, without: &BTreeSet<State>, outcome: &esker::Result<()>) -> Checked<()> {
         let Some(session) = &self.session else { return Ok(()) };
         let failed = matches!(outcome, Err(error) if !matches!(error, Error::ReadOnly { .. }));
@@ -257,7 +263,8 @@ impl Program {
         }
     }
 
-    /// After a failure of the log or the manifest the handle says that it takes no more writes, and will be held to it.
+    /// After a failure of the log or the manifest the handle says that it takes no more writes, and
+    /// will be held to it.
     fn check_poison(&mut self, before: Before, step: &Step, outcome: &esker::Result<()>) -> Checked<()> {
         let (Some(session), Some(armed)) = (&self.session, &self.armed) else { return Ok(()) };
         if armed.must_not_refuse(before) && !session.db().health().writable {
@@ -305,7 +312,8 @@ impl Program {
         Ok(())
     }
 
-    /// What was reported as copied is a whole copy; what was not is one, or is refused. It is opened where nothing fails any more.
+    /// What was reported as copied is a whole copy; what was not is one, or is refused. It is
+    /// opened where nothing fails any more.
     fn check_checkpoint(&self, number: usize, reported: bool) -> Checked<()> {
         let env = self.memory.kill();
         env.set_capacity(None);

@@ -1,4 +1,5 @@
-//! What a coverage-guided fuzzer has found worth keeping, and a run of it that needs no such fuzzer: in every test run, each kept input and random changes of it.
+//! What a coverage-guided fuzzer has found worth keeping, and a run of it that needs no such
+//! fuzzer: in every test run, each kept input and random changes of it.
 //!
 //! ```text
 //! corpus := entry*          a file `fuzz/corpus/TARGET`
@@ -51,7 +52,8 @@ fn changed(random: &mut Random, entries: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Runs a target on every input that is kept and then, until time is up, on changes of them: `least` at least. Returns how many inputs.
+/// Runs a target on every input that is kept and then, until time is up, on changes of them:
+/// `least` at least. Returns how many inputs.
 pub fn run(settings: Settings, target: Target, entries: &[Vec<u8>], least: u64) -> Checked<u64> {
     let (name, run) = target;
     let attempt = |bytes: &[u8]| {

@@ -1,4 +1,5 @@
-//! The whole engine under a coverage-guided fuzzer: its bytes are the choices that a seed makes elsewhere.
+//! The whole engine under a coverage-guided fuzzer: its bytes are the choices that a seed makes
+//! elsewhere.
 
 pub mod corpus;
 
@@ -28,7 +29,8 @@ const FEATURES: Features = Features { custom: false, clock_back: true, ..Feature
 /// How many bytes choose an operation, about.
 const BYTES_PER_OPERATION: usize = 8;
 
-/// Runs the operations that these bytes choose, in a simulated environment, and compares every answer with the model.
+/// Runs the operations that these bytes choose, in a simulated environment, and compares every
+/// answer with the model.
 ///
 /// # Panics
 /// If an answer is wrong.

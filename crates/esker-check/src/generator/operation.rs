@@ -1,7 +1,7 @@
 //! What a random run can do.
 //!
-//! Operations name snapshots and iterators by slot and never depend on the outcome of earlier ones: any sub-list of a
-//! list of operations can be run, which is what makes shrinking simple.
+//! Operations name snapshots and iterators by slot and never depend on the outcome of earlier ones:
+//! any sub-list of a list of operations can be run, which is what makes shrinking simple.
 
 use crate::model::{Span, Write};
 use crate::state::Durability;
@@ -73,7 +73,8 @@ pub enum Operation {
     MultiGet(Source, Vec<Vec<u8>>),
     /// Asks when a key expires.
     ExpiresAt(Source, Vec<u8>),
-    /// Scans a span; `true` takes from the front, `false` from the back; then the rest from the front.
+    /// Scans a span; `true` takes from the front, `false` from the back; then the rest from the
+    /// front.
     Scan(Source, Span, Vec<bool>),
     /// Keeps a snapshot.
     TakeSnapshot(usize),

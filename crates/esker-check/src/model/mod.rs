@@ -1,8 +1,10 @@
-//! The reference: a database as a list of versions per key, written from the meaning of the operations and from nothing else.
+//! The reference: a database as a list of versions per key, written from the meaning of the
+//! operations and from nothing else.
 //!
-//! Every change gets the next sequence number; a commit's changes are visible together because readers only ever hold
-//! the number of a commit's last change. A version holds what the key's value is from then on: merges are worked out when
-//! they are committed, in the order of the commits, and never again.
+//! Every change gets the next sequence number; a commit's changes are visible together because
+//! readers only ever hold the number of a commit's last change. A version holds what the key's
+//! value is from then on: merges are worked out when they are committed, in the order of the
+//! commits, and never again.
 
 mod operator;
 #[cfg(test)]
@@ -241,7 +243,8 @@ impl Model {
         self.keyspaces[keyspace].find(key, at).map(|version| version.expiry)
     }
 
-    /// Whether a merge took part in what the key holds, or in its not being there, since the last put or delete.
+    /// Whether a merge took part in what the key holds, or in its not being there, since the last
+    /// put or delete.
     pub fn is_merged(&self, keyspace: usize, key: &[u8], at: At) -> bool {
         let versions = self.keyspaces[keyspace].versions.get(key);
         let visible = versions.and_then(|all| all.iter().rev().find(|version| version.sequence <= at.sequence));
@@ -278,7 +281,8 @@ impl Model {
         newest.map(|version| version.expiry).filter(|&expiry| expiry > self.now && expiry < NEVER).min()
     }
 
-    /// Drops the versions that neither the present nor a reader at one of these sequences, ascending, can see.
+    /// Drops the versions that neither the present nor a reader at one of these sequences,
+    /// ascending, can see.
     pub fn forget_unseen(&mut self, readers: &[u64]) {
         for keyspace in &mut self.keyspaces {
             keyspace.versions.retain(|_, versions| {

@@ -1,7 +1,8 @@
 //! What each merge operator means, one operand at a time.
 //!
-//! Operands are taken in order, each onto the result of those before it. An engine may combine them in other groups only where
-//! that changes nothing, so this order is the meaning: for saturating addition, say, no other grouping is right.
+//! Operands are taken in order, each onto the result of those before it. An engine may combine them
+//! in other groups only where that changes nothing, so this order is the meaning: for saturating
+//! addition, say, no other grouping is right.
 
 /// The read that needs this merge must fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +29,14 @@ pub enum Operator {
     BytesXor,
     /// Or of the bytes; the shorter string counts as continued by zeros.
     BitOr,
-    /// Not built in: keeps the longest, of equally long ones the newest; an empty operand deletes the key.
+    /// Not built in: keeps the longest, of equally long ones the newest; an empty operand deletes
+    /// the key.
     Longest,
-    /// Not built in: as [`Operator::Longest`] without the deleting, but it fails on operands that begin with
-    /// [`FAILING`] and panics on those that begin with [`PANICKING`].
+    /// Not built in: as [`Operator::Longest`] without the deleting, but it fails on operands that
+    /// begin with [`FAILING`] and panics on those that begin with [`PANICKING`].
     Fragile,
-    /// As [`Operator::Longest`] under another name: an operator that a program may forget to supply.
+    /// As [`Operator::Longest`] under another name: an operator that a program may forget to
+    /// supply.
     Shelved,
 }
 

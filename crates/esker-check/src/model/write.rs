@@ -12,7 +12,8 @@ pub enum Life {
     For(u64),
     /// Up to that many milliseconds since the Unix epoch. Only for puts.
     Until(u64),
-    /// Up to so many milliseconds from the present. Only for puts; whoever knows the time settles it first.
+    /// Up to so many milliseconds from the present. Only for puts; whoever knows the time settles
+    /// it first.
     Around(i64),
 }
 
@@ -147,7 +148,8 @@ impl Span {
         }
     }
 
-    /// The least key covered, if any key is: where two spans meet, one of them covers the other's least key.
+    /// The least key covered, if any key is: where two spans meet, one of them covers the other's
+    /// least key.
     pub fn first(&self) -> Option<Vec<u8>> {
         let first = match self {
             // Nothing lies between a key and itself with a zero byte behind it.

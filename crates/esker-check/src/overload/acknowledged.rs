@@ -1,7 +1,9 @@
-//! A writer whose every write says which one it was, so that what was acknowledged can be told from one number.
+//! A writer whose every write says which one it was, so that what was acknowledged can be told from
+//! one number.
 //!
-//! Write number n goes to slot (n - 1) mod `slots`, and its value is a function of the seed, the writer and n. A slot must hold the last acknowledged write to it; the one
-//! write that failed last may be there or not.
+//! Write number n goes to slot (n - 1) mod `slots`, and its value is a function of the seed, the
+//! writer and n. A slot must hold the last acknowledged write to it; the one write that failed last
+//! may be there or not.
 
 use crate::Checked;
 use crate::random::Random;

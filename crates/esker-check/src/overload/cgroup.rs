@@ -1,4 +1,5 @@
-//! A control group of this process alone, with a limit of memory: of version 2, or of the older version where memory is still governed by that.
+//! A control group of this process alone, with a limit of memory: of version 2, or of the older
+//! version where memory is still governed by that.
 
 use crate::Checked;
 use std::fs;
@@ -53,7 +54,8 @@ fn version_1(mount: &str, groups: &str) -> Option<Parent> {
 }
 
 impl Group {
-    /// Moves this process into a new group that may take so many bytes. The inner error says why that is not possible here.
+    /// Moves this process into a new group that may take so many bytes. The inner error says why
+    /// that is not possible here.
     pub(super) fn enter(bytes: u64) -> Checked<Result<Group, String>> {
         let Some(Parent { path: before, limit, no_swapping: (swap, none) }) = parent() else {
             return Ok(Err("no control group with a controller of memory".to_string()));

@@ -1,4 +1,5 @@
-//! Descriptors run out: calls succeed or say so, nothing acknowledged is lost, and with more of them it goes on.
+//! Descriptors run out: calls succeed or say so, nothing acknowledged is lost, and with more of
+//! them it goes on.
 
 use super::acknowledged::Writer;
 use super::machine::limit;
@@ -47,7 +48,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Passes on what went well; counts what failed for want of descriptors; anything else is a finding.
+    /// Passes on what went well; counts what failed for want of descriptors; anything else is a
+    /// finding.
     fn judge<T>(&mut self, call: &str, outcome: esker::Result<T>) -> Checked<Option<T>> {
         match outcome {
             Ok(value) => Ok(Some(value)),
@@ -125,7 +127,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Enough descriptors: goes on, by the same handle if it is not read-only, and everything is there.
+    /// Enough descriptors: goes on, by the same handle if it is not read-only, and everything is
+    /// there.
     fn go_on(&mut self, open: Option<Open>) -> Checked<Open> {
         let open = match open {
             Some(open) if open.0.health().writable => open,

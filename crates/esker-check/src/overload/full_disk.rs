@@ -1,7 +1,10 @@
-//! A disk that fills and is freed again: what is written until then stays, what cannot be written is refused with the reason, and writes go on.
+//! A disk that fills and is freed again: what is written until then stays, what cannot be written
+//! is refused with the reason, and writes go on.
 //!
-//! The disk is a small file system in memory, in a mount namespace of its own. In every other round the database fills it itself; in the others somebody else does. Something
-//! of somebody else's is removed, and writes must be accepted again: by the same handle, unless the manifest met the full disk, which makes it read-only and says so.
+//! The disk is a small file system in memory, in a mount namespace of its own. In every other round
+//! the database fills it itself; in the others somebody else does. Something of somebody else's is
+//! removed, and writes must be accepted again: by the same handle, unless the manifest met the full
+//! disk, which makes it read-only and says so.
 
 use super::acknowledged::Writer;
 use super::share::{Share, eventually, failed};
@@ -15,7 +18,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const DISK_MIB: u32 = 24;
-/// What somebody else has there in the rounds in which the database fills the rest: once it is gone, a merge of everything fits.
+/// What somebody else has there in the rounds in which the database fills the rest: once it is
+/// gone, a merge of everything fits.
 const BALLAST_BYTES: usize = 14 << 20;
 const VALUE_BYTES: usize = 500;
 /// How long a full disk is written to after its first error.
@@ -23,7 +27,8 @@ const FULL: Duration = Duration::from_millis(150);
 /// Writes that must succeed once there is room.
 const WRITES_AFTER: u64 = 2000;
 
-/// The command that starts a program where it may mount, if there is one here: as root, or as the root of a user namespace.
+/// The command that starts a program where it may mount, if there is one here: as root, or as the
+/// root of a user namespace.
 pub(super) fn namespace() -> Option<Command> {
     let ways: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
     let unshare = |way: &[&str]| {

@@ -17,7 +17,8 @@ fn name(number: u64) -> String {
     format!("keyspace-{number}")
 }
 
-/// In the first round all are written, then some: another table for each of them would be more open files than many systems allow.
+/// In the first round all are written, then some: another table for each of them would be more open
+/// files than many systems allow.
 fn is_written(number: u64, round: u64) -> bool {
     round == 1 || number.is_multiple_of(10)
 }

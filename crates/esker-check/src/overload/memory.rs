@@ -1,6 +1,8 @@
-//! A process that may take only so much memory, with a budget to match: it is not ended by it, and loses nothing.
+//! A process that may take only so much memory, with a budget to match: it is not ended by it, and
+//! loses nothing.
 //!
-//! Once the limit is on its addresses (`RLIMIT_AS`), once on its pages (a control group); going beyond the first fails the call that asks, beyond the second ends the process.
+//! Once the limit is on its addresses (`RLIMIT_AS`), once on its pages (a control group); going
+//! beyond the first fails the call that asks, beyond the second ends the process.
 
 use super::acknowledged::Writer;
 use super::cgroup::Group;
@@ -31,7 +33,8 @@ fn open(path: &Path) -> Checked<(Db, Keyspace)> {
     Ok((db, keyspace))
 }
 
-/// The system refuses memory, or the engine passes that on: what a process at its limit may be told.
+/// The system refuses memory, or the engine passes that on: what a process at its limit may be
+/// told.
 fn says_so(error: &Error) -> bool {
     let text = error.to_string();
     matches!(error, Error::Io { .. } | Error::ReadOnly { .. }) && text.contains("Cannot allocate memory")

@@ -1,6 +1,8 @@
-//! More than there is room, time or memory for: it goes on or says why not, and everything acknowledged is there.
+//! More than there is room, time or memory for: it goes on or says why not, and everything
+//! acknowledged is there.
 //!
-//! Each scenario is a process of its own, which sets its own limits, so that none of them meets another or the campaign.
+//! Each scenario is a process of its own, which sets its own limits, so that none of them meets
+//! another or the campaign.
 
 mod acknowledged;
 mod cgroup;
@@ -22,7 +24,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A scenario that has not ended so long after its load should have is stuck: 10,000 keyspaces take many minutes on a busy machine.
+/// A scenario that has not ended so long after its load should have is stuck: 10,000 keyspaces take
+/// many minutes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// What can be run.

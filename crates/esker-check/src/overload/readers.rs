@@ -1,7 +1,10 @@
-//! Thousands of iterators and snapshots held while writers overwrite what they see, and flushes and merges go on.
+//! Thousands of iterators and snapshots held while writers overwrite what they see, and flushes and
+//! merges go on.
 //!
-//! A writer overwrites all of its keys in one batch, again and again, each time with the number of the batch. A view must show one number for all keys of a writer: between
-//! the batches that were acknowledged before it was taken, and those begun before that was done. A snapshot reads that number at once, and must not change its mind.
+//! A writer overwrites all of its keys in one batch, again and again, each time with the number of
+//! the batch. A view must show one number for all keys of a writer: between the batches that were
+//! acknowledged before it was taken, and those begun before that was done. A snapshot reads that
+//! number at once, and must not change its mind.
 
 use super::machine::bytes_ending;
 use super::share::{Share, eventually, failed};
@@ -129,7 +132,8 @@ fn hold(db: &Db, keyspace: &Keyspace, share: &Share, progress: &[Progress; WRITE
         }
     })?;
     while (held.len() as u64) < share.readers {
-        // More of them would not fit if the machine is slow: at least some, then until the time is up.
+        // More of them would not fit if the machine is slow: at least some, then until the time is
+        // up.
         if started.elapsed() > share.time && held.len() > 10 {
             break;
         }
@@ -159,7 +163,8 @@ fn tend(db: &Db, stop: &AtomicBool) -> Checked<u64> {
     Ok(merges)
 }
 
-/// What was kept for the views goes with them: one version of each key is left, and no table that nobody needs.
+/// What was kept for the views goes with them: one version of each key is left, and no table that
+/// nobody needs.
 fn reclaimed(db: &Db) -> Checked<()> {
     db.compact().map_err(failed("a merge"))?;
     let stats = db.stats();

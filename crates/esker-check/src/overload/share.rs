@@ -41,7 +41,8 @@ impl Share {
     }
 }
 
-/// What is to happen is waited for so long before its absence is a finding, on a machine of any speed.
+/// What is to happen is waited for so long before its absence is a finding, on a machine of any
+/// speed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Tries again until it succeeds; the last failure if it never does.

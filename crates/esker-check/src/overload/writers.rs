@@ -1,4 +1,5 @@
-//! Threads that write faster than the device takes it: they are held back, and memory and log stay within what the options say.
+//! Threads that write faster than the device takes it: they are held back, and memory and log stay
+//! within what the options say.
 
 use super::acknowledged::Writer;
 use super::machine::{bytes_ending, mib, status_bytes};

@@ -1,9 +1,11 @@
-//! Power loss, or the death of the process, at every mutating call of short scripts; recovery interrupted in turn.
+//! Power loss, or the death of the process, at every mutating call of short scripts; recovery
+//! interrupted in turn.
 //!
-//! The engine runs without threads on the simulated environment, so the n-th mutating call is the same one in every run.
-//! For every n a run is made whose environment dies there. From what is left, images are taken of what the next process
-//! may find. Each image must open, hold exactly the commits up to some number that is not below the promised one,
-//! pass the engine's own verification, take further writes, and survive the same treatment again.
+//! The engine runs without threads on the simulated environment, so the n-th mutating call is the
+//! same one in every run. For every n a run is made whose environment dies there. From what is
+//! left, images are taken of what the next process may find. Each image must open, hold exactly the
+//! commits up to some number that is not below the promised one, pass the engine's own
+//! verification, take further writes, and survive the same treatment again.
 
 pub mod generated;
 pub mod progress;
@@ -97,7 +99,8 @@ pub struct Totals {
     pub power_images: AtomicU64,
     /// Images after the death of the process only.
     pub process_images: AtomicU64,
-    /// Those of both kinds that were taken while recovering, or after recovering, from another image.
+    /// Those of both kinds that were taken while recovering, or after recovering, from another
+    /// image.
     pub nested_images: AtomicU64,
 }
 
@@ -173,7 +176,8 @@ impl PowerLoss {
             let mut random = Random::derived(self.settings.seed, &[u64::from(length), number_of(name)]);
             let variant = random.below(variants.len());
             points.push(Point { script, variant, calls: None });
-            // A few dozen calls are the usual length of such a script; beyond the end nothing dies, which is cheap.
+            // A few dozen calls are the usual length of such a script; beyond the end nothing dies,
+            // which is cheap.
             points.extend((0..2).map(|_| Point { script, variant, calls: Some(random.below(60) as u64) }));
         }
         self.work(&scripts, &variants, points)
@@ -238,7 +242,8 @@ impl PowerLoss {
         let losses = self.losses(&mut random);
         let check = Examination { options, totals, nested_percent: self.nested_percent };
         let Some(calls) = point.calls else {
-            // Images are taken while the session is open, as they would be found after a death between two calls.
+            // Images are taken while the session is open, as they would be found after a death
+            // between two calls.
             let mut images = Vec::new();
             run(steps, &ground, &mut progress, &mut |progress| {
                 images.extend(losses.iter().map(|&loss| (loss, loss.image(&env), progress.clone())));

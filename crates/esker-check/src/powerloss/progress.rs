@@ -27,9 +27,11 @@ pub struct Progress {
     pub now: u64,
     /// Commits that returned success: they survive the process.
     pub acknowledged: usize,
-    /// Commits covered by a synced write, a flush or a close that returned success: they survive the machine.
+    /// Commits covered by a synced write, a flush or a close that returned success: they survive
+    /// the machine.
     pub synced: usize,
-    /// Those of them that a sync of the log alone makes durable, whatever becomes of the manifest: covered by a synced write, or by a sync.
+    /// Those of them that a sync of the log alone makes durable, whatever becomes of the manifest:
+    /// covered by a synced write, or by a sync.
     pub log_synced: usize,
     /// Commits of which the manifest or a later record says that the log was synced up to there.
     pub vouched: usize,
@@ -64,22 +66,26 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// A database of which nothing is known but the time and whether it has to be repaired; its commits are numbered from `base` on.
+    /// A database of which nothing is known but the time and whether it has to be repaired; its
+    /// commits are numbered from `base` on.
     pub fn unknown(base: u64, now: u64, damaged: bool) -> Progress {
         Progress { model: empty_model(now), base, now, damaged, ..Progress::default() }
     }
 
-    /// Goes on from a recovered database that holds `state`, which is what `count` commits lead to, in a new process.
+    /// Goes on from a recovered database that holds `state`, which is what `count` commits lead to,
+    /// in a new process.
     ///
-    /// After a power loss everything that was recovered was on the disk, so no later loss may take it. After the death of
-    /// a process only, what was not synced can still be lost with the machine, until something later is synced.
+    /// After a power loss everything that was recovered was on the disk, so no later loss may take
+    /// it. After the death of a process only, what was not synced can still be lost with the
+    /// machine, until something later is synced.
     pub fn recovered(&self, count: usize, state: State, all_durable: bool) -> Progress {
         let mut states = self.states[..count].to_vec();
         let model = model_of(&state, self.now);
         states.push(state);
         Progress {
             model,
-            // Numbers that the lost commits had are not used again, so that no later state equals a lost one.
+            // Numbers that the lost commits had are not used again, so that no later state equals a
+            // lost one.
             base: self.base + (self.attempted() - count) as u64,
             states,
             commits: self.commits[..count].to_vec(),
@@ -190,7 +196,8 @@ impl Progress {
         })
     }
 
-    /// The same where writes without log are lost: each keyspace holds all commits up to some flush of its own, and the logged ones behind.
+    /// The same where writes without log are lost: each keyspace holds all commits up to some flush
+    /// of its own, and the logged ones behind.
     fn find_unlogged(&self, state: &State, least: usize) -> Option<usize> {
         let mut allowed: Vec<bool> = (0..self.states.len()).map(|count| count >= least).collect();
         for keyspace in 0..KEYSPACES.len() {

@@ -1,7 +1,8 @@
 //! What scripts are made of: the keyspaces, the steps, and how the present contents are a model.
 //!
-//! Every batch and every transaction also puts its number under one key, so that every state of the model is unlike every
-//! other and a recovered database says itself how many commits it holds. Other writes go without: they test their calls.
+//! Every batch and every transaction also puts its number under one key, so that every state of the
+//! model is unlike every other and a recovered database says itself how many commits it holds.
+//! Other writes go without: they test their calls.
 
 use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
 use crate::state::{Durability, Held, State};

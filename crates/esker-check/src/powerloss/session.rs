@@ -76,13 +76,15 @@ pub struct Session {
     held: [Option<Holding>; SLOTS],
 }
 
-/// Ends the run: an answer was wrong. Whoever runs scripts catches panics and tells them with what repeats the run.
+/// Ends the run: an answer was wrong. Whoever runs scripts catches panics and tells them with what
+/// repeats the run.
 fn wrong(what: impl std::fmt::Display) -> ! {
     panic!("wrong answer: {what}")
 }
 
 impl Session {
-    /// Opens or creates, with a clock of its own that shows what the progress says; repairs first if a script has damaged it.
+    /// Opens or creates, with a clock of its own that shows what the progress says; repairs first
+    /// if a script has damaged it.
     pub fn open(ground: &Ground, progress: &mut Progress) -> esker::Result<Session> {
         let clock = Arc::new(ManualClock::new(progress.now));
         let options = ground.options.clone().clock(clock.clone());

@@ -1,4 +1,5 @@
-//! The written scripts, each for one mechanism; all short sequences of steps; and what is done after a recovery.
+//! The written scripts, each for one mechanism; all short sequences of steps; and what is done
+//! after a recovery.
 
 use super::script::{EXPIRING, HOUR_MS, NOW_MS, Script, Step};
 use crate::model::{Change, Life, Write};
@@ -406,7 +407,8 @@ fn more_bulk_scripts() -> Vec<Script> {
     ]
 }
 
-/// Steps that are cut short, and those of the next process, which may find its predecessor's names and bytes though they are not durable.
+/// Steps that are cut short, and those of the next process, which may find its predecessor's names
+/// and bytes though they are not durable.
 pub fn second_lives() -> Vec<(&'static str, Vec<Step>, Vec<Step>)> {
     use Durability::{Async, Sync};
     let copy = |mode| vec![Step::Checkpoint(1, mode), Step::Single(put("y", "2"), Sync)];

@@ -56,7 +56,8 @@ pub(super) fn command(program: &str, arguments: &[&str]) -> Checked<()> {
     Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// The text of a path. Those of the campaign come from the scratch directory and are passed to commands.
+/// The text of a path. Those of the campaign come from the scratch directory and are passed to
+/// commands.
 pub(super) fn text(path: &Path) -> Checked<&str> {
     path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))
 }

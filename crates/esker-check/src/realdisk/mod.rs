@@ -1,11 +1,13 @@
 //! A real file system, cut off from its device in the middle of work.
 //!
-//! An image file is mounted through a loop device, and a process with the environment of the operating system writes there. The file system is shut down under it,
-//! mostly without writing its journal, which is what a power failure leaves; then it is mounted again and the database opened. It must hold the first n commits, n at
-//! least the last one that was promised to survive, and every acknowledged checkpoint its own. The same process goes on with it.
+//! An image file is mounted through a loop device, and a process with the environment of the
+//! operating system writes there. The file system is shut down under it, mostly without writing its
+//! journal, which is what a power failure leaves; then it is mounted again and the database opened.
+//! It must hold the first n commits, n at least the last one that was promised to survive, and
+//! every acknowledged checkpoint its own. The same process goes on with it.
 //!
-//! Needs root, loop devices and `unshare`: everything happens in a mount namespace of its own, on a file system in memory, so that nothing is left mounted
-//! however the campaign ends.
+//! Needs root, loop devices and `unshare`: everything happens in a mount namespace of its own, on a
+//! file system in memory, so that nothing is left mounted however the campaign ends.
 
 mod filesystem;
 mod shutdown;
@@ -77,7 +79,8 @@ pub fn obstacle() -> Option<String> {
     if !Path::new("/dev/loop-control").exists() {
         return Some("needs loop devices".to_string());
     }
-    // In a namespace of its own, as the campaign: containers may have the devices but not the right.
+    // In a namespace of its own, as the campaign: containers may have the devices but not the
+    // right.
     command("unshare", &["--mount", "true"]).err().map(|what| format!("needs mount namespaces: {what}"))
 }
 
@@ -143,7 +146,8 @@ impl Moment {
 }
 
 impl RealDisk {
-    /// Cuts off each file system in turn; each has its share of the time. The caller has a mount namespace of its own.
+    /// Cuts off each file system in turn; each has its share of the time. The caller has a mount
+    /// namespace of its own.
     pub fn run(&self, tell: &mut dyn FnMut(&str, Totals)) -> Checked<()> {
         let chosen = |kind: &&Kind| kind.name.contains(&self.only) && kind.is_installed();
         let kinds: Vec<&Kind> = KINDS.iter().filter(chosen).collect();
@@ -234,7 +238,8 @@ impl RealDisk {
         let _ = child.wait();
         let (reports, mut promised) = outcome?;
         promised.heard = promised.synced;
-        // What it said before it died counts, even if it said so after the cut: no promise may be made then that does not hold.
+        // What it said before it died counts, even if it said so after the cut: no promise may be
+        // made then that does not hold.
         reports.into_iter().for_each(|report| promised.note(report));
         Ok(promised)
     }
@@ -244,7 +249,8 @@ impl RealDisk {
 fn cut_off(disk: &Disk, child: &mut Child, moment: Moment, cut: Cut) -> Checked<(Receiver<Report>, Promised)> {
     let mut pipe = child.stdout.take().ok_or("the writer has no pipe")?;
     let (sender, reports) = channel();
-    // The pipe must be emptied while the writer lives, or it would soon wait for us. The thread ends with the writer.
+    // The pipe must be emptied while the writer lives, or it would soon wait for us. The thread
+    // ends with the writer.
     std::thread::spawn(move || {
         let mut bytes = [0; REPORT_BYTES];
         while pipe.read_exact(&mut bytes).is_ok() {
@@ -324,7 +330,8 @@ fn check(root: &Path, database: &mut Expected, life: Life, promised: &Promised, 
     remove_checkpoints(root).map_err(|error| format!("a checkpoint cannot be removed: {error}"))
 }
 
-/// What each acknowledged checkpoint must hold. It may hold commits that the database itself has lost.
+/// What each acknowledged checkpoint must hold. It may hold commits that the database itself has
+/// lost.
 fn checkpoint_states(database: &Expected, life: Life, promised: &Promised) -> Vec<(u64, State)> {
     let mut model = database.model.clone();
     let mut commits = database.commits;

@@ -29,9 +29,10 @@ impl Cut {
 /// `EXT4_IOC_SHUTDOWN` and `XFS_IOC_GOINGDOWN`: one number.
 const SHUTDOWN: Opcode = opcode::read::<u32>(b'X', 125);
 
-/// Shuts down the file system that an open directory is on. Every later call to it fails, and nothing more reaches the device.
+/// Shuts down the file system that an open directory is on. Every later call to it fails, and
+/// nothing more reaches the device.
 pub(super) fn shut_down(directory: impl AsFd, cut: Cut) -> Result<()> {
-    // SAFETY: the call reads one 32-bit number through the pointer that `Setter` makes of it, and writes no memory of this process; a file system that does not know
-    // the number refuses it.
+    // SAFETY: the call reads one 32-bit number through the pointer that `Setter` makes of it, and
+    // writes no memory of this process; a file system that does not know the number refuses it.
     unsafe { ioctl(directory, Setter::<SHUTDOWN, u32>::new(cut.flag())) }
 }

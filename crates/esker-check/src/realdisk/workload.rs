@@ -1,7 +1,8 @@
 //! What the writing process does, and what it says about it.
 //!
-//! A commit is a function of the seed, of the number of cuts before it and of its own number, so the parent knows the contents after any number of commits. The number
-//! of cuts is part of it so that a commit that was lost is unlike the one that has its number later.
+//! A commit is a function of the seed, of the number of cuts before it and of its own number, so
+//! the parent knows the contents after any number of commits. The number of cuts is part of it so
+//! that a commit that was lost is unlike the one that has its number later.
 
 use crate::Checked;
 use crate::model::{Change, Operator, Ttl, Write};
@@ -67,7 +68,8 @@ impl Report {
     }
 }
 
-/// The options of both sides: small, so that everything happens often. A database keeps one seed, and with it its kind of log.
+/// The options of both sides: small, so that everything happens often. A database keeps one seed,
+/// and with it its kind of log.
 pub(super) fn options(seed: u64) -> Options {
     let options = Options::default()
         .write_buffer_bytes(48 << 10)
@@ -163,7 +165,8 @@ fn commit(db: &Db, keyspaces: &[Keyspace], writes: &[Write], way: Way) -> esker:
 /// Writes until it is killed or a call fails. Reports go to standard output.
 pub(super) fn write(path: &Path, life: Life) -> Checked<()> {
     let failed = |error: esker::Error| format!("the writer failed: {error}");
-    // Not through `Stdout`, which buffers: every report must be with the system before the next call begins.
+    // Not through `Stdout`, which buffers: every report must be with the system before the next
+    // call begins.
     let output = std::io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
     let mut output = File::from(output);
     let mut tell = |report: Report| output.write_all(&report.encode()).map_err(|error| format!("no reader: {error}"));

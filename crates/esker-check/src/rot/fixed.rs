@@ -65,7 +65,8 @@ const EVERYTHING: Loss = Loss::Power(CrashMode::KeepAll, 0);
 /// How many there are.
 pub const COUNT: u64 = FIXED.len() as u64;
 
-/// What every database does: values short and long, three keyspaces, flushes, a load, and an end that is in the log only.
+/// What every database does: values short and long, three keyspaces, flushes, a load, and an end
+/// that is in the log only.
 fn script() -> Vec<Step> {
     let long = |key: &str, letter: &str| put(key, &letter.repeat(150));
     let batch = |writes: Vec<Write>, durability| Step::Batch(writes, durability);
@@ -89,8 +90,10 @@ fn script() -> Vec<Step> {
 /// How many writes there are before a flush gives up the log segments that they are in.
 const ROUND: usize = 40;
 
-/// Rounds of writes with a flush between them, so that segments are used again. Records have 80 bytes and segments a header and a link of 112: some begin where
-/// a sector does, and there a lost write leaves whole records of the earlier life. The last round is not synced, so that each of its sectors was written once.
+/// Rounds of writes with a flush between them, so that segments are used again. Records have 80
+/// bytes and segments a header and a link of 112: some begin where a sector does, and there a lost
+/// write leaves whole records of the earlier life. The last round is not synced, so that each of
+/// its sectors was written once.
 fn rounds() -> Vec<Step> {
     let single = |round: usize, number: usize, durability| {
         let value = [b'a' + round as u8; 46].to_vec();
@@ -105,7 +108,8 @@ fn rounds() -> Vec<Step> {
     steps
 }
 
-/// Whether a lost write brings back the record that began with a sector in an earlier life of a log segment.
+/// Whether a lost write brings back the record that began with a sector in an earlier life of a log
+/// segment.
 fn brings_back_an_earlier_life(image: &MemEnv) -> bool {
     let logs = image.files().into_iter().filter(|path| path.to_string_lossy().contains(".wal"));
     logs.into_iter().any(|path| {

@@ -21,7 +21,8 @@ pub enum How {
     Zero(u64),
     /// A sector of that length holds what it held before its last write, which was lost.
     Stale(u64),
-    /// A sector of that length was written here instead of to that place of this file or another: here is what belongs there, and there is what was there before.
+    /// A sector of that length was written here instead of to that place of this file or another:
+    /// here is what belongs there, and there is what was there before.
     Misdirected(PathBuf, u64, u64),
     /// The file ends there.
     Cut,
@@ -43,8 +44,9 @@ pub struct Damage {
 const SECTORS: [u64; 2] = [512, 4096];
 
 impl Harm {
-    /// Every file is as likely as every other, because the small ones matter most. `steps`: how many earlier states of files there are; cut or put back are only those of
-    /// databases that are closed.
+    /// Every file is as likely as every other, because the small ones matter most. `steps`: how
+    /// many earlier states of files there are; cut or put back are only those of databases that are
+    /// closed.
     pub fn any(files: &[(PathBuf, u64)], steps: usize, is_open: bool, random: &mut Random) -> Harm {
         let mut place = || {
             let (path, bytes) = &files[random.below(files.len())];

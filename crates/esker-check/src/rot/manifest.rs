@@ -31,8 +31,10 @@ impl InForce {
         self.records.iter().rev().find(|(_, vouches)| !vouches).map_or(0, |(range, _)| range.end)
     }
 
-    /// Where the edits begin that damage to those bytes can make read as never written: the last one, if no voucher is behind it, or all from the first that is hit, if "a sector [...],
-    /// a file that was cut short, or an older copy" takes every record behind it too. Damage of the first record, and of any that an intact one follows, is an error.
+    /// Where the edits begin that damage to those bytes can make read as never written: the last
+    /// one, if no voucher is behind it, or all from the first that is hit, if "a sector [...], a
+    /// file that was cut short, or an older copy" takes every record behind it too. Damage of the
+    /// first record, and of any that an intact one follows, is an error.
     pub fn lost_from(&self, damaged: &Range<u64>) -> Option<usize> {
         let hits = |range: &Range<usize>| (range.start as u64) < damaged.end && damaged.start < range.end as u64;
         let first = self.records.iter().position(|(range, _)| hits(range))?;

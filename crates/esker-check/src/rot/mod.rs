@@ -1,10 +1,13 @@
-//! Bits and sectors of stored files that change by themselves, writes that disks lose or put elsewhere, files cut short or put back as they were: while a database
-//! is closed or open, every answer is an error or a state that the contract allows, never a wrong value, and never a hole.
+//! Bits and sectors of stored files that change by themselves, writes that disks lose or put
+//! elsewhere, files cut short or put back as they were: while a database is closed or open, every
+//! answer is an error or a state that the contract allows, never a wrong value, and never a hole.
 //!
-//! A database is what a random script leaves: closed, dropped, killed at some call, or without power there; a full sweep begins with fixed ones. Damage to its log may end
-//! what is replayed behind the last place that the manifest or an intact record calls synced, and so may damage to a blob file of the same
-//! age; damage to the last edit of the manifest in force may take what only that edit made durable; any other leaves everything or an
-//! error. Scans that end with an error must have been right as far as they came.
+//! A database is what a random script leaves: closed, dropped, killed at some call, or without
+//! power there; a full sweep begins with fixed ones. Damage to its log may end what is replayed
+//! behind the last place that the manifest or an intact record calls synced, and so may damage to a
+//! blob file of the same age; damage to the last edit of the manifest in force may take what only
+//! that edit made durable; any other leaves everything or an error. Scans that end with an error
+//! must have been right as far as they came.
 
 mod fixed;
 mod harm;
@@ -34,7 +37,8 @@ pub struct Totals {
     pub closed: AtomicU64,
     /// Bits flipped while open.
     pub open: AtomicU64,
-    /// Sectors that were lost, hold what they held before, or what another place should, closed or open.
+    /// Sectors that were lost, hold what they held before, or what another place should, closed or
+    /// open.
     pub sectors: AtomicU64,
     /// Files that were cut, or put back as they were before, while closed.
     pub files: AtomicU64,
@@ -72,7 +76,8 @@ pub struct Rot {
     pub runs: u64,
     /// Harms to each database, most of them flips, half of them while it is open.
     pub flips: u64,
-    /// Every bit, sector and length of every file instead, while closed and while open; the first databases are then fixed ones.
+    /// Every bit, sector and length of every file instead, while closed and while open; the first
+    /// databases are then fixed ones.
     pub full: bool,
     /// Databases at the same time.
     pub threads: usize,
@@ -192,7 +197,8 @@ impl Rot {
     }
 }
 
-/// Every harm to the files, while closed and while open, in an order by chance: a sweep cut short has seen some of everything.
+/// Every harm to the files, while closed and while open, in an order by chance: a sweep cut short
+/// has seen some of everything.
 fn every_harm(specimen: &Specimen, files: &[(PathBuf, u64)], seed: u64) -> Checked<Vec<(Harm, bool)>> {
     // The opening has made files and removed others, the same every time.
     let env = specimen.image.kill();

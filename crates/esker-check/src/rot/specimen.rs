@@ -122,7 +122,8 @@ impl Specimen {
                 }
                 performed.steps.last().map_or_else(MemEnv::new, |(image, _)| image.kill())
             }
-            // Between two calls of the user's: the last edit is often not vouched for on the device, and the log is not there.
+            // Between two calls of the user's: the last edit is often not vouched for on the
+            // device, and the log is not there.
             End::PowerLost if random.percent(50) => {
                 let step = random.below(performed.steps.len());
                 performed.steps.truncate(step + 1);
@@ -186,7 +187,8 @@ impl Specimen {
         if self.end == End::PowerLost { self.progress.synced } else { self.progress.acknowledged }
     }
 
-    /// What it holds if nothing is damaged. One whose manifest was lost by its script is repaired first.
+    /// What it holds if nothing is damaged. One whose manifest was lost by its script is repaired
+    /// first.
     fn settle(&mut self) -> Checked<()> {
         let ground = Ground::new(&self.options, self.image.clone());
         let least = self.promised();
@@ -249,12 +251,14 @@ impl Specimen {
         }
     }
 
-    /// The same if the edits behind `at` read as never written: "What it announced is found in the log again, or missed with an error; if the power loss took the
-    /// log as well, [...] the writes are missing".
+    /// The same if the edits behind `at` read as never written: "What it announced is found in the
+    /// log again, or missed with an error; if the power loss took the log as well, [...] the writes
+    /// are missing".
     fn least_before_edits(&self, at: usize) -> usize {
         match self.end {
             End::Closed | End::Dropped => self.count,
-            // Of an ingest that was cut off before a manifest of its own held it, and so before it was reported as done, the edit can be all there is.
+            // Of an ingest that was cut off before a manifest of its own held it, and so before it
+            // was reported as done, the edit can be all there is.
             End::Killed => self.progress.acknowledged,
             End::PowerLost => {
                 let number = self.in_force.number;

@@ -75,7 +75,8 @@ pub fn harm_open(specimen: &Specimen, harm: &Harm, random: &mut Random) -> Check
     if harm.apply(&env, &[]).is_empty() {
         return Ok(Outcome::Nothing);
     }
-    // A mapped block that was checked before may be read as it is now: the third exception. What jobs make of it may not.
+    // A mapped block that was checked before may be read as it is now: the third exception. What
+    // jobs make of it may not.
     if !specimen.checked_once {
         witness.question(&db, &specimen.places)?;
     }

@@ -70,7 +70,7 @@ pub const PROVED: [(&str, &str, (&str, u64)); 69] = [
         "db/lifecycle/keyspaces.rs:create",
         ("then-open-large/tiny/off after 1", 4),
     ),
-    ("table/builder.rs:finish_reusably contents", "job/retain.rs:keep_as_is", ("compact/tiny", 48)),
+    ("table/builder.rs:finish_reusably contents", "job/version_gc.rs:keep_as_is", ("compact/tiny", 48)),
     (
         "db/files/remover.rs:remove_unfinished_checkpoint names",
         "db/maintenance/checkpoint.rs:checkpoint",
@@ -178,7 +178,8 @@ pub const REASONS: [(&str, &str); 17] = [
     ("version/manifest.rs:create names", "db/maintenance/repair/mod.rs:finish"),
 ];
 
-/// Whose syncs are looked at for new places: of the scripts with the most kinds of work, under the options with the most kinds of files.
+/// Whose syncs are looked at for new places: of the scripts with the most kinds of work, under the
+/// options with the most kinds of files.
 pub const LISTING: [&str; 9] = [
     "large-values/large-values",
     "large-values-at-rest/large-values",

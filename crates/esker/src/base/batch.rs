@@ -7,9 +7,10 @@
 //! tag           := kind (low 4 bits: 0 delete, 1 put, 2 merge, 3 merge onto nothing, 4 put of a large value), 0x80 set when an expiry follows
 //! range_delete  := 5 u8, keyspace varint, start_length varint, start, end_length varint, end
 //! ```
-//! Deletes carry no value. The expiry is an absolute time in milliseconds since the Unix epoch. A range goes from `start`, included, to
-//! `end`, excluded; an empty `end` is behind every key. It takes one sequence number, like any operation. 5 is no kind of an entry: tables
-//! keep range tombstones apart.
+//! Deletes carry no value. The expiry is an absolute time in milliseconds since the Unix epoch. A
+//! range goes from `start`, included, to `end`, excluded; an empty `end` is behind every key. It
+//! takes one sequence number, like any operation. 5 is no kind of an entry: tables keep range
+//! tombstones apart.
 
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER};
@@ -171,7 +172,8 @@ mod tests {
         let read: Vec<_> = Operations::new(&buffer).map(|o| o.expect("intact")).collect();
         assert_eq!(read, operations);
         for length in 0..buffer.len() {
-            // A cut at an operation's end is a shorter batch; the log's checksum is what vouches for the length.
+            // A cut at an operation's end is a shorter batch; the log's checksum is what vouches
+            // for the length.
             assert!(Operations::new(&buffer[..length]).filter(Result::is_err).count() <= 1);
         }
         let mut inverted = Vec::new();

@@ -1,10 +1,12 @@
-//! Where a large value is: what an entry of kind `PutLarge` has instead of its bytes, in the log, in memory and in tables.
+//! Where a large value is: what an entry of kind `PutBlob` has instead of its bytes, in the log, in
+//! memory and in tables.
 //!
 //! ```text
 //! reference := file:u64 offset:u64 stored:u32 checksum:u32       24 bytes, little-endian
 //! ```
-//! `offset` is where in blob file `file` the value is stored; `stored` is in how many bytes, and its highest bit says that they are the value compressed
-//! (`compression.rs`). The checksum is that of these bytes, seeded as `blob/format.rs` says.
+//! `offset` is where in blob file `file` the value is stored; `stored` is in how many bytes, and
+//! its highest bit says that they are the value compressed (`compression.rs`). The checksum is that
+//! of these bytes, seeded as `blob/format.rs` says.
 
 use super::coding::Cursor;
 

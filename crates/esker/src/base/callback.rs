@@ -1,12 +1,14 @@
 //! Which threads are in the user's code, called by which database.
 //!
-//! A database calls operators, filters and its clock with its locks held, or from the thread that does its background work. What such a callback may not do is to wait
-//! for these: calls that would, look here first.
+//! A database calls operators, filters and its clock with its locks held, or from the thread that
+//! does its background work. What such a callback may not do is to wait for these: calls that
+//! would, look here first.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// So many callbacks may be under way in one thread, each called by a read that the one before made. It ends those that call themselves for ever.
+/// So many callbacks may be under way in one thread, each called by a read that the one before
+/// made. It ends those that call themselves for ever.
 const MOST_NESTED: u32 = 4;
 
 /// A database, by a number that no other one in the process has.
@@ -15,7 +17,8 @@ pub struct Database(u64);
 
 /// No database.
 const NONE: Database = Database(0);
-/// Callbacks of several databases, one called from the other: whatever the number, it may be one of them.
+/// Callbacks of several databases, one called from the other: whatever the number, it may be one of
+/// them.
 const SEVERAL: Database = Database(u64::MAX);
 
 /// The callbacks under way in a thread.

@@ -1,5 +1,5 @@
-//! Byte coding: little-endian integers, varints, length-prefixed strings, and a [`Cursor`] that can neither read past
-//! its slice nor trust a length found in it.
+//! Byte coding: little-endian integers, varints, length-prefixed strings, and a [`Cursor`] that can
+//! neither read past its slice nor trust a length found in it.
 
 use crate::error::Error;
 use std::path::Path;

@@ -49,7 +49,8 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
-/// The size of the block that `stored` was compressed from, and its LZ4 block. A size that LZ4 cannot reach is refused before memory is taken for it.
+/// The size of the block that `stored` was compressed from, and its LZ4 block. A size that LZ4
+/// cannot reach is refused before memory is taken for it.
 pub fn split_size(stored: &[u8]) -> Result<(usize, &[u8]), DecodeError> {
     let wrong = |expected| DecodeError { offset: 0, expected };
     let (size, packed) = stored.split_first_chunk::<4>().ok_or(wrong("a decompressed size"))?;
@@ -81,7 +82,8 @@ pub fn decompress(stored: &[u8], spare: Vec<u8>) -> Result<Vec<u8>, DecodeError>
 pub struct Walk(Progress);
 
 impl Walk {
-    /// Where what was compressed to the beginning of `stored` ends; called again with more bytes, it goes on where it came to. Nothing is decoded.
+    /// Where what was compressed to the beginning of `stored` ends; called again with more bytes,
+    /// it goes on where it came to. Nothing is decoded.
     pub fn end(&mut self, stored: &[u8]) -> End {
         let Some((size, packed)) = stored.split_first_chunk::<4>() else { return End::Behind };
         let raw_bytes = u32::from_le_bytes(*size) as usize;

@@ -1,7 +1,8 @@
 //! A counter that many threads add to all the time.
 //!
-//! Each thread has a number of its own while it lives, and with it a part of every counter that nobody else adds to: adding is a load and a store, and no
-//! other processor is asked. A thread that comes when all numbers are taken adds to a common part.
+//! Each thread has a number of its own while it lives, and with it a part of every counter that
+//! nobody else adds to: adding is a load and a store, and no other processor is asked. A thread
+//! that comes when all numbers are taken adds to a common part.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -46,7 +47,8 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// The numbers that no thread has. The lock also passes on what the last owner of a number has added.
+/// The numbers that no thread has. The lock also passes on what the last owner of a number has
+/// added.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// The first number never given out.

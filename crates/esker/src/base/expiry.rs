@@ -1,4 +1,5 @@
-//! Time to live: what expires when, as absolute wall-clock times in milliseconds since the Unix epoch.
+//! Time to live: what expires when, as absolute wall-clock times in milliseconds since the Unix
+//! epoch.
 
 use super::key::NEVER;
 use crate::error::{Error, Result};
@@ -16,8 +17,8 @@ pub enum Ttl {
     /// Nothing expires; a write with a time to live is refused. Costs nothing.
     #[default]
     Disabled,
-    /// A write may bring a time to live; one that brings none gets `default`, or never expires if that is `None`.
-    /// The default has a resolution of one millisecond and must not be zero.
+    /// A write may bring a time to live; one that brings none gets `default`, or never expires if
+    /// that is `None`. The default has a resolution of one millisecond and must not be zero.
     Enabled {
         /// What a write gets that brings none.
         default: Option<Duration>,
@@ -85,7 +86,8 @@ pub fn expiry_after(now_ms: u64, life_ms: u64) -> u64 {
     now_ms.saturating_add(life_ms).max(1)
 }
 
-/// A time as a stored expiry. Times before the epoch count as its first millisecond: they have passed.
+/// A time as a stored expiry. Times before the epoch count as its first millisecond: they have
+/// passed.
 pub fn expiry_at(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(1, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1))
 }
@@ -108,8 +110,8 @@ impl Ttl {
         self != Ttl::Disabled
     }
 
-    /// The number that stands for the setting in the manifest: 0 off, 1 on without default, else 1 more than the default in
-    /// milliseconds.
+    /// The number that stands for the setting in the manifest: 0 off, 1 on without default, else 1
+    /// more than the default in milliseconds.
     ///
     /// # Errors
     /// `InvalidArgument` for a default of zero, or of more than a billion years.

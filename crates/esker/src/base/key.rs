@@ -1,10 +1,11 @@
-//! Entries and THE order: user key ascending, then sequence number descending, so that of several versions of
-//! one key the newest comes first.
+//! Entries and THE order: user key ascending, then sequence number descending, so that of several
+//! versions of one key the newest comes first.
 
 use std::cmp::Ordering;
 
-/// The position of a write in the one total order of all writes of a database. Starts at 1; 0 means "older than
-/// anything a reader can ask for" and is what compaction gives to entries that no snapshot needs to tell apart.
+/// The position of a write in the one total order of all writes of a database. Starts at 1; 0 means
+/// "older than anything a reader can ask for" and is what compaction gives to entries that no
+/// snapshot needs to tell apart.
 pub type Sequence = u64;
 
 /// The largest sequence number: 56 bits, so that it shares a word with the kind.
@@ -31,10 +32,11 @@ pub enum Kind {
     Put = 1,
     /// The operand is combined with whatever is older.
     Merge = 2,
-    /// The operand is combined with nothing: whatever is older is hidden. A merge that found its key absent or expired.
+    /// The operand is combined with nothing: whatever is older is hidden. A merge that found its
+    /// key absent or expired.
     MergeFirst = 3,
     /// As `Put`, but the bytes are a reference to the value, which is in a blob file.
-    PutLarge = 4,
+    PutBlob = 4,
 }
 
 impl Kind {
@@ -45,7 +47,7 @@ impl Kind {
             1 => Some(Kind::Put),
             2 => Some(Kind::Merge),
             3 => Some(Kind::MergeFirst),
-            4 => Some(Kind::PutLarge),
+            4 => Some(Kind::PutBlob),
             _ => None,
         }
     }
@@ -80,8 +82,9 @@ pub fn compare(a_key: &[u8], a_sequence: Sequence, b_key: &[u8], b_sequence: Seq
     a_key.cmp(b_key).then_with(|| b_sequence.cmp(&a_sequence))
 }
 
-/// The eight bytes of `key` that follow its first `skip` bytes, as a big-endian number, padded with zeroes. For keys
-/// that share their first `skip` bytes, `head(a) < head(b)` implies `a < b`; equal heads decide nothing.
+/// The eight bytes of `key` that follow its first `skip` bytes, as a big-endian number, padded with
+/// zeroes. For keys that share their first `skip` bytes, `head(a) < head(b)` implies `a < b`; equal
+/// heads decide nothing.
 #[inline]
 pub fn head(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
@@ -144,7 +147,8 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// The hash of a user key, as the memtable index and the table filters use it. Part of the table format.
+/// The hash of a user key, as the memtable index and the table filters use it. Part of the table
+/// format.
 #[inline]
 pub fn hash(key: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(key)

@@ -1,4 +1,5 @@
-//! Decoding of LZ4 blocks. Every block that is not in the cache passes through here, and most of the time of its reader is spent here.
+//! Decoding of LZ4 blocks. Every block that is not in the cache passes through here, and most of
+//! the time of its reader is spent here.
 //!
 //! ```text
 //! block    := sequence* last
@@ -8,8 +9,9 @@
 //! more     := u8                                          255: another follows and is added
 //! ```
 //!
-//! Literals and matches are a few dozen bytes long as a rule. They are copied in pieces of a fixed size, which takes no call and no loop
-//! over bytes, and scribble over what comes behind them: hence the slack.
+//! Literals and matches are a few dozen bytes long as a rule. They are copied in pieces of a fixed
+//! size, which takes no call and no loop over bytes, and scribble over what comes behind them:
+//! hence the slack.
 
 /// Bytes behind the end of the output that are written over.
 pub const SLACK_BYTES: usize = LITERALS;
@@ -29,16 +31,16 @@ pub struct Progress {
     pub to: usize,
 }
 
-/// Decodes `packed` into the start of `output`, all but whose last [`SLACK_BYTES`] are for the result; its length. `None` if `packed` is no
-/// LZ4 block, or one of more bytes.
+/// Decodes `packed` into the start of `output`, all but whose last [`SLACK_BYTES`] are for the
+/// result; its length. `None` if `packed` is no LZ4 block, or one of more bytes.
 pub fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
     let mut progress = Progress::default();
     decode_until(packed, output, &mut progress, usize::MAX)?;
     Some(progress.to)
 }
 
-/// As [`decode`], from where `progress` has come to until there are at least `until` bytes, or all. What lies behind is not looked at, and may be
-/// damaged. `None` also if all was there before.
+/// As [`decode`], from where `progress` has come to until there are at least `until` bytes, or all.
+/// What lies behind is not looked at, and may be damaged. `None` also if all was there before.
 #[inline(always)]
 pub fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, until: usize) -> Option<()> {
     let end = output.len().checked_sub(SLACK_BYTES)?;
@@ -85,8 +87,10 @@ pub enum End {
     Nowhere,
 }
 
-/// Where the block that `packed` begins with ends, if it is one of `bytes` bytes: by its lengths alone, nothing is decoded. A block ends with literals, so at most one place
-/// comes into question. Goes on from `progress`, which is for this function alone, when there are more bytes than the last time.
+/// Where the block that `packed` begins with ends, if it is one of `bytes` bytes: by its lengths
+/// alone, nothing is decoded. A block ends with literals, so at most one place comes into question.
+/// Goes on from `progress`, which is for this function alone, when there are more bytes than the
+/// last time.
 pub fn find_end(packed: &[u8], bytes: usize, progress: &mut Progress) -> End {
     loop {
         match pass_sequence(packed, bytes, *progress) {
@@ -155,7 +159,8 @@ fn copy_literals(packed: &[u8], output: &mut [u8], length: usize) -> Option<()> 
     Some(())
 }
 
-/// Copies `length` bytes from `offset` bytes before `to`; behind them, less than [`PIECE`] are written over.
+/// Copies `length` bytes from `offset` bytes before `to`; behind them, less than [`PIECE`] are
+/// written over.
 #[inline(always)]
 fn copy_match(output: &mut [u8], to: usize, offset: usize, length: usize) -> Option<()> {
     let from = to - offset;
@@ -275,14 +280,17 @@ mod tests {
         }
     }
 
-    /// What makes decoding linear, whatever is in the block: each sequence takes bytes of it, and all but the last make bytes of the output, none of which is written twice but
-    /// for the slack. And no output is begun that is longer than 255 times the block (`compression.rs`, `split_size`).
+    /// What makes decoding linear, whatever is in the block: each sequence takes bytes of it, and
+    /// all but the last make bytes of the output, none of which is written twice but for the slack.
+    /// And no output is begun that is longer than 255 times the block (`compression.rs`,
+    /// `split_size`).
     #[test]
     fn each_sequence_moves_on() {
         let mut sequences = 0;
         for round in 0..2000 {
             let mut random = Random::new(round);
-            // As short as can be, or with a match as long as its bytes make it; now and then a byte too many.
+            // As short as can be, or with a match as long as its bytes make it; now and then a byte
+            // too many.
             let mut packed = vec![0x10, 7, 1, 0];
             for _ in 0..random.below(400) {
                 let longer = random.below(2) as u8;

@@ -1,9 +1,13 @@
 //! Large blocks of zeroed memory, and a pool that keeps a few for reuse.
 //!
-//! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first touch, depending on whether the host has memory
-//! behind it; so blocks are given back to a pool instead of the system. There is one pool for the process: a database that is closed leaves its
-//! blocks to the next one, as an allocator would, but for long ones: of those one is kept, and one of zeroes, while any database is open. Fresh blocks are touched
-//! ahead of use, by a thread that nobody waits for. When no open database has been written to for a while, all of it goes back to the system. Huge pages are asked for in long blocks only: `doc/decisions/0006-no-huge-pages-for-memtables.md` and
+//! A page that the system has not handed out yet costs from 0.3 to 13 microseconds at its first
+//! touch, depending on whether the host has memory behind it; so blocks are given back to a pool
+//! instead of the system. There is one pool for the process: a database that is closed leaves its
+//! blocks to the next one, as an allocator would, but for long ones: of those one is kept, and one
+//! of zeroes, while any database is open. Fresh blocks are touched ahead of use, by a thread that
+//! nobody waits for. When no open database has been written to for a while, all of it goes back to
+//! the system. Huge pages are asked for in long blocks only:
+//! `doc/decisions/0006-no-huge-pages-for-memtables.md` and
 //! `doc/decisions/0022-huge-pages-for-long-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
@@ -25,7 +29,8 @@ pub struct Memory {
     pool: Weak<MemoryPool>,
 }
 
-// SAFETY: the block is owned; what may be done with it from several threads is for the owner of the `Memory` to say.
+// SAFETY: the block is owned; what may be done with it from several threads is for the owner of the
+// `Memory` to say.
 unsafe impl Send for Memory {}
 // SAFETY: as above: shared references give out nothing but a raw pointer.
 unsafe impl Sync for Memory {}
@@ -42,8 +47,9 @@ impl Memory {
         Memory { start, bytes, touched: AtomicUsize::new(0), pool: Weak::new() }
     }
 
-    /// Has the system back the first `end` bytes at least, if it can be asked to: whoever uses them next does not wait for it. Changes no byte. Others may use
-    /// the block meanwhile; one thread at a time should do this.
+    /// Has the system back the first `end` bytes at least, if it can be asked to: whoever uses them
+    /// next does not wait for it. Changes no byte. Others may use the block meanwhile; one thread
+    /// at a time should do this.
     pub fn touch_until(&self, end: usize) {
         let mut from = self.touched.load(Ordering::Relaxed);
         while from < end.min(self.bytes) {
@@ -82,8 +88,9 @@ impl Drop for Memory {
             return;
         }
         raw::end(self.start.as_ptr(), self.bytes);
-        // SAFETY: allocated in `zeroed` with this length, and owned: the value that was given to the pool, or replaced by it, never gets here twice, because it is
-        // only here without a pool.
+        // SAFETY: allocated in `zeroed` with this length, and owned: the value that was given to
+        // the pool, or replaced by it, never gets here twice, because it is only here without a
+        // pool.
         unsafe { system::free(self.start, self.bytes) }
     }
 }
@@ -124,7 +131,8 @@ impl PoolUser {
         PoolUser { pool: Arc::clone(pool), rests: AtomicBool::new(false) }
     }
 
-    /// Says whether the database is at rest: not written to for a while. When all are, what nobody uses goes back to the system.
+    /// Says whether the database is at rest: not written to for a while. When all are, what nobody
+    /// uses goes back to the system.
     pub fn note_rest(&self, rests: bool) {
         if self.rests.swap(rests, Ordering::SeqCst) != rests {
             let resting = &self.pool.resting;
@@ -134,7 +142,8 @@ impl PoolUser {
                 resting.fetch_sub(1, Ordering::SeqCst)
             };
         }
-        // Two that say so at the same time may both do it, and one that is opened meanwhile finds nothing: no harm in either.
+        // Two that say so at the same time may both do it, and one that is opened meanwhile finds
+        // nothing: no harm in either.
         if rests && self.pool.resting.load(Ordering::SeqCst) >= self.pool.users.load(Ordering::SeqCst) {
             self.pool.release_unused();
         }
@@ -159,17 +168,20 @@ impl Drop for PoolUser {
     }
 }
 
-/// Memory is touched in steps of this many bytes: what a thread that wants the same pages may have to wait for.
+/// Memory is touched in steps of this many bytes: what a thread that wants the same pages may have
+/// to wait for.
 const TOUCH_STEP_BYTES: usize = 1 << 20;
 /// Smaller blocks are not worth preparing.
 const LEAST_PREPARED_BYTES: usize = 256 << 10;
 /// Blocks that the pool of the process keeps.
 const KEPT: usize = 2;
-/// Of longer blocks than this one is kept, and only while a database is open. They are of huge pages, where the system has them.
+/// Of longer blocks than this one is kept, and only while a database is open. They are of huge
+/// pages, where the system has them.
 const LONG_BYTES: usize = 128 << 20;
 /// What a huge page has on most processors.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// Zeroes of one length make room for another that was asked for so often since anybody wanted them.
+/// Zeroes of one length make room for another that was asked for so often since anybody wanted
+/// them.
 const UNWANTED_AFTER: u32 = 32;
 /// So much of the next zeroes is made ready at a time.
 const PREPARED_STEP_BYTES: usize = 8 << 20;
@@ -177,8 +189,8 @@ const PREPARED_STEP_BYTES: usize = 8 << 20;
 /// The pool of the process.
 static PROCESS: LazyLock<Arc<MemoryPool>> = LazyLock::new(Arc::default);
 
-/// Gives the memory that closed databases have left for the next one back to the system. While a database is open, that happens by itself once no
-/// open database has been written to for a second.
+/// Gives the memory that closed databases have left for the next one back to the system. While a
+/// database is open, that happens by itself once no open database has been written to for a second.
 ///
 /// ```
 /// esker::release_unused_memory();
@@ -239,7 +251,8 @@ impl MemoryPool {
         memory
     }
 
-    /// A block of `bytes` zeroes, backed already if somebody has prepared it. It does not come back.
+    /// A block of `bytes` zeroes, backed already if somebody has prepared it. It does not come
+    /// back.
     pub fn take_zeroed(&self, bytes: usize) -> Memory {
         if bytes < LEAST_PREPARED_BYTES {
             return Memory::zeroed(bytes);
@@ -249,17 +262,20 @@ impl MemoryPool {
         ready.filter(|memory| memory.bytes == bytes).unwrap_or_else(|| Memory::zeroed(bytes))
     }
 
-    /// Makes a part of the next block of so many zeroes ready, unless one of another length is wanted: a few MiB at a time, since it takes milliseconds.
-    /// For threads that nobody waits for; call it again until the block is taken.
+    /// Makes a part of the next block of so many zeroes ready, unless one of another length is
+    /// wanted: a few MiB at a time, since it takes milliseconds. For threads that nobody waits for;
+    /// call it again until the block is taken.
     pub fn prepare_zeroed(&self, bytes: usize) {
         if bytes < LEAST_PREPARED_BYTES || (bytes > LONG_BYTES && !self.keeps_long()) {
             return;
         }
         for _ in 0..PREPARED_STEP_BYTES / TOUCH_STEP_BYTES {
-            // Let go of after each step: whoever takes the block now takes it as far as it is ready.
+            // Let go of after each step: whoever takes the block now takes it as far as it is
+            // ready.
             let mut zeroes = self.zeroes.lock();
             let Zeroes { memory, refused } = &mut *zeroes;
-            // What somebody else has asked for is left for them: two in turn would throw away each other's. But not for ever, if they got along without.
+            // What somebody else has asked for is left for them: two in turn would throw away each
+            // other's. But not for ever, if they got along without.
             let others = memory.take_if(|memory| memory.bytes != bytes && *refused >= UNWANTED_AFTER);
             let memory = memory.get_or_insert_with(|| Memory::zeroed(bytes));
             if memory.bytes != bytes {
@@ -311,7 +327,8 @@ mod system {
     use std::alloc::{Layout, handle_alloc_error};
     use std::ptr::{NonNull, null_mut};
 
-    /// Shorter blocks come from the allocator. A mapping of its own costs a short one two system calls, each of which stops the other threads of the process.
+    /// Shorter blocks come from the allocator. A mapping of its own costs a short one two system
+    /// calls, each of which stops the other threads of the process.
     const LEAST_MAPPED_BYTES: usize = 64 << 10;
 
     pub fn allocate(bytes: usize) -> NonNull<u8> {
@@ -332,19 +349,23 @@ mod system {
         if whole < LEAST_MAPPED_BYTES {
             return;
         }
-        // SAFETY: the part lies in a mapping that the caller owns. The call makes its pages present and writable and changes none of their bytes. Kernels
-        // that do not know it refuse; then each page is backed when it is used.
+        // SAFETY: the part lies in a mapping that the caller owns. The call makes its pages present
+        // and writable and changes none of their bytes. Kernels that do not know it refuse; then
+        // each page is backed when it is used.
         let _ = unsafe { madvise(start.as_ptr().add(from).cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Asks for huge pages in a part of an allocation. A system without them refuses; nothing else changes.
+    /// Asks for huge pages in a part of an allocation. A system without them refuses; nothing else
+    /// changes.
     pub fn prefer_huge_pages(start: NonNull<u8>, from: usize, bytes: usize) {
-        // SAFETY: the part lies in a mapping that the caller owns. How the system backs it changes none of its bytes.
+        // SAFETY: the part lies in a mapping that the caller owns. How the system backs it changes
+        // none of its bytes.
         let _ = unsafe { madvise(start.as_ptr().add(from).cast(), bytes, Advice::LinuxHugepage) };
     }
 
     /// # Safety
-    /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
+    /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any
+    /// more.
     pub unsafe fn free(start: NonNull<u8>, bytes: usize) {
         if bytes < LEAST_MAPPED_BYTES {
             // SAFETY: the caller promises it; so short a block is from there.
@@ -383,7 +404,8 @@ mod heap {
     }
 
     /// # Safety
-    /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any more.
+    /// `start` and `bytes` are those of one allocation of `allocate`, to which nobody refers any
+    /// more.
     pub unsafe fn free(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the caller promises it, and the layout is the same.
         unsafe { dealloc(start.as_ptr(), layout(bytes)) }

@@ -1,4 +1,5 @@
-//! What every other room builds on: keys and their order, byte coding, checksums, values handed out, time.
+//! What every other room builds on: keys and their order, byte coding, checksums, values handed
+//! out, time.
 
 pub mod batch;
 pub mod blob_reference;

@@ -14,8 +14,8 @@ pub fn prefetch(bytes: &[u8]) {
 #[inline]
 pub fn prefetch_first<T>(items: &[T]) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch is a hint: it changes no state a program can see and does not fault, whatever the
-    // address. SSE, which it needs, is part of every x86-64.
+    // SAFETY: a prefetch is a hint: it changes no state a program can see and does not fault,
+    // whatever the address. SSE, which it needs, is part of every x86-64.
     unsafe { _mm_prefetch::<{ _MM_HINT_T0 }>(items.as_ptr().cast()) };
 }
 
@@ -27,7 +27,8 @@ pub fn prefetch_first<T>(items: &[T]) {
     std::hint::black_box(items.first());
 }
 
-/// Starts loading `lines` lines from the one that `address` lies in, whatever is there now, even if it is nothing.
+/// Starts loading `lines` lines from the one that `address` lies in, whatever is there now, even if
+/// it is nothing.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn prefetch_address(address: usize, lines: usize) {

@@ -1,10 +1,12 @@
 //! Range tombstones: deletes of all keys of a range.
 //!
-//! A tombstone hides every older entry of the keys from `start` on and before `end`. An empty `end` is behind every key: as a
-//! bound of its own it would say that the range is empty, so that nothing else needs it.
+//! A tombstone hides every older entry of the keys from `start` on and before `end`. An empty `end`
+//! is behind every key: as a bound of its own it would say that the range is empty, so that nothing
+//! else needs it.
 //!
-//! [`RangeTombstones`] is what readers search: fragments that do not overlap, in the order of their keys, each with all of its
-//! sequence numbers. Building it takes the time of a sort, searching it that of a binary search.
+//! [`RangeTombstones`] is what readers search: fragments that do not overlap, in the order of their
+//! keys, each with all of its sequence numbers. Building it takes the time of a sort, searching it
+//! that of a binary search.
 
 use super::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use super::key::{MAX_SEQUENCE, Sequence};
@@ -190,7 +192,8 @@ impl RangeTombstones {
         RangeTombstones { fragments }
     }
 
-    /// Appends the bytes of the set: `{ start:bytes end:bytes count:varint newest:varint { to the next older:varint }* }*`.
+    /// Appends the bytes of the set: `{ start:bytes end:bytes count:varint newest:varint { to the
+    /// next older:varint }* }*`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for fragment in &self.fragments {
             put_bytes(out, &fragment.start);
@@ -236,7 +239,8 @@ impl RangeTombstones {
     }
 }
 
-/// Appends a fragment, or lengthens the last one if it has the same tombstones and ends where this one starts.
+/// Appends a fragment, or lengthens the last one if it has the same tombstones and ends where this
+/// one starts.
 fn append(fragments: &mut Vec<Arc<Fragment>>, start: &[u8], end: &[u8], sequences: Vec<Sequence>) {
     if sequences.is_empty() {
         return;
@@ -249,7 +253,8 @@ fn append(fragments: &mut Vec<Arc<Fragment>>, start: &[u8], end: &[u8], sequence
     }
 }
 
-/// Fragments that may overlap as ones that do not: passes all bounds in order, with the tombstones that are open between two.
+/// Fragments that may overlap as ones that do not: passes all bounds in order, with the tombstones
+/// that are open between two.
 fn sweep<'a>(overlapping: impl Iterator<Item = &'a Arc<Fragment>>) -> RangeTombstones {
     let mut bounds: Vec<(&[u8], bool, &[Sequence])> = Vec::new();
     for fragment in overlapping {

@@ -1,4 +1,5 @@
-//! The bytes that reads hand out: short ones inside the handle, longer ones pinned in the block they were found in.
+//! The bytes that reads hand out: short ones inside the handle, longer ones pinned in the block
+//! they were found in.
 
 use std::fmt;
 use std::ops::Deref;
@@ -20,7 +21,8 @@ const INLINE_BYTES: usize = 30;
 
 /// Immutable bytes returned by a read. Cheap to clone; dereferences to `[u8]`.
 ///
-/// A long value pins the block it lies in until the slice is dropped: copy it with `to_vec` to keep it for long.
+/// A long value pins the block it lies in until the slice is dropped: copy it with `to_vec` to keep
+/// it for long.
 ///
 /// ```
 /// use esker::Slice;

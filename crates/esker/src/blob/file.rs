@@ -36,7 +36,8 @@ pub struct BlobFile {
 }
 
 impl BlobFile {
-    /// A new file with nothing but its header; nothing of it is durable yet. Leaves no file behind if it fails.
+    /// A new file with nothing but its header; nothing of it is durable yet. Leaves no file behind
+    /// if it fails.
     pub(super) fn create(env: &dyn Env, directory: &Path, number: u64, values: Values) -> Result<BlobFile> {
         let path = directory.join(file_name(number));
         let file = env.create_growing(&path)?;
@@ -86,8 +87,8 @@ impl BlobFile {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// The place for a value of `length` bytes, or `None` if the file would get longer than `limit` by it. An empty file takes any value. One caller at a
-    /// time.
+    /// The place for a value of `length` bytes, or `None` if the file would get longer than `limit`
+    /// by it. An empty file takes any value. One caller at a time.
     pub(super) fn reserve(&self, length: usize, limit: u64) -> Option<u64> {
         let start = self.bytes();
         let end = start + stored_bytes(length as u64);
@@ -98,7 +99,8 @@ impl BlobFile {
         Some(start)
     }
 
-    /// Writes a value, as it is `stored`, at the reserved place. The bytes are the system's when this returns.
+    /// Writes a value, as it is `stored`, at the reserved place. The bytes are the system's when
+    /// this returns.
     pub(super) fn write(&self, place: u64, stored: &[u8], compressed: bool) -> Result<BlobReference> {
         let Content::Growing(file) = &self.content else {
             return Err(Error::invalid(format!("{} is not written any more", self.path.display())));
@@ -120,7 +122,8 @@ impl BlobFile {
     /// The value that `reference`, which is one to this file, stands for.
     ///
     /// # Errors
-    /// `Corruption` names the file and the offset if the bytes there are not those that were written.
+    /// `Corruption` names the file and the offset if the bytes there are not those that were
+    /// written.
     pub fn read(&self, reference: &BlobReference) -> Result<Vec<u8>> {
         let damaged = |what: &str| Err(Error::corruption(&self.path, reference.offset, what));
         // Before anything is allocated: a reference may be damaged too.

@@ -5,9 +5,11 @@
 //! header := magic[8] version:u32 zero:u32 number:u64 zero:u32 checksum:u32        32 bytes
 //! record := checksum:u32 stored:u32 value zero*
 //! ```
-//! All integers are little-endian. `stored` is as in a reference. A record's checksum covers its value as stored and is seeded with the file's number and the offset of the value, plus 1 if it is compressed; the
-//! header's covers its first 28 bytes and is seeded with the number and 0. Between records there may be bytes of writes that failed: what refers to
-//! a value knows its place, length and checksum (`base/blob_reference.rs`).
+//! All integers are little-endian. `stored` is as in a reference. A record's checksum covers its
+//! value as stored and is seeded with the file's number and the offset of the value, plus 1 if it
+//! is compressed; the header's covers its first 28 bytes and is seeded with the number and 0.
+//! Between records there may be bytes of writes that failed: what refers to a value knows its
+//! place, length and checksum (`base/blob_reference.rs`).
 
 use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, BlobReference, split_stored};
 use crate::base::checksum::checksum;
@@ -76,8 +78,8 @@ pub fn check_header(path: &Path, number: u64, bytes: &[u8; HEADER_BYTES as usize
     }
 }
 
-/// The reference to a value, `stored` in a record that begins at `record_offset` of file `number`. A value has at most 1 GiB, and is compressed only if
-/// that makes it smaller.
+/// The reference to a value, `stored` in a record that begins at `record_offset` of file `number`.
+/// A value has at most 1 GiB, and is compressed only if that makes it smaller.
 pub fn reference_to(number: u64, record_offset: u64, stored: &[u8], compressed: bool) -> BlobReference {
     let offset = record_offset + BLOB_RECORD_HEADER_BYTES;
     let checksum = sum(number, offset, stored, compressed);
@@ -103,7 +105,8 @@ pub fn verify(reference: &BlobReference, stored: &[u8]) -> bool {
     sum(reference.file, reference.offset, stored, reference.compressed) == reference.checksum
 }
 
-/// Values begin at multiples of 8: a compressed one counts as one byte further, so that neither is ever taken for the other.
+/// Values begin at multiples of 8: a compressed one counts as one byte further, so that neither is
+/// ever taken for the other.
 fn sum(number: u64, offset: u64, stored: &[u8], compressed: bool) -> u32 {
     checksum(number, offset | u64::from(compressed), stored)
 }

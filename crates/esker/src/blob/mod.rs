@@ -1,7 +1,9 @@
-//! Blob files: the large values of a database, each written once. Tables, memtables and the log hold references to them.
+//! Blob files: the large values of a database, each written once. Tables, memtables and the log
+//! hold references to them.
 //!
-//! `format.rs` draws the bytes, `file.rs` is one file, `store.rs` all files of a database and the appends of its writers, `writer.rs` the appends
-//! of a background job, which compresses them, `sample.rs` a look at whether that pays.
+//! `format.rs` draws the bytes, `file.rs` is one file, `store.rs` all files of a database and the
+//! appends of its writers, `writer.rs` the appends of a background job, which compresses them,
+//! `sample.rs` a look at whether that pays.
 
 mod file;
 pub mod format;

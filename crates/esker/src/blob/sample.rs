@@ -15,8 +15,8 @@ const SAMPLE_BYTES: usize = 64 << 10;
 const MOST_PLACES: usize = 512;
 
 impl BlobFile {
-    /// Whether its values, compressed, would take at least a quarter less, as far as a few of them tell. Reads the first few hundred places, and 1 MiB at most of
-    /// the values there.
+    /// Whether its values, compressed, would take at least a quarter less, as far as a few of them
+    /// tell. Reads the first few hundred places, and 1 MiB at most of the values there.
     pub(super) fn would_shrink(&self) -> Result<bool> {
         let places = self.places()?;
         let (short, long): (Vec<_>, Vec<_>) =
@@ -35,8 +35,9 @@ impl BlobFile {
         Ok(looked_at > 0 && saved >= u128::from(sum(&short) + sum(&long)) / 4)
     }
 
-    /// Where values lie, and their lengths, as far as one record follows another: one that was never written, or is being written, ends the walk. Good enough for
-    /// a sample: nothing vouches for a length.
+    /// Where values lie, and their lengths, as far as one record follows another: one that was
+    /// never written, or is being written, ends the walk. Good enough for a sample: nothing vouches
+    /// for a length.
     fn places(&self) -> Result<Vec<(u64, u32)>> {
         let end = self.bytes();
         let mut places = Vec::new();
@@ -74,7 +75,8 @@ mod tests {
     use crate::env::mem::MemEnv;
     use std::path::Path;
 
-    /// Lengths that nobody vouches for lead to a few hundred places, each behind the last, and none outside of the file; of what lies there 1 MiB is read.
+    /// Lengths that nobody vouches for lead to a few hundred places, each behind the last, and none
+    /// outside of the file; of what lies there 1 MiB is read.
     #[test]
     fn hostile_lengths_cost_no_more_than_others() {
         let number = 3;

@@ -1,11 +1,13 @@
 //! All blob files of a database, and the appends of its writers.
 //!
-//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken with none of them held; `job_file`, `damaged` and `would_shrink` with no
-//! other of them. All are leaves for callers, who may
-//! hold any lock of the database; a file operation is done under `current` only where a new file begins.
+//! Threads: any thread appends, reads and syncs. Locks: `current`, then `files`; `syncing` is taken
+//! with none of them held; `job_file`, `damaged` and `would_shrink` with no other of them. All are
+//! leaves for callers, who may hold any lock of the database; a file operation is done under
+//! `current` only where a new file begins.
 //!
-//! A file goes when nobody refers to it: no table, no memtable, and no holder of its handle (a write on its way from the blob file to the memtable, or
-//! a background job). Who asks does so in this order: first [`BlobStore::unheld`], then what tables and memtables refer to.
+//! A file goes when nobody refers to it: no table, no memtable, and no holder of its handle (a
+//! write on its way from the blob file to the memtable, or a background job). Who asks does so in
+//! this order: first [`BlobStore::unheld`], then what tables and memtables refer to.
 
 use super::file::BlobFile;
 use super::format::{Values, file_name};
@@ -37,7 +39,8 @@ pub struct BlobStore {
     durable: AtomicU64,
     /// Bytes of values appended, by jobs as well.
     written_bytes: AtomicU64,
-    /// Held by the one thread that syncs: of two syncs beside each other, one might not be told of a failure. Whether one failed.
+    /// Held by the one thread that syncs: of two syncs beside each other, one might not be told of
+    /// a failure. Whether one failed.
     syncing: Mutex<bool>,
     /// Files in which a job found a damaged value.
     damaged: Mutex<BTreeMap<u64, Damage>>,
@@ -83,7 +86,8 @@ impl BlobStore {
         }
     }
 
-    /// Makes an existing file known. If it is known already and was shorter than `at_least` then, it is opened again: another process may be appending to it.
+    /// Makes an existing file known. If it is known already and was shorter than `at_least` then,
+    /// it is opened again: another process may be appending to it.
     ///
     /// # Errors
     /// `Corruption` if it is missing or is no blob file of that number; `Unsupported`; `Io`.
@@ -126,8 +130,8 @@ impl BlobStore {
         self.env.sync_dir(&self.directory)
     }
 
-    /// Appends a value for a write. Its bytes survive the process when this returns, and the machine once [`BlobStore::sync`] did. `next_number` gives out file
-    /// numbers.
+    /// Appends a value for a write. Its bytes survive the process when this returns, and the
+    /// machine once [`BlobStore::sync`] did. `next_number` gives out file numbers.
     ///
     /// # Errors
     /// `Io`: nothing refers to what may have been written, and the store goes on.
@@ -183,8 +187,9 @@ impl BlobStore {
         *self.job_file.lock() = Some(Arc::clone(file));
     }
 
-    /// Makes every value appended before the call durable, with the names of their files. Costs two loads if there is none. After a failure every later call fails:
-    /// the state of the device is unknown then, and asking again would not tell.
+    /// Makes every value appended before the call durable, with the names of their files. Costs two
+    /// loads if there is none. After a failure every later call fails: the state of the device is
+    /// unknown then, and asking again would not tell.
     ///
     /// # Errors
     /// `Io`, and `ReadOnly` after an earlier failure.
@@ -252,7 +257,8 @@ impl BlobStore {
         self.appended.load(Ordering::Relaxed)
     }
 
-    /// The files whose handle nobody has: no write to come refers to them, only what tables and memtables refer to already.
+    /// The files whose handle nobody has: no write to come refers to them, only what tables and
+    /// memtables refer to already.
     pub fn unheld(&self) -> Vec<u64> {
         // For writing: nobody takes a handle meanwhile.
         let files = self.files.write();
@@ -268,7 +274,8 @@ impl BlobStore {
         Some(file.path().to_path_buf())
     }
 
-    /// The value that `reference` stands for, for a job. If it is damaged, that is noted, so that nobody tries again and again to empty the file.
+    /// The value that `reference` stands for, for a job. If it is damaged, that is noted, so that
+    /// nobody tries again and again to empty the file.
     ///
     /// # Errors
     /// As [`BlobStore::read`].
@@ -323,7 +330,8 @@ impl BlobStore {
         self.compression != Compression::None
     }
 
-    /// The file, if its values could be compressed and nobody knows that it does not pay, with whether it is known that it does.
+    /// The file, if its values could be compressed and nobody knows that it does not pay, with
+    /// whether it is known that it does.
     fn shrinkable(&self, number: u64) -> Option<(Arc<BlobFile>, bool)> {
         let file = self.find(number).filter(|file| self.compresses() && file.values == Values::AsWritten)?;
         let known = self.would_shrink.lock().get(&number).copied();
@@ -344,7 +352,8 @@ impl BlobStore {
         self.shrinkable(number).is_some_and(|(_, known)| known)
     }
 
-    /// Whether compressing the file's values pays, as far as a look at some of them tells. If they cannot be read, they stay as they are.
+    /// Whether compressing the file's values pays, as far as a look at some of them tells. If they
+    /// cannot be read, they stay as they are.
     pub fn would_shrink(&self, number: u64) -> bool {
         match self.shrinkable(number) {
             None => false,

@@ -1,7 +1,9 @@
-//! The appends of one background job, which are made durable together at its end. A job has the time to compress values, which a write has not.
+//! The appends of one background job, which are made durable together at its end. A job has the
+//! time to compress values, which a write has not.
 //!
-//! It begins in the file where the last job ended, which nobody else appends to meanwhile: many small jobs do not make as many small files. Only a job that runs beside
-//! others has files of its own: what it has written into one of theirs could go with it before any table refers to it.
+//! It begins in the file where the last job ended, which nobody else appends to meanwhile: many
+//! small jobs do not make as many small files. Only a job that runs beside others has files of its
+//! own: what it has written into one of theirs could go with it before any table refers to it.
 
 use super::file::BlobFile;
 use super::format::Values;
@@ -11,10 +13,12 @@ use crate::base::compression::Compressor;
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
-/// Larger values are stored as they are: compressing one takes its size of memory once more, and decompressing it at each read.
+/// Larger values are stored as they are: compressing one takes its size of memory once more, and
+/// decompressing it at each read.
 pub(super) const MOST_COMPRESSED_BYTES: usize = 16 << 20;
 
-/// Writes large values for a job. Its files stay as long as this lives; whoever relies on them must refer to them before.
+/// Writes large values for a job. Its files stay as long as this lives; whoever relies on them must
+/// refer to them before.
 #[derive(Debug)]
 pub struct BlobWriter<'a> {
     store: &'a BlobStore,
@@ -27,7 +31,8 @@ pub struct BlobWriter<'a> {
 }
 
 impl<'a> BlobWriter<'a> {
-    /// A writer without a file yet. `one_by_one`: of a job beside which no other appends and removes files.
+    /// A writer without a file yet. `one_by_one`: of a job beside which no other appends and
+    /// removes files.
     pub fn new(store: &'a BlobStore, one_by_one: bool) -> BlobWriter<'a> {
         BlobWriter { store, one_by_one, files: Vec::new(), compressor: None, written_bytes: 0 }
     }

@@ -1,21 +1,24 @@
 //! The block cache: one byte budget over all tables, no lock on a hit.
 //!
-//! Every table has an array with one slot per block, so that a lookup is an index and not a hash. A hit reads
-//! the slot and sets its flag if it was clear; it allocates nothing and writes no shared line that is already
-//! as it should be. Inserting and evicting happen under one mutex, on a CLOCK ring over the slots of all
-//! tables.
+//! Every table has an array with one slot per block, so that a lookup is an index and not a hash. A
+//! hit reads the slot and sets its flag if it was clear; it allocates nothing and writes no shared
+//! line that is already as it should be. Inserting and evicting happen under one mutex, on a CLOCK
+//! ring over the slots of all tables.
 //!
-//! Scans do not flush the cache: a new block enters with its flag clear, so that one which is never asked for
-//! again goes at the next turn of the hand, and callers that read in bulk do not insert at all.
+//! Scans do not flush the cache: a new block enters with its flag clear, so that one which is never
+//! asked for again goes at the next turn of the hand, and callers that read in bulk do not insert
+//! at all.
 //!
-//! The memory of a value that leaves the cache is kept for the next one (`stock.rs`): both together stay within the budget.
+//! The memory of a value that leaves the cache is kept for the next one (`buffer_pool.rs`): both
+//! together stay within the budget.
 //!
-//! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: to put each in another's place costs more than to unpack it once
-//! more. One that is asked for often is soon offered often enough; of those that are not, it does not matter which ones are kept.
+//! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: to put each in
+//! another's place costs more than to unpack it once more. One that is asked for often is soon
+//! offered often enough; of those that are not, it does not matter which ones are kept.
 
+mod buffer_pool;
 mod ring;
 mod slots;
-mod stock;
 
 use crate::base::sync::{AtomicU64, Mutex};
 use ring::Ring;
@@ -29,7 +32,8 @@ pub use slots::{Charge, Hit, Slots, Weigh};
 /// See the module's comment.
 const ADMITTED_ONE_IN: u64 = 8;
 
-/// So many values are evicted for a new one without an effect: readers hold them, and their bytes count as long as they do.
+/// So many values are evicted for a new one without an effect: readers hold them, and their bytes
+/// count as long as they do.
 const MOST_IN_VAIN: u32 = 16;
 
 /// A cache of `T` with a byte budget.
@@ -50,7 +54,8 @@ impl<T: Weigh> Cache<T> {
         Cache { shared: Arc::new(shared), ring: Mutex::new(Ring::new()), offered: AtomicU64::new(0) }
     }
 
-    /// As `new`, but charged values that readers hold outside the cache ([`Cache::charge`]) use up the budget as well.
+    /// As `new`, but charged values that readers hold outside the cache ([`Cache::charge`]) use up
+    /// the budget as well.
     pub fn counting_pinned(budget_bytes: usize) -> Cache<T> {
         Cache::with(Shared::new(budget_bytes, true))
     }
@@ -68,7 +73,8 @@ impl<T: Weigh> Cache<T> {
         self.shared.budget.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` as alive until the charge is dropped, in the cache or outside. Every value inserted should hold its charge.
+    /// Counts `bytes` as alive until the charge is dropped, in the cache or outside. Every value
+    /// inserted should hold its charge.
     pub fn charge(&self, bytes: usize) -> Charge {
         Charge::new(&self.shared, bytes)
     }
@@ -78,7 +84,8 @@ impl<T: Weigh> Cache<T> {
         self.shared.charged.load(Ordering::Relaxed)
     }
 
-    /// Evicts until `has_room`; false if that does not come to be: with nothing left to evict, or after so many values `in_vain` that readers hold.
+    /// Evicts until `has_room`; false if that does not come to be: with nothing left to evict, or
+    /// after so many values `in_vain` that readers hold.
     fn make_room(&self, ring: &mut Ring<T>, most_in_vain: u32, has_room: impl Fn() -> bool) -> bool {
         let mut in_vain = 0;
         while !has_room() {
@@ -98,14 +105,15 @@ impl<T: Weigh> Cache<T> {
         needed <= self.budget_bytes()
     }
 
-    /// Whether a value of this weight that is yet to be made would be kept: otherwise there may be no need to make it. Asked once for each.
+    /// Whether a value of this weight that is yet to be made would be kept: otherwise there may be
+    /// no need to make it. Asked once for each.
     pub fn admits(&self, weight: usize) -> bool {
         let used = self.shared.used_bytes();
         weight <= self.budget_bytes() && (used + weight <= self.budget_bytes() || self.is_admitted())
     }
 
-    /// Whether a value that is offered to the full cache is to take the place of others: as if by dice (SplitMix64), so that no reader's pattern falls in
-    /// with it.
+    /// Whether a value that is offered to the full cache is to take the place of others: as if by
+    /// dice (SplitMix64), so that no reader's pattern falls in with it.
     fn is_admitted(&self) -> bool {
         let count = self.offered.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let mut dice = count.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -114,13 +122,14 @@ impl<T: Weigh> Cache<T> {
         (dice ^ (dice >> 31)) < u64::MAX / ADMITTED_ONE_IN
     }
 
-    /// Slots for the `count` blocks of a table. Their memory is only taken when the first block is kept.
+    /// Slots for the `count` blocks of a table. Their memory is only taken when the first block is
+    /// kept.
     pub fn slots(&self, count: usize) -> Arc<Slots<T>> {
         Arc::new(Slots::new(count, &self.shared))
     }
 
-    /// Keeps `value`, which was admitted, in slot `index`, and returns what the slot holds from now on, or would: `value`, or what another thread put there
-    /// first.
+    /// Keeps `value`, which was admitted, in slot `index`, and returns what the slot holds from now
+    /// on, or would: `value`, or what another thread put there first.
     pub fn insert(&self, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
         let weight = value.weight();
         if weight > self.budget_bytes() {
@@ -136,7 +145,8 @@ impl<T: Weigh> Cache<T> {
             self.shared.dead.store(0, Ordering::Relaxed);
         }
         if !self.make_room(&mut ring, MOST_IN_VAIN, || self.has_room(weight)) {
-            // What is left is being freed by tables that are just closing, or is pinned: there is no room yet.
+            // What is left is being freed by tables that are just closing, or is pinned: there is
+            // no room yet.
             return value;
         }
         slot.fill(Arc::clone(&value));
@@ -146,19 +156,20 @@ impl<T: Weigh> Cache<T> {
         value
     }
 
-    /// Memory of at least so many bytes, with whatever was in it, for a value that was admitted: of one that has left the cache, if there is any. If the value
-    /// has to take the place of others, those leave now.
+    /// Memory of at least so many bytes, with whatever was in it, for a value that was admitted: of
+    /// one that has left the cache, if there is any. If the value has to take the place of others,
+    /// those leave now.
     pub fn memory(&self, bytes: usize) -> Vec<u8> {
         let has_room = || self.shared.used_bytes() + bytes <= self.budget_bytes();
         if !has_room() && bytes <= self.budget_bytes() {
             self.make_room(&mut self.ring.lock(), MOST_IN_VAIN, has_room);
         }
-        self.shared.stock.take(bytes)
+        self.shared.pool.take(bytes)
     }
 
     /// Memory of values that have left the cache, kept for the next ones, in bytes.
     pub fn stock_bytes(&self) -> usize {
-        self.shared.stock.bytes()
+        self.shared.pool.bytes()
     }
 
     /// The memory held by cached values, in bytes.
@@ -179,7 +190,8 @@ impl<T: Weigh> Cache<T> {
 
 impl<T: Weigh> Drop for Cache<T> {
     fn drop(&mut self) {
-        // Values that readers still hold keep what the cache shares with them, but not what it has kept for others.
+        // Values that readers still hold keep what the cache shares with them, but not what it has
+        // kept for others.
         self.shared.budget.store(0, Ordering::Relaxed);
         self.shared.trim_stock();
     }

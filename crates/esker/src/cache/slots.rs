@@ -1,6 +1,6 @@
 //! The slots: where the blocks of one table are cached, and what is counted there.
 
-use super::stock::Stock;
+use super::buffer_pool::BufferPool;
 use crate::base::counter::Counter;
 use crate::base::prefetch::{prefetch_address, prefetch_first};
 use crate::base::sync::{ArcSwapOption, AtomicU64, AtomicUsize, Guard, OnceLock};
@@ -19,13 +19,16 @@ pub trait Weigh: Send + Sync {
     }
 }
 
-/// Of what a reader looks at first, this much is loaded early: of a block, usually header, prefix and the rests of short keys.
+/// Of what a reader looks at first, this much is loaded early: of a block, usually header, prefix
+/// and the rests of short keys.
 const FIRST_LINES: usize = 8;
 
-/// A value found in the cache: alive while this is held, without having touched its reference count.
+/// A value found in the cache: alive while this is held, without having touched its reference
+/// count.
 pub type Hit<T> = Guard<Option<Arc<T>>>;
 
-/// The places of one table's blocks in the cache. Dropping the last reference frees what is cached there.
+/// The places of one table's blocks in the cache. Dropping the last reference frees what is cached
+/// there.
 pub struct Slots<T: Weigh> {
     count: usize,
     pub(super) slots: OnceLock<Box<[Slot<T>]>>,
@@ -36,8 +39,9 @@ pub struct Slots<T: Weigh> {
 pub(super) struct Slot<T> {
     /// Stored to only under the ring's mutex, or by `drop`.
     value: ArcSwapOption<T>,
-    /// Where the bytes that a reader looks at first are, one less if that is odd, with the lowest bit set if the value was asked for since the hand last
-    /// passed. Only a hint: it may belong to another value than the one that is found beside it, or to none.
+    /// Where the bytes that a reader looks at first are, one less if that is odd, with the lowest
+    /// bit set if the value was asked for since the hand last passed. Only a hint: it may belong to
+    /// another value than the one that is found beside it, or to none.
     mark: AtomicUsize,
 }
 
@@ -48,7 +52,8 @@ impl<T: Weigh> Slot<T> {
         Slot { value: ArcSwapOption::empty(), mark: AtomicUsize::new(0) }
     }
 
-    /// The value. While the processor waits for it, it loads what the value points to as well: two misses in the time of one.
+    /// The value. While the processor waits for it, it loads what the value points to as well: two
+    /// misses in the time of one.
     #[inline]
     fn load(&self) -> Option<Hit<T>> {
         let mark = self.mark.load(Ordering::Relaxed);
@@ -121,8 +126,8 @@ impl<T: Weigh> Slots<T> {
         self.slots.get_or_init(|| (0..self.count).map(|_| Slot::empty()).collect())
     }
 
-    /// Empties slot `index` unless it was asked for since the last call; returns the weight freed. Without
-    /// `spare` the flag is not looked at.
+    /// Empties slot `index` unless it was asked for since the last call; returns the weight freed.
+    /// Without `spare` the flag is not looked at.
     pub(super) fn reclaim(&self, index: usize, spare: bool) -> Option<usize> {
         let slot = self.slots.get()?.get(index)?;
         if spare && slot.take_reference() {
@@ -171,7 +176,7 @@ impl Charge {
     pub fn end(self, memory: Vec<u8>) {
         let shared = Arc::clone(&self.shared);
         drop(self);
-        shared.stock.keep(memory, shared.room_for_stock());
+        shared.pool.keep(memory, shared.room_for_pool());
     }
 }
 
@@ -195,7 +200,7 @@ pub(super) struct Shared {
     /// Whether values that readers hold outside the cache use up the budget as well.
     pub(super) counts_pinned: bool,
     /// Memory of values that have left the cache.
-    pub(super) stock: Stock,
+    pub(super) pool: BufferPool,
     /// The memory held by cached values, in bytes.
     pub(super) usage: AtomicUsize,
     /// The memory of all values with a charge that are alive, in bytes.
@@ -213,18 +218,18 @@ impl Shared {
         Shared { budget: AtomicUsize::new(budget_bytes), counts_pinned, ..Shared::default() }
     }
 
-    /// What uses up the budget, besides the stock.
+    /// What uses up the budget, besides the pool.
     pub(super) fn used_bytes(&self) -> usize {
         let used = if self.counts_pinned { &self.charged } else { &self.usage };
         used.load(Ordering::Relaxed)
     }
 
-    fn room_for_stock(&self) -> usize {
+    fn room_for_pool(&self) -> usize {
         self.budget.load(Ordering::Relaxed).saturating_sub(self.used_bytes())
     }
 
     /// Frees what there is no room for any more.
     pub(super) fn trim_stock(&self) {
-        self.stock.trim(self.room_for_stock());
+        self.pool.trim(self.room_for_pool());
     }
 }

@@ -12,7 +12,8 @@ fn thing(weight: usize) -> Arc<Thing> {
     Arc::new(Thing(weight))
 }
 
-/// Keeps `value` in slot `index` if the cache admits it, and returns what the slot holds from now on, or would.
+/// Keeps `value` in slot `index` if the cache admits it, and returns what the slot holds from now
+/// on, or would.
 fn offer<T: Weigh>(cache: &Cache<T>, slots: &Arc<Slots<T>>, index: usize, value: Arc<T>) -> Arc<T> {
     if cache.admits(value.weight()) { cache.insert(slots, index, value) } else { value }
 }
@@ -86,7 +87,8 @@ fn a_full_cache_keeps_one_in_eight_and_what_is_asked_for_again() {
     assert!((0..100).all(&is_kept), "there was room");
     let kept = (100..10_000).filter(|&index| is_kept(index)).count();
     assert!((1100..1400).contains(&kept), "{kept} of 9900");
-    // One that always comes at the same place among others that never come again gets in as soon as any: whatever their number, eight as well.
+    // One that always comes at the same place among others that never come again gets in as soon as
+    // any: whatever their number, eight as well.
     for others in [1, 7, 8, 15, 143, 609] {
         let cache = Cache::new(100);
         let slots = cache.slots(100_000);
@@ -149,7 +151,8 @@ fn what_is_admitted_is_kept() {
             if admitted {
                 let charge = cache.charge(weight);
                 cache.insert(&slots, index, thing(weight));
-                // A value holds its charge for as long as it lives; these live until they are evicted.
+                // A value holds its charge for as long as it lives; these live until they are
+                // evicted.
                 std::mem::forget(charge);
             }
             admitted

@@ -1,8 +1,8 @@
-//! An environment that fails on request. It wraps any other one and counts every call by class; a [`Rule`] makes the
-//! n-th call of a class fail, once or from then on.
+//! An environment that fails on request. It wraps any other one and counts every call by class; a
+//! [`Rule`] makes the n-th call of a class fail, once or from then on.
 //!
-//! To test that a program survives a failure at any point, run it with a rule for call 0, then 1, and so on, until a run
-//! ends without the rule having fired:
+//! To test that a program survives a failure at any point, run it with a rule for call 0, then 1,
+//! and so on, until a run ends without the rule having fired:
 //!
 //! ```
 //! use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
@@ -53,7 +53,8 @@ pub enum Class {
     Open,
     /// `read_at` of any file.
     Read,
-    /// [`Env::create`], [`Env::create_growing`], [`Env::create_dir_all`], and [`Env::open_log`] of a new file.
+    /// [`Env::create`], [`Env::create_growing`], [`Env::create_dir_all`], and [`Env::open_log`] of
+    /// a new file.
     Create,
     /// [`WriteFile::append`] and [`GrowingFile::write`].
     Append,
@@ -127,7 +128,8 @@ impl Class {
 pub enum Action {
     /// It fails and has no effect. `ErrorKind::Other` stands for a device error.
     Fail(ErrorKind),
-    /// An append or log write puts only the first `bytes` bytes in place, then fails; other calls fail without effect.
+    /// An append or log write puts only the first `bytes` bytes in place, then fails; other calls
+    /// fail without effect.
     Partial {
         /// The kind of the error.
         kind: ErrorKind,
@@ -136,8 +138,8 @@ pub enum Action {
     },
     /// It takes full effect, and yet fails. A handle that it would have returned is dropped.
     FailAfter(ErrorKind),
-    /// It reports success without having done anything: the way to show that a test notices a missing sync. Calls that
-    /// return something are made as usual.
+    /// It reports success without having done anything: the way to show that a test notices a
+    /// missing sync. Calls that return something are made as usual.
     Ignore,
     /// It panics, without effect: what an environment that is not the engine's own may do.
     Panic,
@@ -164,7 +166,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Picks one call: number `nth` of the class, counted from 0 at the moment when the rule is added.
+    /// Picks one call: number `nth` of the class, counted from 0 at the moment when the rule is
+    /// added.
     ///
     /// ```
     /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
@@ -178,7 +181,8 @@ impl Rule {
         Rule { class, name: None, nth, forever: false, action, matched: 0 }
     }
 
-    /// Only calls on paths whose last name contains `part` match. For a rename or link that is either of the two names.
+    /// Only calls on paths whose last name contains `part` match. For a rename or link that is
+    /// either of the two names.
     ///
     /// ```
     /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
@@ -222,8 +226,8 @@ impl Rule {
     }
 }
 
-/// A wrapper that fails calls by rule. Clones share the rules and the counts. Files are never mapped through it, so that
-/// every read is a call.
+/// A wrapper that fails calls by rule. Clones share the rules and the counts. Files are never
+/// mapped through it, so that every read is a call.
 ///
 /// ```
 /// use esker::env::{fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
@@ -253,7 +257,8 @@ struct ControlState {
 }
 
 impl Control {
-    /// Counts a call and returns what a rule wants done with it. Every rule counts; the first that picks it wins.
+    /// Counts a call and returns what a rule wants done with it. Every rule counts; the first that
+    /// picks it wins.
     fn decide(&self, class: Class, paths: &[&Path]) -> Option<Action> {
         let mut state = self.state.lock();
         if let Some(count) = state.calls.get_mut(class as usize) {

@@ -1,6 +1,6 @@
-//! The seam to the operating system. Everything that touches a disk goes through [`Env`], so that tests can lose,
-//! tear, reorder and refuse it: [`os`] is the real one, [`mem`] a deterministic one with a power-loss model,
-//! [`fault`] wraps any other and fails the n-th call that matches.
+//! The seam to the operating system. Everything that touches a disk goes through [`Env`], so that
+//! tests can lose, tear, reorder and refuse it: [`os`] is the real one, [`mem`] a deterministic one
+//! with a power-loss model, [`fault`] wraps any other and fails the n-th call that matches.
 
 use crate::error::Result;
 use std::fmt;
@@ -15,13 +15,15 @@ pub mod os;
 
 /// Files, directories and locks. Paths are used as given. All calls may come from any thread.
 ///
-/// What each call promises about durability is the least any supported system gives:
-/// a created, renamed, linked or removed name is durable only after [`Env::sync_dir`] of its directory; the contents of a file only after
-/// `sync` of the file; dropping a file makes nothing durable.
+/// What each call promises about durability is the least any supported system gives: a created,
+/// renamed, linked or removed name is durable only after [`Env::sync_dir`] of its directory; the
+/// contents of a file only after `sync` of the file; dropping a file makes nothing durable.
 ///
-/// The engine calls an environment and its files with locks held. What they may ask of a database whose environment they are is what a [`crate::MergeOperator`] may ask of its own:
-/// single keys and figures; the rest is refused with [`crate::Error::InCallback`]. That is so in the `Drop` of a file or a lock, too. Reads that call themselves that way fail with
-/// that error after a few times.
+/// The engine calls an environment and its files with locks held. What they may ask of a database
+/// whose environment they are is what a [`crate::MergeOperator`] may ask of its own: single keys
+/// and figures; the rest is refused with [`crate::Error::InCallback`]. That is so in the `Drop` of
+/// a file or a lock, too. Reads that call themselves that way fail with that error after a few
+/// times.
 ///
 /// ```
 /// use esker::env::{Env, mem::MemEnv};
@@ -52,7 +54,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn create_dir_all(&self, directory: &Path) -> Result<()>;
-    /// The names (not paths) of the files in a directory, in no particular order; sub-directories are left out.
+    /// The names (not paths) of the files in a directory, in no particular order; sub-directories
+    /// are left out.
     ///
     /// # Errors
     /// `Io`, as when there is no such directory.
@@ -124,8 +127,9 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>>;
-    /// Opens a log segment: an existing file of any length, or with `create_bytes` a new file of that length that reads as zeroes and whose
-    /// space is really allocated (nothing of it durable yet). With `mapped`, [`LogFile::store`] goes through a memory mapping.
+    /// Opens a log segment: an existing file of any length, or with `create_bytes` a new file of
+    /// that length that reads as zeroes and whose space is really allocated (nothing of it durable
+    /// yet). With `mapped`, [`LogFile::store`] goes through a memory mapping.
     ///
     /// # Errors
     /// `Io`, as on a full disk: no file is left then.
@@ -170,7 +174,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn remove(&self, path: &Path) -> Result<()>;
-    /// Gives a file a second name; falls back to nothing: an error where the file system has no links.
+    /// Gives a file a second name; falls back to nothing: an error where the file system has no
+    /// links.
     ///
     /// # Errors
     /// `Io`, also where the second name is taken.
@@ -200,8 +205,9 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn sync_dir(&self, directory: &Path) -> Result<()>;
-    /// Takes the exclusive lock on `path` until the returned guard is dropped, and leaves the process id in the file.
-    /// [`crate::Error::Locked`] with the holder's process id if another handle, also of this process, has it.
+    /// Takes the exclusive lock on `path` until the returned guard is dropped, and leaves the
+    /// process id in the file. [`crate::Error::Locked`] with the holder's process id if another
+    /// handle, also of this process, has it.
     ///
     /// # Errors
     /// `Locked` as said; `Io`.
@@ -217,8 +223,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
-    /// A number that nobody can foresee who does not know the ones before; for the salts of log segments, not for secrets. A simulated environment may
-    /// give the same numbers in every run.
+    /// A number that nobody can foresee who does not know the ones before; for the salts of log
+    /// segments, not for secrets. A simulated environment may give the same numbers in every run.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -227,8 +233,9 @@ pub trait Env: Send + Sync + fmt::Debug {
     fn random(&self) -> u64 {
         RandomState::new().hash_one(())
     }
-    /// Whether none of its calls, nor of those of its files, ever uses a database. If this is true, the engine does not mark threads that are in them, which takes some
-    /// nanoseconds for each call; a call that uses its own database all the same may then wait for ever.
+    /// Whether none of its calls, nor of those of its files, ever uses a database. If this is true,
+    /// the engine does not mark threads that are in them, which takes some nanoseconds for each
+    /// call; a call that uses its own database all the same may then wait for ever.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -305,8 +312,9 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// The whole file as memory, where the environment can map it. The first call maps; later calls are free. What is read there has to be asked for with
-    /// [`ReadFile::check_mapping`] before anything rests on it.
+    /// The whole file as memory, where the environment can map it. The first call maps; later calls
+    /// are free. What is read there has to be asked for with [`ReadFile::check_mapping`] before
+    /// anything rests on it.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -321,9 +329,10 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn mapping(&self) -> Option<&[u8]>;
-    /// Whether all of the mapping could be read that was: asked after its bytes were used, and before anything rests on them. Where a page of it cannot be had, as when
-    /// the medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what there is to have. Who passes on the mapping of another
-    /// file passes on this call, too.
+    /// Whether all of the mapping could be read that was: asked after its bytes were used, and
+    /// before anything rests on them. Where a page of it cannot be had, as when the medium fails,
+    /// the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what
+    /// there is to have. Who passes on the mapping of another file passes on this call, too.
     ///
     /// # Errors
     /// `Io` as said.
@@ -345,11 +354,13 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
 /// See [`mapping_fault_seen`].
 static MAPPING_FAULT: AtomicBool = AtomicBool::new(false);
 
-/// Whether a page under any mapping of the process could ever not be had: all that is asked for each read, until the first time. What was loaded from a mapping before the call
-/// was loaded before the answer: if it came out of such a page, the answer is yes.
+/// Whether a page under any mapping of the process could ever not be had: all that is asked for
+/// each read, until the first time. What was loaded from a mapping before the call was loaded
+/// before the answer: if it came out of such a page, the answer is yes.
 #[inline]
 pub(crate) fn mapping_fault_seen() -> bool {
-    // For this thread, whose access may just have been interrupted; and for what others have replaced.
+    // For this thread, whose access may just have been interrupted; and for what others have
+    // replaced.
     compiler_fence(Ordering::SeqCst);
     fence(Ordering::Acquire);
     MAPPING_FAULT.load(Ordering::Relaxed)
@@ -361,7 +372,8 @@ pub(crate) fn note_mapping_fault() {
     MAPPING_FAULT.store(true, Ordering::SeqCst);
 }
 
-/// A file open for appending. Implementations may buffer: bytes reach the system at the latest at `sync`.
+/// A file open for appending. Implementations may buffer: bytes reach the system at the latest at
+/// `sync`.
 ///
 /// ```
 /// # use esker::env::{Env, mem::MemEnv};
@@ -374,7 +386,8 @@ pub(crate) fn note_mapping_fault() {
 /// # Ok::<(), esker::Error>(())
 /// ```
 pub trait WriteFile: Send + fmt::Debug {
-    /// Appends all of `bytes`. After an error the file's content beyond the last successful sync is unknown.
+    /// Appends all of `bytes`. After an error the file's content beyond the last successful sync is
+    /// unknown.
     ///
     /// # Errors
     /// `Io`, as on a full disk.
@@ -388,8 +401,9 @@ pub trait WriteFile: Send + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Hands everything appended so far to the system, so that it survives the death of this process. Makes nothing durable.
-    /// Who appends to another file passes on this call, too: what that one buffers would be lost with the process.
+    /// Hands everything appended so far to the system, so that it survives the death of this
+    /// process. Makes nothing durable. Who appends to another file passes on this call, too: what
+    /// that one buffers would be lost with the process.
     ///
     /// # Errors
     /// `Io`, as for `append`.
@@ -404,10 +418,12 @@ pub trait WriteFile: Send + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn flush(&mut self) -> Result<()>;
-    /// Makes everything appended so far durable, with the length. Never called again after it failed.
+    /// Makes everything appended so far durable, with the length. Never called again after it
+    /// failed.
     ///
     /// # Errors
-    /// `Io`: what was appended since the last sync may be lost, even if a later sync were to succeed.
+    /// `Io`: what was appended since the last sync may be lost, even if a later sync were to
+    /// succeed.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -446,9 +462,11 @@ pub trait WriteFile: Send + fmt::Debug {
     }
 }
 
-/// A file that grows: any thread may write, read and sync it at any time. Writes at different places do not disturb each other.
+/// A file that grows: any thread may write, read and sync it at any time. Writes at different
+/// places do not disturb each other.
 ///
-/// A write gives its bytes to the system before it returns: they survive the death of the process, and with `sync` that of the machine.
+/// A write gives its bytes to the system before it returns: they survive the death of the process,
+/// and with `sync` that of the machine.
 ///
 /// ```
 /// # use esker::env::{Env, mem::MemEnv};
@@ -463,8 +481,8 @@ pub trait WriteFile: Send + fmt::Debug {
 /// # Ok::<(), esker::Error>(())
 /// ```
 pub trait GrowingFile: Send + Sync + fmt::Debug {
-    /// Writes `bytes` at `offset`, which may lie behind the end; what is skipped reads as zeroes. After an error the content of exactly these
-    /// bytes is unknown.
+    /// Writes `bytes` at `offset`, which may lie behind the end; what is skipped reads as zeroes.
+    /// After an error the content of exactly these bytes is unknown.
     ///
     /// # Errors
     /// `Io`, as on a full disk.
@@ -495,7 +513,8 @@ pub trait GrowingFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// Makes everything written before the call durable, with the length. Never called again after it failed.
+    /// Makes everything written before the call durable, with the length. Never called again after
+    /// it failed.
     ///
     /// # Errors
     /// `Io`: what was written since the last sync may be lost.
@@ -512,10 +531,11 @@ pub trait GrowingFile: Send + Sync + fmt::Debug {
     fn sync(&self) -> Result<()>;
 }
 
-/// A log segment: a file of fixed, really allocated length, written by one thread at a time, synced from any thread.
+/// A log segment: a file of fixed, really allocated length, written by one thread at a time, synced
+/// from any thread.
 ///
-/// Both ways of writing give the bytes to the system before they return: they survive the death of the process, and with
-/// `sync` that of the machine. Both see each other's bytes.
+/// Both ways of writing give the bytes to the system before they return: they survive the death of
+/// the process, and with `sync` that of the machine. Both see each other's bytes.
 ///
 /// ```
 /// # use esker::env::{Env, mem::MemEnv};
@@ -552,12 +572,14 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Writes `bytes` at `offset` the way that is cheapest for small records: a store into the mapping, or [`LogFile::write`] where there is
-    /// none. Between their end and the next multiple of 8 zeroes may be written too. Cheapest where `offset` is a multiple of 8. Beyond the end is
-    /// [`crate::Error::InvalidArgument`].
+    /// Writes `bytes` at `offset` the way that is cheapest for small records: a store into the
+    /// mapping, or [`LogFile::write`] where there is none. Between their end and the next multiple
+    /// of 8 zeroes may be written too. Cheapest where `offset` is a multiple of 8. Beyond the end
+    /// is [`crate::Error::InvalidArgument`].
     ///
     /// # Errors
-    /// `InvalidArgument` as said; `Io`: then the content of these bytes is unknown, and the file is not to be synced any more.
+    /// `InvalidArgument` as said; `Io`: then the content of these bytes is unknown, and the file is
+    /// not to be synced any more.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -569,7 +591,8 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn store(&self, offset: u64, bytes: &[u8]) -> Result<()>;
-    /// Writes `bytes` at `offset` with a system call: the way for large records and for those about to be synced.
+    /// Writes `bytes` at `offset` with a system call: the way for large records and for those about
+    /// to be synced.
     ///
     /// # Errors
     /// `InvalidArgument` beyond the end; `Io`.
@@ -600,7 +623,8 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// Makes everything written so far durable, with the length. Neither this nor `sync_range` is ever called again after either failed.
+    /// Makes everything written so far durable, with the length. Neither this nor `sync_range` is
+    /// ever called again after either failed.
     ///
     /// # Errors
     /// `Io`: what was written since the last sync may be lost.
@@ -615,8 +639,9 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn sync(&self) -> Result<()>;
-    /// Makes the bytes from `from` to before `to` durable as far as they were written before the call, and promises nothing about others. The length of the file
-    /// must be durable already. `to` is at most where the next store goes, so that the pages before it are done with.
+    /// Makes the bytes from `from` to before `to` durable as far as they were written before the
+    /// call, and promises nothing about others. The length of the file must be durable already.
+    /// `to` is at most where the next store goes, so that the pages before it are done with.
     ///
     /// # Errors
     /// `Io`: what was written since the last sync may be lost.
@@ -635,8 +660,8 @@ pub trait LogFile: Send + Sync + fmt::Debug {
         let _ = (from, to);
         self.sync()
     }
-    /// A hint that stores will follow between these offsets: makes the first one into each page cheap, where it can. A `sync` may then write
-    /// all of these pages.
+    /// A hint that stores will follow between these offsets: makes the first one into each page
+    /// cheap, where it can. A `sync` may then write all of these pages.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -647,8 +672,9 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn prefault(&self, from: u64, to: u64);
-    /// A hint that stores will follow everywhere from `from` on, in a file that was just made and holds nothing there: brings its zeroes into the
-    /// system's memory without reading them, where it can.
+    /// A hint that stores will follow everywhere from `from` on, in a file that was just made and
+    /// holds nothing there: brings its zeroes into the system's memory without reading them, where
+    /// it can.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -659,7 +685,8 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn fill_new(&self, from: u64);
-    /// A hint that no store will follow for long between these offsets: what the mapping takes of the process's memory there can go. The bytes stay with the system.
+    /// A hint that no store will follow for long between these offsets: what the mapping takes of
+    /// the process's memory there can go. The bytes stay with the system.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};

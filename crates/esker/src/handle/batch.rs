@@ -8,7 +8,7 @@ use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
 use crate::base::range_tombstone::half_open;
 use crate::blob::Appended;
 use crate::db::read::blob_value;
-use crate::db::write::batch_size::{Need, add_need, add_need_bytes, start_record};
+use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reservation_bytes, start_record};
 use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
@@ -16,7 +16,8 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Operations, on any keyspaces of one database, that take effect together or not at all: for readers, for snapshots, and across a crash.
+/// Operations, on any keyspaces of one database, that take effect together or not at all: for
+/// readers, for snapshots, and across a crash.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {
@@ -38,9 +39,10 @@ use std::time::{Duration, SystemTime};
 pub struct Batch {
     shared: Arc<Shared>,
     record: Vec<u8>,
-    needs: Vec<Need>,
+    needs: Vec<ArenaReservation>,
     count: u64,
-    /// Where in the record expiries are that count from the commit, and how many milliseconds after it they are.
+    /// Where in the record expiries are that count from the commit, and how many milliseconds after
+    /// it they are.
     relative: Vec<(usize, u64)>,
     /// Merges are among the operations whose expiry depends on what they meet.
     has_expiring_merges: bool,
@@ -61,14 +63,15 @@ impl Batch {
         check(&keyspace.inner, kind, key, value)?;
         check_life(&keyspace.inner, life)?;
         let ttl = keyspace.inner.ttl;
-        // As if written at the beginning of time: then the expiry is what is to be added to the time of the commit.
+        // As if written at the beginning of time: then the expiry is what is to be added to the
+        // time of the commit.
         let expiry_ms = match (kind, life) {
             (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,
             _ => ttl.expiry_ms(life, 0),
         };
         if blob_value::is_large(&self.shared.inner, kind, value) {
-            let value = blob_value::put_aside(&self.shared.inner, value)?;
-            self.add_checked(keyspace, Kind::PutLarge, expiry_ms, key, &value.reference.encode(), life);
+            let value = blob_value::put_blob(&self.shared.inner, value)?;
+            self.add_checked(keyspace, Kind::PutBlob, expiry_ms, key, &value.reference.encode(), life);
             self.large.push(value);
         } else {
             self.add_checked(keyspace, kind, expiry_ms, key, value, life);
@@ -86,9 +89,9 @@ impl Batch {
         if kind == Kind::Merge && keyspace.inner.ttl.is_enabled() {
             self.has_expiring_merges = true;
             // Room for an expiry, whether it will have one or not.
-            add_need(&mut self.needs, &Operation { expiry_ms: u64::MAX, ..operation });
+            add_reservation(&mut self.needs, &Operation { expiry_ms: u64::MAX, ..operation });
         } else {
-            add_need(&mut self.needs, &operation);
+            add_reservation(&mut self.needs, &operation);
         }
         self.count += 1;
     }
@@ -96,7 +99,8 @@ impl Batch {
     /// Adds a put whose value lives for `ttl` from the commit on.
     ///
     /// # Errors
-    /// As [`Batch::put`]; `InvalidArgument` also for a time of zero, or in a keyspace without time to live.
+    /// As [`Batch::put`]; `InvalidArgument` also for a time of zero, or in a keyspace without time
+    /// to live.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -144,7 +148,8 @@ impl Batch {
     /// Adds a merge after which the value lives for `ttl` from the commit on.
     ///
     /// # Errors
-    /// As [`Batch::merge`]; `InvalidArgument` also for a time of zero, or in a keyspace without time to live.
+    /// As [`Batch::merge`]; `InvalidArgument` also for a time of zero, or in a keyspace without
+    /// time to live.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -169,7 +174,8 @@ impl Batch {
     /// Adds a put.
     ///
     /// # Errors
-    /// For a large value also `Io` and `ReadOnly`. `InvalidArgument` as for [`Keyspace::put`], or if the keyspace belongs to another database.
+    /// For a large value also `Io` and `ReadOnly`. `InvalidArgument` as for [`Keyspace::put`], or
+    /// if the keyspace belongs to another database.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -220,8 +226,9 @@ impl Batch {
         self.add(keyspace, Kind::Merge, key.as_ref(), operand.as_ref(), Life::Default)
     }
 
-    /// Adds a delete of every key in `range`, as [`Keyspace::delete_range`]. It hides what is older, also what was added to this batch before
-    /// it; what is added after it is newer. A range without keys adds nothing.
+    /// Adds a delete of every key in `range`, as [`Keyspace::delete_range`]. It hides what is
+    /// older, also what was added to this batch before it; what is added after it is newer. A range
+    /// without keys adds nothing.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -251,7 +258,7 @@ impl Batch {
             return Err(Error::invalid(format!("a bound of the range is longer than a key, {MAX_KEY_BYTES} bytes")));
         }
         let id = keyspace.inner.id;
-        add_need_bytes(&mut self.needs, id, 0);
+        add_reservation_bytes(&mut self.needs, id, 0);
         encode_range(&mut self.record, &RangeDelete { keyspace: id, start: &start, end: &end });
         self.count += 1;
         Ok(())
@@ -313,7 +320,8 @@ impl Batch {
     /// Performs the operations, in the order in which they were added.
     ///
     /// # Errors
-    /// As [`Keyspace::put`]; `InvalidArgument` also if the batch is longer than 4 GiB. Nothing took effect then, except after a failed sync.
+    /// As [`Keyspace::put`]; `InvalidArgument` also if the batch is longer than 4 GiB. Nothing took
+    /// effect then, except after a failed sync.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -345,7 +353,8 @@ impl Batch {
         self.commit_and_clear(options)
     }
 
-    /// As [`Batch::commit_with`], but keeps the batch, empty, for reuse. After an error it still holds its operations.
+    /// As [`Batch::commit_with`], but keeps the batch, empty, for reuse. After an error it still
+    /// holds its operations.
     ///
     /// # Errors
     /// As [`Batch::commit`].
@@ -365,12 +374,13 @@ impl Batch {
     pub fn commit_and_clear(&mut self, options: &WriteOptions) -> Result<()> {
         // A write that changes nothing is a write; a transaction that has only read is none.
         if self.is_empty() {
-            self.shared.inner.condition.check()?;
+            self.shared.inner.error_state.check()?;
         }
         self.commit_and_clear_if(options, &mut Unconditional)
     }
 
-    /// As [`Batch::commit_and_clear`], if `precondition` holds when the operations take effect. It is not asked if there are none.
+    /// As [`Batch::commit_and_clear`], if `precondition` holds when the operations take effect. It
+    /// is not asked if there are none.
     pub(super) fn commit_and_clear_if(
         &mut self,
         options: &WriteOptions,
@@ -383,7 +393,7 @@ impl Batch {
             self.perform(options, precondition)?;
         } else if options.sync {
             // The promise of a sync covers everything acknowledged before it.
-            self.shared.inner.condition.check()?;
+            self.shared.inner.error_state.check()?;
             self.shared.inner.sync_log()?;
         }
         self.clear();

@@ -21,8 +21,10 @@ use std::sync::Arc;
 
 /// An open database. Cheap to clone; all clones are the same database, usable from any thread.
 ///
-/// Dropping the last handle stops background work and releases the lock. It writes nothing: what was acknowledged is in the log already, and what
-/// was written with [`crate::WriteOptions::disable_wal`] since the last flush is lost. [`Db::close`] flushes that, and reports errors.
+/// Dropping the last handle stops background work and releases the lock. It writes nothing: what
+/// was acknowledged is in the log already, and what was written with
+/// [`crate::WriteOptions::disable_wal`] since the last flush is lost. [`Db::close`] flushes that,
+/// and reports errors.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {
@@ -44,12 +46,14 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the database in the directory `path`, creating both unless the options say otherwise. The time taken grows with the size of the log since
-    /// the last flush, not with the size of the database.
+    /// Opens the database in the directory `path`, creating both unless the options say otherwise.
+    /// The time taken grows with the size of the log since the last flush, not with the size of the
+    /// database.
     ///
     /// # Errors
-    /// `Locked` if another handle has it open; `NotFound` if it is missing and must not be created; `InvalidArgument` for impossible
-    /// options or a directory that holds something else; `Corruption` and `Unsupported` name the file; `Io` whatever the system refuses.
+    /// `Locked` if another handle has it open; `NotFound` if it is missing and must not be created;
+    /// `InvalidArgument` for impossible options or a directory that holds something else;
+    /// `Corruption` and `Unsupported` name the file; `Io` whatever the system refuses.
     ///
     /// ```
     /// use esker::{Db, Options, env::mem::MemEnv};
@@ -82,11 +86,12 @@ impl Db {
         Ok(Db { shared })
     }
 
-    /// Opens an existing database for reading only, beside a running writer if there is one. Takes no lock and writes nothing; sees the
-    /// writes acknowledged before the call, and none after it.
+    /// Opens an existing database for reading only, beside a running writer if there is one. Takes
+    /// no lock and writes nothing; sees the writes acknowledged before the call, and none after it.
     ///
     /// # Errors
-    /// As [`Db::open`]; `NotFound` if there is no database. Later writes through the handle are refused with `ReadOnly`.
+    /// As [`Db::open`]; `NotFound` if there is no database. Later writes through the handle are
+    /// refused with `ReadOnly`.
     ///
     /// ```
     /// use esker::{Db, Options, env::mem::MemEnv};
@@ -104,17 +109,22 @@ impl Db {
         Ok(Db { shared: Arc::new(Shared::new(inner)) })
     }
 
-    /// Makes a damaged database open again, with everything of it that can be read, and tells what could not be. No handle may have it open. A database that
-    /// opens and verifies is left as it is. Reads everything; what it cannot use it moves to the sub-directory `lost`, and deletes nothing.
+    /// Makes a damaged database open again, with everything of it that can be read, and tells what
+    /// could not be. No handle may have it open. A database that opens and verifies is left as it
+    /// is. Reads everything; what it cannot use it moves to the sub-directory `lost`, and deletes
+    /// nothing.
     ///
-    /// Damaged tables are replaced by copies of their intact blocks. The log is replayed as far as it can be read. Without a manifest, tables
-    /// say themselves whose they are. A repair that was interrupted can be run again.
+    /// Damaged tables are replaced by copies of their intact blocks. The log is replayed as far as
+    /// it can be read. Without a manifest, tables say themselves whose they are. A repair that was
+    /// interrupted can be run again.
     ///
-    /// What was lost may have been newer than what was kept: an older value, or a deleted key, can show again. A checkpoint is better.
+    /// What was lost may have been newer than what was kept: an older value, or a deleted key, can
+    /// show again. A checkpoint is better.
     ///
     /// # Errors
-    /// `NotFound` if there is no database; `Locked`; `Unsupported` for files of a newer version; `Io`: a device that cannot be read is to be copied to another
-    /// first. Nothing is changed then.
+    /// `NotFound` if there is no database; `Locked`; `Unsupported` for files of a newer version;
+    /// `Io`: a device that cannot be read is to be copied to another first. Nothing is changed
+    /// then.
     ///
     /// ```
     /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
@@ -129,12 +139,13 @@ impl Db {
 
     /// The keyspace of that name, created with these options if it is missing.
     ///
-    /// The merge operator's name is stored at creation. Built-in operators attach by that name at every open; a custom one
-    /// must be supplied again, else reads of merged keys fail with `MissingMergeOperator`.
+    /// The merge operator's name is stored at creation. Built-in operators attach by that name at
+    /// every open; a custom one must be supplied again, else reads of merged keys fail with
+    /// `MissingMergeOperator`.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unusable name, or if the keyspace was created with another merge operator (both names are given); `ReadOnly` if it would have to be
-    /// created and cannot.
+    /// `InvalidArgument` for an unusable name, or if the keyspace was created with another merge
+    /// operator (both names are given); `ReadOnly` if it would have to be created and cannot.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -180,8 +191,9 @@ impl Db {
         self.shared.inner.all_keyspaces().iter().map(|keyspace| keyspace.name.clone()).collect()
     }
 
-    /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees are kept. One that a callback of the database makes (see
-    /// [`crate::Error::InCallback`]) is of no use: all of its reads fail with that error.
+    /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees
+    /// are kept. One that a callback of the database makes (see [`crate::Error::InCallback`]) is of
+    /// no use: all of its reads fail with that error.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -196,7 +208,8 @@ impl Db {
         Snapshot::new(Arc::clone(&self.shared))
     }
 
-    /// An empty batch: operations on any keyspaces of this database that take effect together or not at all.
+    /// An empty batch: operations on any keyspaces of this database that take effect together or
+    /// not at all.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -211,8 +224,9 @@ impl Db {
         Batch::new(Arc::clone(&self.shared))
     }
 
-    /// Begins a transaction: reads and writes that take effect together, if nobody else has written in the meantime what it read. Costs what a
-    /// snapshot costs. One that a callback of the database begins neither reads nor commits.
+    /// Begins a transaction: reads and writes that take effect together, if nobody else has written
+    /// in the meantime what it read. Costs what a snapshot costs. One that a callback of the
+    /// database begins neither reads nor commits.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -228,8 +242,9 @@ impl Db {
         Transaction::new(Arc::clone(&self.shared))
     }
 
-    /// Runs `body` in a transaction and commits it; after a conflict again, in a new one, `attempts` times at most (0 counts as 1). `body` must have no
-    /// effect but through the transaction, because it may run several times.
+    /// Runs `body` in a transaction and commits it; after a conflict again, in a new one,
+    /// `attempts` times at most (0 counts as 1). `body` must have no effect but through the
+    /// transaction, because it may run several times.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -251,7 +266,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// Those of `body`, with which the transaction is dropped, and those of [`Transaction::commit`]; `Conflict` if every attempt met one.
+    /// Those of `body`, with which the transaction is dropped, and those of
+    /// [`Transaction::commit`]; `Conflict` if every attempt met one.
     pub fn transact<T>(&self, attempts: usize, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         let mut left = attempts.max(1);
         loop {
@@ -282,8 +298,10 @@ impl Db {
         flush::flush_now(&self.shared.inner)
     }
 
-    /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see, and gives back log files that nothing needs. Rewrites the whole
-    /// database at worst. Large values are compressed where that pays. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see,
+    /// and gives back log files that nothing needs. Rewrites the whole database at worst. Large
+    /// values are compressed where that pays. With [`crate::CompactionStyle::Fifo`] nothing is
+    /// merged.
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -302,8 +320,8 @@ impl Db {
         compaction::compact_now(&self.shared.inner, None)
     }
 
-    /// Waits until no background work is left that a database would do once no writes come: flushes, merges, and compression of the large values written before
-    /// the call.
+    /// Waits until no background work is left that a database would do once no writes come:
+    /// flushes, merges, and compression of the large values written before the call.
     ///
     /// # Errors
     /// What the background work failed with.
@@ -334,16 +352,18 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn sync(&self) -> Result<()> {
-        self.shared.inner.condition.check()?;
+        self.shared.inner.error_state.check()?;
         self.shared.inner.sync_log()
     }
 
-    /// Writes a copy of the whole database, as of now, that opens as a database of its own. Writing goes on meanwhile. Tables are hard links where the
-    /// file system allows, so that the copy costs little time and space.
+    /// Writes a copy of the whole database, as of now, that opens as a database of its own. Writing
+    /// goes on meanwhile. Tables are hard links where the file system allows, so that the copy
+    /// costs little time and space.
     ///
-    /// A linked file is the same file as in this database, under a second name. Never change or truncate it in place: this database reads it, in part through
-    /// mappings, and what is truncated it cannot read any more. Deleting the copy, or opening it as a database, does no harm. For a copy with files of its own there is
-    /// [`Db::checkpoint_with`].
+    /// A linked file is the same file as in this database, under a second name. Never change or
+    /// truncate it in place: this database reads it, in part through mappings, and what is
+    /// truncated it cannot read any more. Deleting the copy, or opening it as a database, does no
+    /// harm. For a copy with files of its own there is [`Db::checkpoint_with`].
     ///
     /// # Errors
     /// `InvalidArgument` if `directory` exists and is not empty; `Io`.
@@ -359,14 +379,19 @@ impl Db {
         self.checkpoint_with(directory, CheckpointMode::Link)
     }
 
-    /// As [`Db::checkpoint`], with files of its own if that is wanted: with [`CheckpointMode::Copy`], what happens to the files of the copy, or to where they lie on the device, does
-    /// not happen to those of this database, nor the other way round.
+    /// As [`Db::checkpoint`], with files of its own if that is wanted: with
+    /// [`CheckpointMode::Copy`], what happens to the files of the copy, or to where they lie on the
+    /// device, does not happen to those of this database, nor the other way round.
     ///
-    /// Everything that is copied is checked: tables block by block, as they are read, and each large value when it is in the copy. All of it is on the device before the directory counts as a
-    /// database. Writes, flushes and merges go on meanwhile; files that these replace go when the copy is done.
+    /// Everything that is copied is checked: tables block by block, as they are read, and each
+    /// large value when it is in the copy. All of it is on the device before the directory counts
+    /// as a database. Writes, flushes and merges go on meanwhile; files that these replace go when
+    /// the copy is done.
     ///
     /// # Errors
-    /// `InvalidArgument` if `directory` exists and is not empty; `Io`; `Corruption` names a damaged file of this database, as [`Db::health`] then does, and the place in it. After an error there is no copy.
+    /// `InvalidArgument` if `directory` exists and is not empty; `Io`; `Corruption` names a damaged
+    /// file of this database, as [`Db::health`] then does, and the place in it. After an error
+    /// there is no copy.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -383,7 +408,8 @@ impl Db {
         checkpoint::checkpoint(&self.shared.inner, directory.as_ref(), mode)
     }
 
-    /// Reads every table and checks everything that can be checked. `progress` is told the bytes done and all bytes.
+    /// Reads every table and checks everything that can be checked. `progress` is told the bytes
+    /// done and all bytes.
     ///
     /// # Errors
     /// `Corruption` names the first damaged file and the place in it.
@@ -443,11 +469,12 @@ impl Db {
     /// ```
     pub fn health(&self) -> Health {
         let inner = &self.shared.inner;
-        inner.condition.report(condition::reason(inner), inner.blobs.damage())
+        inner.error_state.report(condition::reason(inner), inner.blobs.damage())
     }
 
-    /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text: `esker.memtable.bytes`, and for each keyspace
-    /// `esker.keyspace.NAME.runs` and others. Counts are in decimal, sizes in bytes, times in microseconds. Costs what the two cost.
+    /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text:
+    /// `esker.memtable.bytes`, and for each keyspace `esker.keyspace.NAME.runs` and others. Counts
+    /// are in decimal, sizes in bytes, times in microseconds. Costs what the two cost.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -460,7 +487,8 @@ impl Db {
         properties::properties(&self.stats(), &self.health())
     }
 
-    /// The property of that name, one of those that [`Db::properties`] lists; `None` if there is none. Costs as much as all of them.
+    /// The property of that name, one of those that [`Db::properties`] lists; `None` if there is
+    /// none. Costs as much as all of them.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -478,11 +506,13 @@ impl Db {
         self.properties().into_iter().find_map(|(found, value)| (found == name).then_some(value))
     }
 
-    /// Flushes what was written without log, makes everything durable, marks the log as complete, stops background work and releases the lock.
-    /// Other handles of the database can still read; their writes are refused.
+    /// Flushes what was written without log, makes everything durable, marks the log as complete,
+    /// stops background work and releases the lock. Other handles of the database can still read;
+    /// their writes are refused.
     ///
     /// # Errors
-    /// What could not be made durable; the handle is closed all the same. `InCallback`: other handles go on then.
+    /// What could not be made durable; the handle is closed all the same. `InCallback`: other
+    /// handles go on then.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -25,7 +25,8 @@ pub(super) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 
 /// Pairs of key and value of one moment, in the order of their keys, from either end.
 ///
-/// An item is an error where a value cannot be read. After a merge that failed the scan goes on behind that key; after any other error it ends.
+/// An item is an error where a value cannot be read. After a merge that failed the scan goes on
+/// behind that key; after any other error it ends.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -134,9 +135,11 @@ impl DoubleEndedIterator for Iter {
     }
 }
 
-/// A position among the keys of one moment. It lends the key and the value it is at, so that scanning copies nothing that need not be.
+/// A position among the keys of one moment. It lends the key and the value it is at, so that
+/// scanning copies nothing that need not be.
 ///
-/// It begins at no key; a seek or a step that finds none leaves it there, and steps from there do nothing.
+/// It begins at no key; a seek or a step that finds none leaves it there, and steps from there do
+/// nothing.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -164,8 +167,10 @@ impl Cursor {
     /// Moves to the first key.
     ///
     /// # Errors
-    /// Of this and every other move: `Corruption` and `Io` if something cannot be read, `MergeFailed` and `MissingMergeOperator` at a key
-    /// whose operands cannot be combined. The cursor is at no key then; after a failed merge the next step in the same direction goes on behind that key.
+    /// Of this and every other move: `Corruption` and `Io` if something cannot be read,
+    /// `MergeFailed` and `MissingMergeOperator` at a key whose operands cannot be combined. The
+    /// cursor is at no key then; after a failed merge the next step in the same direction goes on
+    /// behind that key.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -309,8 +314,9 @@ impl Cursor {
         self.0.key()
     }
 
-    /// The value at the cursor; empty if it is at none. It may lie in a mapped file: should its medium fail while it is looked at, the value may read as zeroes or be empty,
-    /// and the next move of the cursor fails with `Io`. [`Iter`] hands out nothing that could be so.
+    /// The value at the cursor; empty if it is at none. It may lie in a mapped file: should its
+    /// medium fail while it is looked at, the value may read as zeroes or be empty, and the next
+    /// move of the cursor fails with `Io`. [`Iter`] hands out nothing that could be so.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

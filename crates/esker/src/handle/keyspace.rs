@@ -12,8 +12,8 @@ use crate::db::maintenance::{ingest, sizes};
 use crate::db::read::scan::Source;
 use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::snapshots::Registration;
-use crate::db::write::batch_size::{need_of, start_record};
+use crate::db::state::snapshots::SnapshotGuard;
+use crate::db::write::batch_size::{reservation_bytes, start_record};
 use crate::db::write::commit::{Content, Unconditional, commit, commit_merges_if};
 use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
@@ -23,7 +23,8 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A named, ordered map from byte strings to byte strings, part of one [`crate::Db`]. Cheap to clone, usable from any thread.
+/// A named, ordered map from byte strings to byte strings, part of one [`crate::Db`]. Cheap to
+/// clone, usable from any thread.
 ///
 /// Keys have 0 to 64 KiB and are ordered as unsigned bytes; values have 0 to 1 GiB.
 ///
@@ -51,7 +52,8 @@ const KEEP_RECORD_BYTES: usize = 1 << 20;
 /// Performs a write of one operation with this thread's memory for records.
 #[inline]
 fn with_record(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
-    // Taken out: a merge operator that is called meanwhile may write to another database. A thread that is ending has none any more.
+    // Taken out: a merge operator that is called meanwhile may write to another database. A thread
+    // that is ending has none any more.
     let mut record = RECORD.try_with(Cell::take).unwrap_or_default();
     start_record(&mut record);
     encode(&mut record, operation);
@@ -104,7 +106,7 @@ pub(super) fn life_of(ttl: Option<Duration>) -> Result<Life> {
 pub(super) fn multi_get<K: AsRef<[u8]>>(
     inner: &Inner,
     keyspace: &KeyspaceInner,
-    reader: &Registration,
+    reader: &SnapshotGuard,
     keys: impl IntoIterator<Item = K>,
 ) -> Vec<Result<Option<Slice>>> {
     let get = |key: K| get::get(inner, keyspace, key.as_ref(), reader.sequence(), reader.now_ms());
@@ -152,7 +154,7 @@ impl Keyspace {
         }
         if self.shared.inner.writer.is_locked() {
             // Misses are better taken while another writes than with the lock.
-            self.inner.view.load().active.warm(key, hash(key));
+            self.inner.read_state.load().active.warm(key, hash(key));
         }
         self.commit_one(operation, options)
     }
@@ -186,13 +188,13 @@ impl Keyspace {
     /// A put of a large value.
     #[cold]
     fn commit_large(&self, put: Operation<'_>, options: &WriteOptions) -> Result<()> {
-        let value = blob_value::put_aside(&self.shared.inner, put.value)?;
-        self.commit_one(Operation { kind: Kind::PutLarge, value: &value.reference.encode(), ..put }, options)
+        let value = blob_value::put_blob(&self.shared.inner, put.value)?;
+        self.commit_one(Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..put }, options)
     }
 
     fn commit_merge(&self, operation: Operation<'_>, now_ms: u64, options: &WriteOptions) -> Result<()> {
         // Room for an expiry, whether it will have one or not.
-        let needs = [(self.inner.id, need_of(&Operation { expiry_ms: u64::MAX, ..operation }))];
+        let needs = [(self.inner.id, reservation_bytes(&Operation { expiry_ms: u64::MAX, ..operation }))];
         with_record(&operation, |record| {
             commit_merges_if(&self.shared.inner, record, now_ms, &needs, options, &mut Unconditional)
         })
@@ -200,14 +202,16 @@ impl Keyspace {
 
     #[inline]
     fn commit_one(&self, operation: Operation<'_>, options: &WriteOptions) -> Result<()> {
-        let needs = [(self.inner.id, need_of(&operation))];
+        let needs = [(self.inner.id, reservation_bytes(&operation))];
         with_record(&operation, |record| commit(&self.shared.inner, record, Content::One(operation), &needs, options))
     }
 
-    /// Sets the value of `key`. The write survives the death of the process from here on, and that of the machine once a later sync returned.
+    /// Sets the value of `key`. The write survives the death of the process from here on, and that
+    /// of the machine once a later sync returned.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key or value that is too long; `ReadOnly` after a failure of the log; `Io`.
+    /// `InvalidArgument` for a key or value that is too long; `ReadOnly` after a failure of the
+    /// log; `Io`.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -236,8 +240,9 @@ impl Keyspace {
         self.write(Kind::Put, key.as_ref(), value.as_ref(), options)
     }
 
-    /// Sets the value of `key` until the time `expires_at`, from which on the key has none; a time that has passed hides the key at once. Only in a
-    /// keyspace created with [`crate::KeyspaceOptions::ttl`].
+    /// Sets the value of `key` until the time `expires_at`, from which on the key has none; a time
+    /// that has passed hides the key at once. Only in a keyspace created with
+    /// [`crate::KeyspaceOptions::ttl`].
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -295,11 +300,12 @@ impl Keyspace {
         self.write(Kind::Delete, key.as_ref(), &[], options)
     }
 
-    /// Combines `operand` with whatever `key` holds, by the keyspace's merge operator. Reads nothing: costs what a put costs, or less where
-    /// the key is in memory already.
+    /// Combines `operand` with whatever `key` holds, by the keyspace's merge operator. Reads
+    /// nothing: costs what a put costs, or less where the key is in memory already.
     ///
     /// # Errors
-    /// As [`Keyspace::put`]; `InvalidArgument` also if the keyspace has no merge operator or the operator refuses the operand.
+    /// As [`Keyspace::put`]; `InvalidArgument` also if the keyspace has no merge operator or the
+    /// operator refuses the operand.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -331,7 +337,8 @@ impl Keyspace {
     /// The value of `key`. Sees every write acknowledged before the call.
     ///
     /// # Errors
-    /// `Corruption` and `Io` if it cannot be read; `MergeFailed` and `MissingMergeOperator` if operands cannot be combined.
+    /// `Corruption` and `Io` if it cannot be read; `MergeFailed` and `MissingMergeOperator` if
+    /// operands cannot be combined.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -348,8 +355,9 @@ impl Keyspace {
         get::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
-    /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds, and returns whether there is one; without one `value` is
-    /// empty afterwards. The cheapest way to read many values: with one buffer for all, nothing is allocated.
+    /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds,
+    /// and returns whether there is one; without one `value` is empty afterwards. The cheapest way
+    /// to read many values: with one buffer for all, nothing is allocated.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -370,7 +378,8 @@ impl Keyspace {
         get::get_into(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner), value)
     }
 
-    /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read does not harm the others.
+    /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read
+    /// does not harm the others.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -388,7 +397,7 @@ impl Keyspace {
     /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<Slice>>> {
         match self.shared.inner.register_snapshot() {
-            Ok(registration) => multi_get(&self.shared.inner, &self.inner, &registration, keys),
+            Ok(snapshot_guard) => multi_get(&self.shared.inner, &self.inner, &snapshot_guard, keys),
             Err(_) => keys.into_iter().map(|_| Err(self.shared.inner.in_callback())).collect(),
         }
     }
@@ -414,8 +423,8 @@ impl Keyspace {
     }
 
     fn source(&self) -> Result<Source> {
-        let registration = Arc::new(self.shared.inner.register_snapshot()?);
-        Ok(Source::new(&self.shared.inner, &self.inner, registration))
+        let snapshot_guard = Arc::new(self.shared.inner.register_snapshot()?);
+        Ok(Source::new(&self.shared.inner, &self.inner, snapshot_guard))
     }
 
     /// All keys with their values, ascending, as they are now; `.rev()` for descending.
@@ -473,7 +482,8 @@ impl Keyspace {
         Iter::new(self.source(), lower, upper)
     }
 
-    /// A cursor over everything as it is now: cheaper than an iterator, because it lends keys and values instead of handing them out.
+    /// A cursor over everything as it is now: cheaper than an iterator, because it lends keys and
+    /// values instead of handing them out.
     ///
     /// # Errors
     /// None at present; reserved.
@@ -495,11 +505,14 @@ impl Keyspace {
         Ok(Cursor::new(self.source()?))
     }
 
-    /// Loads pairs with strictly ascending keys straight into tables, without log and memtable: the fastest way for a lot of data. All of them become visible
-    /// and durable at once when this returns, or none. They replace what the keys had; snapshots and iterators made before do not see them.
+    /// Loads pairs with strictly ascending keys straight into tables, without log and memtable: the
+    /// fastest way for a lot of data. All of them become visible and durable at once when this
+    /// returns, or none. They replace what the keys had; snapshots and iterators made before do not
+    /// see them.
     ///
-    /// Other writes go on while `pairs` are taken, and count as older than all of them. Costs one write of the data, a flush if memory holds keys in the same
-    /// range, and a sync during which other writes wait. Values are stored in the tables, whatever their size.
+    /// Other writes go on while `pairs` are taken, and count as older than all of them. Costs one
+    /// write of the data, a flush if memory holds keys in the same range, and a sync during which
+    /// other writes wait. Values are stored in the tables, whatever their size.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -517,8 +530,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` names the first key that does not come after the one before it, or is too long; `ReadOnly`; `Io`. Nothing is loaded then, and no file
-    /// is left.
+    /// `InvalidArgument` names the first key that does not come after the one before it, or is too
+    /// long; `ReadOnly`; `Io`. Nothing is loaded then, and no file is left.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -526,11 +539,14 @@ impl Keyspace {
         ingest::ingest(&self.shared.inner, &self.inner, pairs.into_iter())
     }
 
-    /// About how many bytes the keys in `range` take, with everything that is kept of them: on disk, as compressed, and in memory. Reads no file and
-    /// sorts nothing; costs a search in the index of each table and a look at some thousand keys of each memtable.
+    /// About how many bytes the keys in `range` take, with everything that is kept of them: on
+    /// disk, as compressed, and in memory. Reads no file and sorts nothing; costs a search in the
+    /// index of each table and a look at some thousand keys of each memtable.
     ///
-    /// What is on disk is counted in whole blocks: up to two for each run too many. What is in memory is estimated from a sample of its keys: a range with
-    /// less than a thousandth of them may count as nothing there. Overwritten and deleted versions count until compaction drops them.
+    /// What is on disk is counted in whole blocks: up to two for each run too many. What is in
+    /// memory is estimated from a sample of its keys: a range with less than a thousandth of them
+    /// may count as nothing there. Overwritten and deleted versions count until compaction drops
+    /// them.
     ///
     /// # Errors
     /// None at present; reserved.
@@ -548,7 +564,8 @@ impl Keyspace {
         Ok(sizes::approximate(&self.inner, lower, upper))
     }
 
-    /// Flushes, then merges this keyspace into one sorted run. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then merges this keyspace into one sorted run. With
+    /// [`crate::CompactionStyle::Fifo`] nothing is merged.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].
@@ -565,8 +582,9 @@ impl Keyspace {
         compaction::compact_now(&self.shared.inner, Some(self.inner.id))
     }
 
-    /// Flushes, then merges what lies in `range` into the keyspace's oldest run, dropping there what no reader can see. Rewrites whole tables: all that overlap
-    /// the range, and older ones that overlap those. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then merges what lies in `range` into the keyspace's oldest run, dropping there
+    /// what no reader can see. Rewrites whole tables: all that overlap the range, and older ones
+    /// that overlap those. With [`crate::CompactionStyle::Fifo`] nothing is merged.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].

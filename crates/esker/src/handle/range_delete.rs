@@ -8,10 +8,12 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 impl Keyspace {
-    /// Removes every key in `range` that exists now, as one write. A range without keys, such as an inverted one, does nothing.
+    /// Removes every key in `range` that exists now, as one write. A range without keys, such as an
+    /// inverted one, does nothing.
     ///
-    /// Costs what a put costs, however many keys are in the range: what is deleted stays on the device until it is merged, or, where whole
-    /// tables are in the range, until these are dropped unread. Reads in the range get slower by a look at the tombstones.
+    /// Costs what a put costs, however many keys are in the range: what is deleted stays on the
+    /// device until it is merged, or, where whole tables are in the range, until these are dropped
+    /// unread. Reads in the range get slower by a look at the tombstones.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {

@@ -26,7 +26,8 @@ impl Shared {
         self.inner.stopping.store(true, Ordering::Release);
         let is_this = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         let thread = self.thread.lock().take();
-        // A callback may have had the last handle. The background thread may be waiting for it, or be this one.
+        // A callback may have had the last handle. The background thread may be waiting for it, or
+        // be this one.
         let in_callback = self.inner.number.is_calling() || thread.as_ref().is_some_and(is_this);
         let mut signals = self.inner.signals.lock();
         signals.shutting_down = true;

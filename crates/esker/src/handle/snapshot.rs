@@ -7,12 +7,13 @@ use crate::base::expiry::Expiry;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
-use crate::db::state::snapshots::Registration;
+use crate::db::state::snapshots::SnapshotGuard;
 use crate::error::{Error, Result};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// All keyspaces as they were when it was made: exactly the writes acknowledged then, whole batches only, for as long as it lives. Cheap to clone.
+/// All keyspaces as they were when it was made: exactly the writes acknowledged then, whole batches
+/// only, for as long as it lives. Cheap to clone.
 ///
 /// While a snapshot lives, the versions it sees stay on disk.
 ///
@@ -30,19 +31,19 @@ use std::sync::Arc;
 pub struct Snapshot {
     shared: Arc<Shared>,
     /// None in a snapshot that a callback of the database made.
-    registration: Option<Arc<Registration>>,
+    snapshot_guard: Option<Arc<SnapshotGuard>>,
 }
 
 impl Snapshot {
     pub(super) fn new(shared: Arc<Shared>) -> Snapshot {
-        let registration = shared.inner.register_snapshot().ok().map(Arc::new);
-        Snapshot { shared, registration }
+        let snapshot_guard = shared.inner.register_snapshot().ok().map(Arc::new);
+        Snapshot { shared, snapshot_guard }
     }
 
     /// What reads of the keyspace read at.
-    fn reader(&self, keyspace: &Keyspace) -> Result<&Arc<Registration>> {
+    fn reader(&self, keyspace: &Keyspace) -> Result<&Arc<SnapshotGuard>> {
         if Arc::ptr_eq(&self.shared, &keyspace.shared) {
-            return self.registration.as_ref().ok_or_else(|| self.shared.inner.in_callback());
+            return self.snapshot_guard.as_ref().ok_or_else(|| self.shared.inner.in_callback());
         }
         Err(Error::invalid(format!("keyspace {:?} belongs to another database than the snapshot", keyspace.name())))
     }
@@ -66,8 +67,8 @@ impl Snapshot {
         get::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
-    /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds, and returns whether there was one: see
-    /// [`Keyspace::get_into`].
+    /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds,
+    /// and returns whether there was one: see [`Keyspace::get_into`].
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -90,10 +91,12 @@ impl Snapshot {
         get::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
     }
 
-    /// The values of `keys` then, in their order. A key whose value cannot be read does not harm the others.
+    /// The values of `keys` then, in their order. A key whose value cannot be read does not harm
+    /// the others.
     ///
     /// # Errors
-    /// `InvalidArgument` if the keyspace belongs to another database; of each key as [`Keyspace::get`].
+    /// `InvalidArgument` if the keyspace belongs to another database; of each key as
+    /// [`Keyspace::get`].
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -214,6 +217,6 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn sequence(&self) -> u64 {
-        self.registration.as_ref().map_or(0, |registration| registration.sequence())
+        self.snapshot_guard.as_ref().map_or(0, |snapshot_guard| snapshot_guard.sequence())
     }
 }

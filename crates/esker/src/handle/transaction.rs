@@ -17,19 +17,24 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Reads and writes, on any keyspaces of one database, that take effect together at the commit, or not at all.
+/// Reads and writes, on any keyspaces of one database, that take effect together at the commit, or
+/// not at all.
 ///
-/// A transaction reads the database as it was when it began, with its own writes on top. Nobody sees these before the commit, and nobody waits for a transaction: it is
-/// optimistic. The commit fails with `Conflict` if anybody else has written, since it began, to
+/// A transaction reads the database as it was when it began, with its own writes on top. Nobody
+/// sees these before the commit, and nobody waits for a transaction: it is optimistic. The commit
+/// fails with `Conflict` if anybody else has written, since it began, to
 /// - a key that it read, whether that had a value or not,
-/// - a place in a range that it scanned, as far as its iterators came: a key that was not there before is found, too,
+/// - a place in a range that it scanned, as far as its iterators came: a key that was not there
+///   before is found, too,
 /// - a key that it writes, even without reading it.
 ///
-/// So committed transactions have the effect that they would have one after the other, in the order of their commits, as long as they read through the transaction: reads
-/// through other handles, even of the same thread, are unknown to it. A key that expires in the meantime is no conflict. A transaction that wrote nothing always commits: what it
-/// read was true at the moment it began.
+/// So committed transactions have the effect that they would have one after the other, in the order
+/// of their commits, as long as they read through the transaction: reads through other handles,
+/// even of the same thread, are unknown to it. A key that expires in the meantime is no conflict. A
+/// transaction that wrote nothing always commits: what it read was true at the moment it began.
 ///
-/// Meant for short transactions: what it reads and writes is kept in memory, as well as, on disk, the versions it sees. Dropping one is rolling it back.
+/// Meant for short transactions: what it reads and writes is kept in memory, as well as, on disk,
+/// the versions it sees. Dropping one is rolling it back.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {
@@ -77,7 +82,8 @@ impl Transaction {
         Err(Error::invalid(format!("keyspace {:?} belongs to another database than the transaction", keyspace.name())))
     }
 
-    /// The value of `key`: what the transaction wrote there, else what it had when the transaction began. Costs a [`Keyspace::get`] and noting the key.
+    /// The value of `key`: what the transaction wrote there, else what it had when the transaction
+    /// began. Costs a [`Keyspace::get`] and noting the key.
     ///
     /// # Errors
     /// As [`Keyspace::get`]; `InvalidArgument` if the keyspace belongs to another database.
@@ -163,7 +169,7 @@ impl Transaction {
         expires_at: SystemTime,
     ) -> Result<()> {
         // The transaction's time stands still: what has passed already has no value in it.
-        let lives = visible(expiry_at(expires_at), self.state.registration()?.now_ms());
+        let lives = visible(expiry_at(expires_at), self.state.snapshot_guard()?.now_ms());
         self.batch.put_until(keyspace, &key, &value, expires_at)?;
         self.state.set(&keyspace.inner, key.as_ref(), lives.then_some(value.as_ref()));
         Ok(())
@@ -190,8 +196,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Removes every key in `range` at the commit, those too that the transaction itself wrote before. What anybody else writes in the range meanwhile is a
-    /// conflict.
+    /// Removes every key in `range` at the commit, those too that the transaction itself wrote
+    /// before. What anybody else writes in the range meanwhile is a conflict.
     ///
     /// # Errors
     /// As [`Batch::delete_range`].
@@ -214,8 +220,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Combines `operand` with whatever `key` holds, by the keyspace's merge operator. Reads nothing, but a write of somebody else to the key is a
-    /// conflict all the same.
+    /// Combines `operand` with whatever `key` holds, by the keyspace's merge operator. Reads
+    /// nothing, but a write of somebody else to the key is a conflict all the same.
     ///
     /// # Errors
     /// As [`Batch::merge`].
@@ -235,7 +241,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// All keys with their values, ascending, as the transaction sees them; `.rev()` for descending.
+    /// All keys with their values, ascending, as the transaction sees them; `.rev()` for
+    /// descending.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -252,7 +259,8 @@ impl Transaction {
 
     /// The keys in `range` with their values, ascending, as the transaction sees them.
     ///
-    /// What counts as read is what was passed: from the beginning of the range to the last key handed out, or all of it once the iterator has ended; from the other end likewise.
+    /// What counts as read is what was passed: from the beginning of the range to the last key
+    /// handed out, or all of it once the iterator has ended; from the other end likewise.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -270,7 +278,8 @@ impl Transaction {
         self.scan(keyspace, lower, upper)
     }
 
-    /// The keys that begin with `prefix` with their values, ascending, as the transaction sees them.
+    /// The keys that begin with `prefix` with their values, ascending, as the transaction sees
+    /// them.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -293,7 +302,8 @@ impl Transaction {
         })
     }
 
-    /// The sequence number of the last write of others that it sees; 0 if a callback of the database began it.
+    /// The sequence number of the last write of others that it sees; 0 if a callback of the
+    /// database began it.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -304,7 +314,7 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn sequence(&self) -> u64 {
-        self.state.registration().map_or(0, |registration| registration.sequence())
+        self.state.snapshot_guard().map_or(0, |snapshot_guard| snapshot_guard.sequence())
     }
 
     /// The number of writes made so far.
@@ -332,12 +342,13 @@ impl Transaction {
         self.batch.is_empty()
     }
 
-    /// Makes the writes, in their order, as one atomic write. Checking for conflicts looks only at what was written since the transaction began; most of that without
-    /// holding up other writers.
+    /// Makes the writes, in their order, as one atomic write. Checking for conflicts looks only at
+    /// what was written since the transaction began; most of that without holding up other writers.
     ///
     /// # Errors
-    /// `Conflict` if somebody else wrote where the transaction read or writes: run it again from its beginning. Else as [`Batch::commit`]. Nothing took effect then,
-    /// except after a failed sync.
+    /// `Conflict` if somebody else wrote where the transaction read or writes: run it again from
+    /// its beginning. Else as [`Batch::commit`]. Nothing took effect then, except after a failed
+    /// sync.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -385,10 +396,12 @@ impl Transaction {
     pub fn rollback(self) {}
 }
 
-/// Pairs of key and value as a transaction sees them, in the order of their keys, from either end. While it lives the transaction can do nothing else:
-/// collect what is needed first to write while scanning.
+/// Pairs of key and value as a transaction sees them, in the order of their keys, from either end.
+/// While it lives the transaction can do nothing else: collect what is needed first to write while
+/// scanning.
 ///
-/// An item is an error where a value cannot be read. After a merge that failed the scan goes on behind that key; after any other error it ends.
+/// An item is an error where a value cannot be read. After a merge that failed the scan goes on
+/// behind that key; after any other error it ends.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -1,8 +1,10 @@
-//! The decoders of everything that is read from a disk, each as a function of the bytes of a fuzzer. A function returns whatever the bytes are, in time and memory in proportion
-//! to their number, or panics: then the decoder is wrong.
+//! The decoders of everything that is read from a disk, each as a function of the bytes of a
+//! fuzzer. A function returns whatever the bytes are, in time and memory in proportion to their
+//! number, or panics: then the decoder is wrong.
 //!
-//! Checksums would keep a fuzzer from everything behind them. So most functions take two kinds of bytes, told by the first one: a file as it is, and the parts of a file, to
-//! which the checksums are computed.
+//! Checksums would keep a fuzzer from everything behind them. So most functions take two kinds of
+//! bytes, told by the first one: a file as it is, and the parts of a file, to which the checksums
+//! are computed.
 
 use crate::base::batch::{AnyOperation, Operations, encode, encode_range};
 use crate::base::blob_reference::BlobReference;
@@ -92,7 +94,8 @@ pub fn batch(bytes: &[u8]) {
     assert_eq!(again.as_ref(), Ok(&operations));
 }
 
-/// What was compressed decompresses to itself; what a fuzzer made decompresses to the same in one go, in pieces, and with the library that compresses.
+/// What was compressed decompresses to itself; what a fuzzer made decompresses to the same in one
+/// go, in pieces, and with the library that compresses.
 pub fn lz4(bytes: &[u8]) {
     let mut compressor = Compressor::new();
     if let Some(stored) = compressor.compress(bytes) {
@@ -119,7 +122,8 @@ pub fn lz4(bytes: &[u8]) {
     }
 }
 
-/// Applies what an edit says as far as it is possible. The state that comes of it is that which its snapshot makes.
+/// Applies what an edit says as far as it is possible. The state that comes of it is that which its
+/// snapshot makes.
 pub fn manifest_edit(bytes: &[u8]) {
     let Ok(changes) = edit::decode(bytes) else { return };
     let mut encoded = Vec::new();
@@ -209,7 +213,8 @@ fn last_of(first: Sequence, payload: &[u8]) -> Sequence {
     first + Operations::new(payload).count().saturating_sub(1) as Sequence
 }
 
-/// A segment of records as the fuzzer says, with their checksums. Appends the payloads of its batches to `written`.
+/// A segment of records as the fuzzer says, with their checksums. Appends the payloads of its
+/// batches to `written`.
 fn segment(number: u64, bytes: u64, parts: &mut Parts<'_>, written: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let salt = 0x5a17 + number;
     let mut content = encode_header(number, bytes, salt).to_vec();

@@ -1,5 +1,5 @@
-//! What only benchmarks and tests see. Compiled with the feature `internals` only; nothing here is part of the engine's interface, and all of
-//! it may change at any time.
+//! What only benchmarks and tests see. Compiled with the feature `internals` only; nothing here is
+//! part of the engine's interface, and all of it may change at any time.
 
 pub mod decoders;
 mod kernels;

@@ -4,7 +4,8 @@ use crate::base::key::{Entry, MAX_SEQUENCE, Sequence};
 use crate::error::Result;
 use crate::iter::Cursor;
 
-/// A [`Cursor`] that ends where its range of keys does. Going forward only costs a comparison for each step.
+/// A [`Cursor`] that ends where its range of keys does. Going forward only costs a comparison for
+/// each step.
 #[derive(Debug)]
 pub struct Bounded<'a, C> {
     inner: C,

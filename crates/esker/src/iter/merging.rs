@@ -1,8 +1,8 @@
 //! The merge of several cursors into one, by a loser tree over cached heads of their keys.
 //!
-//! The tree's inner nodes hold the losers of the matches below them, so that the next winner takes one match
-//! per level along one path. While one child keeps winning, as in a run that does not overlap the others, not
-//! even that: it is compared with the best of the others only.
+//! The tree's inner nodes hold the losers of the matches below them, so that the next winner takes
+//! one match per level along one path. While one child keeps winning, as in a run that does not
+//! overlap the others, not even that: it is compared with the best of the others only.
 
 use crate::base::key::{Entry, Sequence, compare};
 use crate::error::{Error, Result};
@@ -16,14 +16,15 @@ const FEW: usize = 16;
 /// After so many wins in a row it pays to find out how many more there will be.
 const LONG_STREAK: u32 = 4;
 
-/// A [`Cursor`] over the entries of all its children. Equal entries come in the order of the children.
+/// A [`Cursor`] over the entries of all its children. Equal entries come in the order of the
+/// children.
 #[derive(Debug)]
 pub struct MergingCursor<C> {
     children: Vec<C>,
     /// What is known of each child's key.
     heads: Vec<Head>,
-    /// `losers[1..]`: the child that lost at each inner node. Node `n` is above nodes `2n` and `2n + 1`; child
-    /// `c` is the leaf `children.len() + c`.
+    /// `losers[1..]`: the child that lost at each inner node. Node `n` is above nodes `2n` and
+    /// `2n + 1`; child `c` is the leaf `children.len() + c`.
     losers: Vec<usize>,
     winner: usize,
     /// The best of the others, if it was looked for since one of them last moved.
@@ -38,8 +39,9 @@ pub struct MergingCursor<C> {
     failure: Option<Error>,
 }
 
-/// The first 16 bytes of a child's key as a number, so that most matches need no look at the key: 16, because 8
-/// are often all the same in keys with a common beginning. Unequal heads decide, equal ones do not.
+/// The first 16 bytes of a child's key as a number, so that most matches need no look at the key:
+/// 16, because 8 are often all the same in keys with a common beginning. Unequal heads decide,
+/// equal ones do not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     bytes: u128,
@@ -74,7 +76,8 @@ impl<C: Cursor> MergingCursor<C> {
         MergingCursor {
             children,
             heads: vec![Head::default(); count],
-            // Any will do; zeroes would be asked for as zeroed memory, which takes allocators longer.
+            // Any will do; zeroes would be asked for as zeroed memory, which takes allocators
+            // longer.
             losers: (0..count).collect(),
             winner: 0,
             runner_up: None,
@@ -165,7 +168,8 @@ impl<C: Cursor> MergingCursor<C> {
         self.streak = 0;
     }
 
-    /// The best of the losers on the winner's path: every other child lost to one of them, or is one.
+    /// The best of the losers on the winner's path: every other child lost to one of them, or is
+    /// one.
     fn best_loser(&self) -> Option<usize> {
         let mut best = None;
         let mut node = (self.children.len() + self.winner) / 2;
@@ -207,7 +211,8 @@ impl<C: Cursor> MergingCursor<C> {
         self.failure.as_ref().map_or(Ok(()), |error| Err(repeat_error(error)))
     }
 
-    /// Puts every child but the winner on its first entry behind the current one, or its last before it.
+    /// Puts every child but the winner on its first entry behind the current one, or its last
+    /// before it.
     #[cold]
     fn turn(&mut self, backward: bool) -> Result<()> {
         let entry = self.children[self.winner].entry();
@@ -223,7 +228,8 @@ impl<C: Cursor> MergingCursor<C> {
                 let entry = child.entry();
                 compare(entry.key, entry.sequence, &self.key, sequence) == Ordering::Equal
             };
-            // An equal entry of an earlier child is before the current one, that of a later child behind it.
+            // An equal entry of an earlier child is before the current one, that of a later child
+            // behind it.
             let equal_before = equal && index < self.winner;
             match (backward, child.valid()) {
                 (false, true) if equal_before => child.next()?,
@@ -366,8 +372,8 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 }
 
-/// An error like `error`, for a cursor that must fail again. The operating system's own error is reduced to its
-/// kind.
+/// An error like `error`, for a cursor that must fail again. The operating system's own error is
+/// reduced to its kind.
 #[cold]
 pub fn repeat_error(error: &Error) -> Error {
     match error {

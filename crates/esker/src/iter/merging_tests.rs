@@ -70,7 +70,8 @@ impl Random {
     }
 }
 
-/// Children of random entries, and their merge: entries equal in key and sequence in the order of the children.
+/// Children of random entries, and their merge: entries equal in key and sequence in the order of
+/// the children.
 fn children(count: u64, random: &mut Random) -> (Vec<VecCursor>, Vec<Item>) {
     let prefix = if random.below(2) == 0 { "" } else { "a prefix longer than a head " };
     let runs = random.below(2) == 0;

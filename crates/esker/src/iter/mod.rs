@@ -23,18 +23,20 @@ pub struct PlainSearch<'a> {
 
 /// A position in a sequence of entries sorted by THE order ([`crate::base::key`]).
 ///
-/// Every step returns a `Result`, so that a damaged block or a failed read surfaces at the step that met it. After an error the cursor is
-/// not valid, and every later step returns an error too until the next successful seek: it never falls through to other data.
+/// Every step returns a `Result`, so that a damaged block or a failed read surfaces at the step
+/// that met it. After an error the cursor is not valid, and every later step returns an error too
+/// until the next successful seek: it never falls through to other data.
 ///
-/// A cursor starts invalid. `next` at the last entry and `prev` at the first make it invalid; `next` or `prev` on an invalid cursor
-/// does nothing.
+/// A cursor starts invalid. `next` at the last entry and `prev` at the first make it invalid;
+/// `next` or `prev` on an invalid cursor does nothing.
 pub trait Cursor {
     /// Moves to the first entry, if any.
     fn seek_to_first(&mut self) -> Result<()>;
     /// Moves to the last entry, if any.
     fn seek_to_last(&mut self) -> Result<()>;
-    /// Moves to the first entry at or after (`key`, `sequence`) in THE order: with [`crate::base::key::MAX_SEQUENCE`] the newest version of `key` or
-    /// the first entry of a later key.
+    /// Moves to the first entry at or after (`key`, `sequence`) in THE order: with
+    /// [`crate::base::key::MAX_SEQUENCE`] the newest version of `key` or the first entry of a later
+    /// key.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
     /// Moves to the entry behind this one.
     fn next(&mut self) -> Result<()>;
@@ -57,27 +59,33 @@ pub trait Cursor {
         self.entry().value
     }
 
-    /// Starts loading what a seek of `key` will look at: called with stage 0, then 1, up to [`LAST_STAGE`], and then the seek is the next move. Each stage asks for
-    /// what the next one will look at, so that the misses of several cursors overlap.
+    /// Starts loading what a seek of `key` will look at: called with stage 0, then 1, up to
+    /// [`LAST_STAGE`], and then the seek is the next move. Each stage asks for what the next one
+    /// will look at, so that the misses of several cursors overlap.
     fn prepare(&mut self, _key: &[u8], _stage: usize) {}
 
-    /// At a valid cursor: how many of the next entries are plain, at least. Such an entry is a put that the reader sees and that never expires; it is the
-    /// newest version of its key in this cursor; and going backward the only one.
+    /// At a valid cursor: how many of the next entries are plain, at least. Such an entry is a put
+    /// that the reader sees and that never expires; it is the newest version of its key in this
+    /// cursor; and going backward the only one.
     fn plain_run(&mut self, _search: PlainSearch<'_>) -> usize {
         0
     }
 
-    /// A step to an entry that [`Cursor::plain_run`] has counted: it cannot fail, but for what [`Cursor::intact`] then tells.
+    /// A step to an entry that [`Cursor::plain_run`] has counted: it cannot fail, but for what
+    /// [`Cursor::intact`] then tells.
     #[inline]
     fn step_plain(&mut self, _backward: bool) {}
 
-    /// Whether the bytes borrowed from the entry at hand, and what the other calls that return no `Result` have said of it, are to be believed: an error if they lie in
-    /// a mapping and a page of it could not be had. Every other step asks that itself, of its entry and of the one before.
+    /// Whether the bytes borrowed from the entry at hand, and what the other calls that return no
+    /// `Result` have said of it, are to be believed: an error if they lie in a mapping and a page
+    /// of it could not be had. Every other step asks that itself, of its entry and of the one
+    /// before.
     fn intact(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Whether it is certain that the entry before the one at a valid cursor, if any, has another key.
+    /// Whether it is certain that the entry before the one at a valid cursor, if any, has another
+    /// key.
     #[inline]
     fn is_first_of_key(&self) -> bool {
         false

@@ -6,13 +6,15 @@ use crate::error::Result;
 use crate::iter::Cursor;
 use std::sync::Arc;
 
-/// What the range tombstones of several sources hide from one reader. Remembers the last answer and the keys around it that have the same one, so
-/// that a scan searches once for each stretch of keys and not for each entry.
+/// What the range tombstones of several sources hide from one reader. Remembers the last answer and
+/// the keys around it that have the same one, so that a scan searches once for each stretch of keys
+/// and not for each entry.
 #[derive(Debug)]
 pub struct Covers {
     sets: Vec<Arc<RangeTombstones>>,
     sequence: Sequence,
-    /// The newest tombstone over the keys from `start` on and before `end`, which has no meaning before the first answer.
+    /// The newest tombstone over the keys from `start` on and before `end`, which has no meaning
+    /// before the first answer.
     cover: Sequence,
     start: Vec<u8>,
     end: Vec<u8>,
@@ -66,8 +68,8 @@ impl Covers {
     }
 }
 
-/// A cursor over one source without the keys that range tombstones of newer sources cover: whatever the source has of them is older, so it seeks
-/// past them instead of stepping.
+/// A cursor over one source without the keys that range tombstones of newer sources cover: whatever
+/// the source has of them is older, so it seeks past them instead of stepping.
 #[derive(Debug)]
 pub struct SkippingCursor<C> {
     inner: C,

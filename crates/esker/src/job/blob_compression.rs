@@ -1,8 +1,10 @@
-//! Which blob files are to be written again so that their values are compressed. Pure: the files and what refers to them in, numbers out.
+//! Which blob files are to be written again so that their values are compressed. Pure: the files
+//! and what refers to them in, numbers out.
 //!
-//! A write stores a value as it is, which is as fast as the system takes it. A database at rest has the time to make it smaller, once: what is written again is never
-//! looked at for this a second time. For it, each table that refers to the values is written again too, so files are taken together until the tables are the
-//! smaller part of the work.
+//! A write stores a value as it is, which is as fast as the system takes it. A database at rest has
+//! the time to make it smaller, once: what is written again is never looked at for this a second
+//! time. For it, each table that refers to the values is written again too, so files are taken
+//! together until the tables are the smaller part of the work.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +20,8 @@ pub struct Shrinkable {
 const LEAST_BYTES: u64 = 16 << 20;
 /// Nor is less than this part of all large values.
 const LEAST_PART: u64 = 16;
-/// Once there are so many bytes of values, that is enough at a time: as much more space is needed until the old files go.
+/// Once there are so many bytes of values, that is enough at a time: as much more space is needed
+/// until the old files go.
 const ENOUGH_BYTES: u64 = 256 << 20;
 
 /// The least that is due by itself, with so many bytes of large values in all.
@@ -26,14 +29,16 @@ pub fn least_bytes(all_bytes: u64) -> u64 {
     (all_bytes / LEAST_PART).clamp(LEAST_BYTES, ENOUGH_BYTES)
 }
 
-/// The files to be written again next, oldest first. `least_bytes`: how many bytes of values it must be. `would_shrink`: whether a look at a file says so; asked of as few as
-/// possible. `table_bytes`: of the tables that refer to some of the files. `asked_for`: by a caller, whatever the tables cost.
+/// The files to be written again next, oldest first. `least_bytes`: how many bytes of values it
+/// must be. `would_shrink`: whether a look at a file says so; asked of as few as possible.
+/// `table_bytes`: of the tables that refer to some of the files. `drain_requested`: by a caller,
+/// whatever the tables cost.
 pub fn due(
     files: &[Shrinkable],
     least_bytes: u64,
     mut would_shrink: impl FnMut(u64) -> bool,
     table_bytes: impl Fn(&BTreeSet<u64>) -> u64,
-    asked_for: bool,
+    drain_requested: bool,
 ) -> BTreeSet<u64> {
     let possible = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.live_bytes));
     if possible < least_bytes {
@@ -47,7 +52,7 @@ pub fn due(
             return chosen;
         }
     }
-    let pays = bytes >= least_bytes && (asked_for || table_bytes(&chosen) <= bytes);
+    let pays = bytes >= least_bytes && (drain_requested || table_bytes(&chosen) <= bytes);
     if pays { chosen } else { BTreeSet::new() }
 }
 
@@ -62,9 +67,9 @@ mod tests {
     }
 
     /// As [`due`], of files that would all shrink.
-    fn due_of(live: &[u64], tables: impl Fn(&BTreeSet<u64>) -> u64, asked_for: bool) -> Vec<u64> {
-        let least = if asked_for { 0 } else { least_bytes(0) };
-        due(&files(live), least, |_| true, tables, asked_for).into_iter().collect()
+    fn due_of(live: &[u64], tables: impl Fn(&BTreeSet<u64>) -> u64, drain_requested: bool) -> Vec<u64> {
+        let least = if drain_requested { 0 } else { least_bytes(0) };
+        due(&files(live), least, |_| true, tables, drain_requested).into_iter().collect()
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Which blob files are to be emptied. Pure: the files and what refers to them in, numbers out.
 //!
-//! A value that nothing refers to any more takes room until its file goes. A file of which more than half is such garbage is condemned: what is alive in it
-//! is copied elsewhere, at most as many bytes as that frees.
+//! A value that nothing refers to any more takes room until its file goes. A file of which more
+//! than half is such garbage is condemned: what is alive in it is copied elsewhere, at most as many
+//! bytes as that frees.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ pub struct BlobShape {
 /// Garbage in all files together that nobody minds.
 const TOLERATED_BYTES: u64 = 16 << 20;
 
-/// The files to be emptied. Unless `eager`, none as long as there is at most as much garbage as there is else.
+/// The files to be emptied. Unless `eager`, none as long as there is at most as much garbage as
+/// there is else.
 pub fn condemned(files: &[BlobShape], eager: bool) -> BTreeSet<u64> {
     let sum = |bytes: fn(&BlobShape) -> u64| files.iter().fold(0u64, |sum, file| sum.saturating_add(bytes(file)));
     let (total, live) = (sum(|file| file.bytes), sum(|file| file.live_bytes));

@@ -1,16 +1,16 @@
 //! Merging runs into one.
 
-use super::cuts::Cuts;
 use super::output::{Output, OutputOptions};
+use super::output_splitter::OutputSplitter;
 use super::parallel::{Part, in_parallel};
-use super::retain::{PAUSE_EVERY, Retained, Rules, retain};
+use super::version_gc::{PAUSE_EVERY, Retained, Rules, retain};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::iter::bounded::Bounded;
 use crate::iter::merging::MergingCursor;
 use crate::table::Table;
 use crate::version::cursor::AnyCursor;
-use crate::version::tree::Run;
+use crate::version::runs::Run;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -24,21 +24,23 @@ pub struct Compacted {
     pub expired: u64,
 }
 
-/// Writes what must be kept of `runs`, neighbours, newest first. `pause` is called now and then, in this thread, with the number of entries read since: more urgent
-/// work can be done in it, and its error stops the job. With several `parts`, each is written by a thread of its own, which gets no further than `ahead`
-/// entries, or a pause's worth, beyond what `pause` was told.
+/// Writes what must be kept of `runs`, neighbours, newest first. `pause` is called now and then, in
+/// this thread, with the number of entries read since: more urgent work can be done in it, and its
+/// error stops the job. With several `parts`, each is written by a thread of its own, which gets no
+/// further than `ahead` entries, or a pause's worth, beyond what `pause` was told.
 pub fn compact(
     runs: &[Arc<Run>],
     rules: Rules<'_>,
     options: &OutputOptions<'_>,
-    cuts: &Cuts,
+    splitter: &OutputSplitter,
     parts: &[Part],
     ahead: u64,
     pause: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Compacted> {
     let expected: u64 = runs.iter().map(|run| run.entries()).sum();
-    let work =
-        |part: &Part, pause: &mut dyn FnMut(u64) -> Result<()>| compact_part(runs, rules, (options, cuts), part, pause);
+    let work = |part: &Part, pause: &mut dyn FnMut(u64) -> Result<()>| {
+        compact_part(runs, rules, (options, splitter), part, pause)
+    };
     let results = match parts {
         [] => vec![work(&Part::default(), pause)?],
         [only] => vec![work(only, pause)?],
@@ -69,7 +71,7 @@ pub fn compact(
 fn compact_part(
     runs: &[Arc<Run>],
     rules: Rules<'_>,
-    (options, cuts): (&OutputOptions<'_>, &Cuts),
+    (options, cuts): (&OutputOptions<'_>, &OutputSplitter),
     part: &Part,
     pause: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<(Vec<Arc<Table>>, Retained)> {

@@ -1,8 +1,8 @@
 //! Writing a memtable as tables.
 
-use super::cuts::Cuts;
 use super::output::{Output, OutputOptions};
-use super::retain::{Rules, retain};
+use super::output_splitter::OutputSplitter;
+use super::version_gc::{Rules, retain};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
 use crate::memtable::Memtable;
@@ -16,7 +16,8 @@ pub struct Flushed {
     pub expired: u64,
 }
 
-/// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left. `pause` is called now and then.
+/// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left.
+/// `pause` is called now and then.
 pub fn flush(
     memtable: &Arc<Memtable>,
     rules: Rules<'_>,
@@ -24,7 +25,7 @@ pub fn flush(
     pause: &mut dyn FnMut(),
 ) -> Result<Flushed> {
     let tombstones = RangeTombstones::union(memtable.range_tombstones().iter().map(|set| &**set));
-    let cuts = Cuts::default();
+    let cuts = OutputSplitter::default();
     let mut output = Output::new(options, rules.reduce(&tombstones), &cuts);
     let load_large = &|reference: &[u8]| options.large.load(reference);
     let emit = &mut |entry: crate::base::key::Entry<'_>| output.add(entry);

@@ -1,5 +1,5 @@
-//! What a job does with large values: values that became large go to a blob file of the job, references stay as they are, unless their file is to be
-//! emptied.
+//! What a job does with large values: values that became large go to a blob file of the job,
+//! references stay as they are, unless their file is to be emptied.
 
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind};
@@ -14,7 +14,8 @@ pub struct LargeValues<'a> {
     /// Values of at least this many bytes do not stay in tables.
     pub threshold: usize,
     pub copy: Copy<'a>,
-    /// Whether the job is one of those that do not run beside each other, and so may go on in a file of the last one.
+    /// Whether the job is one of those that do not run beside each other, and so may go on in a
+    /// file of the last one.
     pub one_by_one: bool,
 }
 

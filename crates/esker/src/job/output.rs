@@ -1,8 +1,8 @@
-//! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened again before anybody
-//! relies on them.
+//! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened
+//! again before anybody relies on them.
 
-use super::cuts::{Cuts, Passage};
 use super::large::LargeValues;
+use super::output_splitter::{OutputSplitter, Passage};
 use crate::base::key::{Entry, Kind, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::blob::BlobWriter;
@@ -19,7 +19,8 @@ pub struct OutputOptions<'a> {
     pub env: &'a dyn Env,
     pub directory: PathBuf,
     pub table: TableOptions,
-    /// Whose tables they are. The last one tells how far the keyspace is in tables with this job, those before it how far it was without.
+    /// Whose tables they are. The last one tells how far the keyspace is in tables with this job,
+    /// those before it how far it was without.
     pub keyspace: TableKeyspace,
     /// The last write that is in tables with this job.
     pub flushed: Sequence,
@@ -51,7 +52,8 @@ pub struct Output<'a> {
     cuts: Passage<'a>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
-    /// Blob files that no other output appends to meanwhile: the parts of a merge that is divided share none.
+    /// Blob files that no other output appends to meanwhile: the parts of a merge that is divided
+    /// share none.
     blobs: BlobWriter<'a>,
     /// Bytes that were written to blob files when somebody last asked for a pause.
     copied_before: u64,
@@ -61,8 +63,9 @@ pub struct Output<'a> {
 const COPIED_BETWEEN_PAUSES: u64 = 8 << 20;
 
 impl<'a> Output<'a> {
-    /// For tables that also hold the range tombstones. Each gets what lies before the first key of the next, so that they do not overlap.
-    pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a Cuts) -> Output<'a> {
+    /// For tables that also hold the range tombstones. Each gets what lies before the first key of
+    /// the next, so that they do not overlap.
+    pub fn new(options: &'a OutputOptions<'a>, tombstones: RangeTombstones, cuts: &'a OutputSplitter) -> Output<'a> {
         let blobs = BlobWriter::new(options.large.store, options.large.one_by_one);
         let cuts = Passage::new(cuts, options.target_file_bytes);
         Output {
@@ -77,7 +80,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether so much of large values was written since this last said so that it is time for more urgent work.
+    /// Whether so much of large values was written since this last said so that it is time for more
+    /// urgent work.
     pub fn copied_much(&mut self) -> bool {
         let much = self.blobs.written_bytes() - self.copied_before >= COPIED_BETWEEN_PAUSES;
         if much {
@@ -89,7 +93,7 @@ impl<'a> Output<'a> {
     /// Adds an entry; entries come in THE order.
     pub fn add(&mut self, entry: Entry<'_>) -> Result<()> {
         let is_large = entry.kind == Kind::Put && entry.value.len() >= self.options.large.threshold;
-        if is_large || entry.kind == Kind::PutLarge {
+        if is_large || entry.kind == Kind::PutBlob {
             return self.add_large(entry);
         }
         self.add_entry(entry)
@@ -99,7 +103,7 @@ impl<'a> Output<'a> {
     #[cold]
     fn add_large(&mut self, entry: Entry<'_>) -> Result<()> {
         match self.options.large.settle(entry, &mut self.blobs, self.options.next_file)? {
-            Some(reference) => self.add_entry(Entry { kind: Kind::PutLarge, value: &reference.encode(), ..entry }),
+            Some(reference) => self.add_entry(Entry { kind: Kind::PutBlob, value: &reference.encode(), ..entry }),
             None => self.add_entry(entry),
         }
     }
@@ -148,10 +152,12 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Makes all names durable, finishes the last table, and opens every table: what cannot be read back must not enter the manifest.
+    /// Makes all names durable, finishes the last table, and opens every table: what cannot be read
+    /// back must not enter the manifest.
     ///
-    /// In this order because the last table tells how far the keyspace is in tables: where no manifest is left, a repair relies on that. A table that says so
-    /// after a power loss has all of its entries, all tables and large values beside it, and their names.
+    /// In this order because the last table tells how far the keyspace is in tables: where no
+    /// manifest is left, a repair relies on that. A table that says so after a power loss has all
+    /// of its entries, all tables and large values beside it, and their names.
     pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {
         if self.current.is_none() && !self.tombstones.is_empty() {
             self.start_table()?;

@@ -1,10 +1,11 @@
 //! Dividing a merge among threads, by key.
 //!
-//! Each thread writes the keys of one part; parts meet at the first keys of tables. The thread that asked for the merge only coordinates: it calls `pause`, which flushes
-//! what waits for it, and passes an error of any thread on to all.
+//! Each thread writes the keys of one part; parts meet at the first keys of tables. The thread that
+//! asked for the merge only coordinates: it calls `pause`, which flushes what waits for it, and
+//! passes an error of any thread on to all.
 
 use crate::error::{Error, Result};
-use crate::version::tree::Run;
+use crate::version::runs::Run;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -73,7 +74,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Stops the threads when the coordinator leaves, however it leaves: at a limit they wait for it, and the scope waits for them.
+/// Stops the threads when the coordinator leaves, however it leaves: at a limit they wait for it,
+/// and the scope waits for them.
 struct Coordinating<'a>(&'a Progress);
 
 impl Drop for Coordinating<'_> {
@@ -115,7 +117,8 @@ fn stopped() -> Error {
 
 type Pause<'p> = &'p mut dyn FnMut(u64) -> Result<()>;
 
-/// Does `work` for each part in a thread of its own, and returns the results in the order of the parts.
+/// Does `work` for each part in a thread of its own, and returns the results in the order of the
+/// parts.
 pub fn in_parallel<T: Send>(
     parts: &[Part],
     work: &(dyn Fn(&Part, Pause<'_>) -> Result<T> + Sync),
@@ -178,7 +181,8 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::channel;
 
-    /// Merges two parts of many entries, at a limit that lets a thread read one ahead, in a thread of its own: whether it panicked, or none if it hangs.
+    /// Merges two parts of many entries, at a limit that lets a thread read one ahead, in a thread
+    /// of its own: whether it panicked, or none if it hangs.
     fn panics(
         work: impl Fn(Pause<'_>) -> Result<()> + Send + Sync + 'static,
         pause: fn(u64) -> Result<()>,

@@ -1,11 +1,14 @@
 //! The memory of a memtable: one block of entries, appended to by one writer, read by anyone.
 //!
 //! This file and `index.rs` are the only ones of the memtable with `unsafe`. What makes it sound:
-//! 1. Only the owner of the arena's one [`Appender`] appends, and only behind all that was appended before.
-//! 2. An entry's key, value and expiry are written before its offset is published, with a release store, in the index or in the
-//!    published length; readers learn offsets only from those, with acquire loads.
-//! 3. After publication the only bytes that change are the header words and the values of exactly eight bytes; both are read and written
-//!    as atomics only, never through a plain reference. Headers are changed by the writer alone, such values by any thread.
+//! 1. Only the owner of the arena's one [`Appender`] appends, and only behind all that was appended
+//!    before.
+//! 2. An entry's key, value and expiry are written before its offset is published, with a release
+//!    store, in the index or in the published length; readers learn offsets only from those, with
+//!    acquire loads.
+//! 3. After publication the only bytes that change are the header words and the values of exactly
+//!    eight bytes; both are read and written as atomics only, never through a plain reference.
+//!    Headers are changed by the writer alone, such values by any thread.
 //!
 //! ```text
 //! entry, at an offset divisible by 8:
@@ -60,7 +63,8 @@ pub struct Arena {
     number: u64,
 }
 
-/// The right to append to one arena. There is one, made with the arena: whoever has it is the one writer.
+/// The right to append to one arena. There is one, made with the arena: whoever has it is the one
+/// writer.
 #[derive(Debug)]
 pub struct Appender {
     arena: u64,
@@ -79,7 +83,8 @@ impl Appender {
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena for `capacity` bytes of entries, which the system backs with memory as it is touched, with the right to append to it.
+    /// An arena for `capacity` bytes of entries, which the system backs with memory as it is
+    /// touched, with the right to append to it.
     pub fn new(capacity: usize, pool: &Arc<MemoryPool>) -> (Arena, Appender) {
         // Never used again, unlike an address.
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
@@ -106,22 +111,25 @@ impl Arena {
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.capacity());
-        // SAFETY: in bounds and aligned (checked); words reached this way are only ever accessed as atomics (rule 3).
+        // SAFETY: in bounds and aligned (checked); words reached this way are only ever accessed as
+        // atomics (rule 3).
         unsafe { raw::word(self.memory.start().as_ptr().add(at)) }
     }
 
     #[inline]
     fn half(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.capacity());
-        // SAFETY: in bounds and aligned (checked); header halves are only ever accessed as 32-bit atomics (rule 3).
+        // SAFETY: in bounds and aligned (checked); header halves are only ever accessed as 32-bit
+        // atomics (rule 3).
         unsafe { raw::half(self.memory.start().as_ptr().add(at)) }
     }
 
     #[inline]
     fn bytes(&self, at: usize, length: usize) -> &[u8] {
         assert!(at <= self.capacity() && length <= self.capacity() - at);
-        // SAFETY: in bounds (checked), initialised (memory from the pool was zeroed once), and immutable: callers ask only for the keys and for the values not
-        // eight bytes long of published entries (rules 2 and 3).
+        // SAFETY: in bounds (checked), initialised (memory from the pool was zeroed once), and
+        // immutable: callers ask only for the keys and for the values not eight bytes long of
+        // published entries (rules 2 and 3).
         let bytes = unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), length) };
         raw::reads(bytes.as_ptr(), length);
         bytes
@@ -135,12 +143,14 @@ impl Arena {
     unsafe fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at <= self.capacity() && bytes.len() <= self.capacity() - at);
         raw::writes(self.memory.start().as_ptr().wrapping_add(at), bytes.len());
-        // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is published (rule 2), and the caller is the only one who
-        // writes (it promises it). `bytes` is a shared reference to other memory: nobody holds references into an unpublished part.
+        // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is
+        // published (rule 2), and the caller is the only one who writes (it promises it). `bytes`
+        // is a shared reference to other memory: nobody holds references into an unpublished part.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }
     }
 
-    /// Appends a whole entry, not published yet, and returns where it is. `chain`: see [`Stored::chain`].
+    /// Appends a whole entry, not published yet, and returns where it is. `chain`: see
+    /// [`Stored::chain`].
     pub(super) fn append(
         &self,
         appender: &mut Appender,
@@ -162,7 +172,8 @@ impl Arena {
             self.word(next).store(entry.expiry_ms, Relaxed);
             next += 8;
         }
-        // SAFETY: behind the end of the arena's own appender (checked), which is borrowed uniquely until it moves.
+        // SAFETY: behind the end of the arena's own appender (checked), which is borrowed uniquely
+        // until it moves.
         unsafe { self.write(next, entry.key) };
         next += padded(entry.key.len());
         match entry.value.try_into() {
@@ -192,7 +203,8 @@ impl Arena {
         prefetch_address(self.memory.start().as_ptr().addr() + at, ENTRY_LINES);
     }
 
-    /// The published entry at this many times eight bytes, which is how offsets are kept in four bytes.
+    /// The published entry at this many times eight bytes, which is how offsets are kept in four
+    /// bytes.
     #[inline]
     pub(super) fn stored(&self, offset: u32) -> Stored<'_> {
         self.entry(offset as usize * 8)
@@ -243,7 +255,8 @@ impl<'a> Stored<'a> {
         self.arena.half(self.at + FLAGS_AT).load(Relaxed) & DEAD != 0
     }
 
-    /// Whether this is a put that a reader at `sequence` sees, and that never expires. Once it is, it is until that reader leaves.
+    /// Whether this is a put that a reader at `sequence` sees, and that never expires. Once it is,
+    /// it is until that reader leaves.
     #[inline]
     pub fn is_plain(&self, sequence: Sequence) -> bool {
         let word = self.arena.word(self.at).load(Relaxed);
@@ -293,7 +306,8 @@ impl<'a> Stored<'a> {
         self.key_at() + padded(self.key_length())
     }
 
-    /// The value. One of exactly eight bytes may be changed by the writer at any time, so it is copied, into `eight`.
+    /// The value. One of exactly eight bytes may be changed by the writer at any time, so it is
+    /// copied, into `eight`.
     #[inline]
     pub fn value<'b>(&self, eight: &'b mut [u8; 8]) -> &'b [u8]
     where

@@ -1,4 +1,5 @@
-//! Putting one entry in the place of a chain of merge operands, once somebody has found out what they come to.
+//! Putting one entry in the place of a chain of merge operands, once somebody has found out what
+//! they come to.
 
 use super::arena::Appender;
 use super::index::{Found, Slot};
@@ -8,16 +9,19 @@ use crate::base::key::{Entry, Kind, NEVER, Sequence};
 use crate::merge_operator::{MergeOperator, contained};
 use std::sync::atomic::Ordering;
 
-/// Shorter chains are not replaced: somebody may still be adding to the first operand (rule 2 of `in_place.rs`).
+/// Shorter chains are not replaced: somebody may still be adding to the first operand (rule 2 of
+/// `in_place.rs`).
 const SHORTEST: u32 = 3;
 
 impl MemtableWriter {
-    /// Makes the newest entry of `key`, the operand written at `sequence`, a put of `value`, or a delete if there is none: what a reader at
-    /// `sequence` finds, with everything below. Nothing happens if that operand is not the newest entry any more, or if a snapshot sees it. Nothing
+    /// Makes the newest entry of `key`, the operand written at `sequence`, a put of `value`, or a
+    /// delete if there is none: what a reader at `sequence` finds, with everything below. Nothing
+    /// happens if that operand is not the newest entry any more, or if a snapshot sees it. Nothing
     /// happens either, and the result is false, if there is no room.
     ///
-    /// No write of the key came after `sequence`, and nobody changes such a chain in place (`in_place.rs`), so the value cannot have changed while it was looked up
-    /// without a lock. The versions that only newer readers see die; those that a snapshot may need stay below.
+    /// No write of the key came after `sequence`, and nobody changes such a chain in place
+    /// (`in_place.rs`), so the value cannot have changed while it was looked up without a lock. The
+    /// versions that only newer readers see die; those that a snapshot may need stay below.
     pub fn replace_chain(
         &mut self,
         hash: u64,
@@ -33,7 +37,8 @@ impl MemtableWriter {
         let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
         let expiry_ms = if value.is_some() { newest.expiry_ms() } else { NEVER };
         let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
-        // A scan that sees the operand may have been made before its successor: it would pass over the one and not reach the other.
+        // A scan that sees the operand may have been made before its successor: it would pass over
+        // the one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
         if !unseen || newest.kind() != Kind::Merge || newest.chain() < SHORTEST {
             return true;
@@ -45,8 +50,9 @@ impl MemtableWriter {
         true
     }
 
-    /// As [`MemtableWriter::replace_chain`], with what the operator makes of the chain by itself: while the log is replayed, when there are no snapshots, and
-    /// nothing else can be read yet. `bottom`: the key has nothing outside this memtable.
+    /// As [`MemtableWriter::replace_chain`], with what the operator makes of the chain by itself:
+    /// while the log is replayed, when there are no snapshots, and nothing else can be read yet.
+    /// `bottom`: the key has nothing outside this memtable.
     pub fn combine_chain(&mut self, hash: u64, key: &[u8], operator: &dyn MergeOperator, bottom: bool) -> bool {
         let MemtableWriter { memtable, appender, .. } = self;
         if memtable.has_range_tombstones() {
@@ -69,7 +75,7 @@ impl MemtableWriter {
                 Kind::Merge => newest_first.push(value),
                 Kind::Put => base = Some(Some(value)),
                 Kind::Delete => base = Some(None),
-                Kind::MergeFirst | Kind::PutLarge => return false,
+                Kind::MergeFirst | Kind::PutBlob => return false,
             }
             if base.is_some() {
                 break;
@@ -95,7 +101,8 @@ impl MemtableWriter {
     }
 }
 
-/// Publishes `whole` in the place of the chain that begins at `newest`, as far as only readers newer than all snapshots see it.
+/// Publishes `whole` in the place of the chain that begins at `newest`, as far as only readers
+/// newer than all snapshots see it.
 fn put_in_place(
     memtable: &Memtable,
     appender: &mut Appender,

@@ -1,8 +1,8 @@
 //! The internal cursor over one ordered run of a memtable.
 
 use super::arena::START;
-use super::order::Order;
 use super::run::Run;
+use super::sorted_runs::Order;
 use super::store::Memtable;
 use crate::base::key::{Entry, Sequence};
 use crate::error::Result;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Memtable {
-    /// Hands cursors that together pass every entry written before the call to `take`. Whether [`Memtable::merge_runs`] should follow, by somebody with time.
+    /// Hands cursors that together pass every entry written before the call to `take`. Whether
+    /// [`Memtable::merge_runs`] should follow, by somebody with time.
     pub fn cursors(self: &Arc<Memtable>, mut take: impl FnMut(RunCursor)) -> bool {
         let end = self.end.load(Ordering::Acquire);
         let mut order = self.order.lock();
@@ -30,7 +31,8 @@ impl Memtable {
         RunCursor::new(Arc::clone(self), run)
     }
 
-    /// Merges the runs that make scans slower than they need be. Scans may begin meanwhile, with what is there.
+    /// Merges the runs that make scans slower than they need be. Scans may begin meanwhile, with
+    /// what is there.
     pub fn merge_runs(&self) {
         self.merge_while(Order::pair_to_merge);
     }
@@ -49,10 +51,12 @@ impl Memtable {
 /// How many entries ahead of a scan memory is asked for.
 const PREFETCH_AHEAD: usize = 12;
 
-/// At most so many entries are looked at to find out whether they are plain: their memory is asked for then.
+/// At most so many entries are looked at to find out whether they are plain: their memory is asked
+/// for then.
 const MOST_PLAIN: usize = 16;
 
-/// A position in a run. Entries that are dead (superseded before any live snapshot) are passed over.
+/// A position in a run. Entries that are dead (superseded before any live snapshot) are passed
+/// over.
 pub struct RunCursor {
     memtable: Arc<Memtable>,
     run: Arc<Run>,
@@ -178,7 +182,8 @@ impl Cursor for RunCursor {
             if let Some(ahead) = ahead.and_then(|ahead| self.run.get(ahead)) {
                 self.memtable.arena.prefetch(ahead);
             }
-            // The neighbours on both sides have other keys; going forward, the one behind may have the same.
+            // The neighbours on both sides have other keys; going forward, the one behind may have
+            // the same.
             let is_only = !self.run.may_share_key(last, index)
                 && (!search.backward || index == 0 || !self.run.may_share_key(index - 1, index));
             if !is_only || !self.memtable.arena.stored(self.run.offset(index)).is_plain(search.sequence) {

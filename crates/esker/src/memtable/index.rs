@@ -1,10 +1,13 @@
 //! The hash index of a memtable: from a key to its newest entry. One writer, readers without locks.
 //!
-//! Open addressing over slots of 64 bits: the upper 32 bits of the key's hash, and the entry's arena offset in units of eight bytes; 0 is
-//! an empty slot. A key's first slot is the highest bits of that half hash, so that growing copies slots almost in order and never
-//! looks at an entry. Slots are never emptied. When three quarters are used the writer copies them to a table twice as large and publishes that; the smaller ones stay
-//! until the memtable goes, for the readers that may still be in them. A table that is made for as many keys as an earlier memtable had is at most two thirds full with
-//! them: it does not grow for a few keys more, which in a large memtable would hold up everybody.
+//! Open addressing over slots of 64 bits: the upper 32 bits of the key's hash, and the entry's
+//! arena offset in units of eight bytes; 0 is an empty slot. A key's first slot is the highest bits
+//! of that half hash, so that growing copies slots almost in order and never looks at an entry.
+//! Slots are never emptied. When three quarters are used the writer copies them to a table twice as
+//! large and publishes that; the smaller ones stay until the memtable goes, for the readers that
+//! may still be in them. A table that is made for as many keys as an earlier memtable had is at
+//! most two thirds full with them: it does not grow for a few keys more, which in a large memtable
+//! would hold up everybody.
 
 use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_address;
@@ -36,8 +39,8 @@ impl Slots {
     #[inline]
     fn slot(&self, at: usize) -> &AtomicU64 {
         assert!(at <= self.mask);
-        // SAFETY: the memory has eight bytes for each slot (checked), is aligned to 64 and was zeroed, lives as long as `self`, and is only ever reached
-        // in this way.
+        // SAFETY: the memory has eight bytes for each slot (checked), is aligned to 64 and was
+        // zeroed, lives as long as `self`, and is only ever reached in this way.
         unsafe { raw::word(self.memory.start().as_ptr().add(at * 8)) }
     }
 
@@ -89,7 +92,8 @@ unsafe impl Send for Published {}
 
 impl Drop for Published {
     fn drop(&mut self) {
-        // SAFETY: made from a box in `Slots::new`, owned by this value alone, and dropped only with the index, when no reader is left.
+        // SAFETY: made from a box in `Slots::new`, owned by this value alone, and dropped only with
+        // the index, when no reader is left.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -121,8 +125,9 @@ impl Index {
         Index { pool: Arc::clone(pool), current: AtomicPtr::new(slots.as_ptr()), tables }
     }
 
-    /// Has memory made ready for the next table: the one that this index will grow to, if it is to grow before it holds `expected` keys, or else that of the
-    /// next index for as many, if `ends_soon`. `used`: its keys so far. For the background.
+    /// Has memory made ready for the next table: the one that this index will grow to, if it is to
+    /// grow before it holds `expected` keys, or else that of the next index for as many, if
+    /// `ends_soon`. `used`: its keys so far. For the background.
     pub fn prepare_next(&self, used: usize, expected: usize, ends_soon: bool) {
         let slots = self.current().mask + 1;
         let will_grow = expected >= slots / 4 * 3;
@@ -135,8 +140,9 @@ impl Index {
 
     #[inline]
     fn current(&self) -> &Slots {
-        // SAFETY: the pointer was published with release after the table was complete, and every published table lives in
-        // `tables`, from which nothing is removed before the index itself is dropped.
+        // SAFETY: the pointer was published with release after the table was complete, and every
+        // published table lives in `tables`, from which nothing is removed before the index itself
+        // is dropped.
         unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
@@ -171,8 +177,8 @@ impl Index {
         None
     }
 
-    /// Shows the newest entries of about `wanted` slots' keys, of all keys if there are no more slots, until `visit` returns
-    /// false. Which ones, the hashes decide.
+    /// Shows the newest entries of about `wanted` slots' keys, of all keys if there are no more
+    /// slots, until `visit` returns false. Which ones, the hashes decide.
     pub fn sample(&self, wanted: usize, mut visit: impl FnMut(usize) -> bool) {
         let table = self.current();
         let step = (table.mask + 1).div_ceil(wanted.max(1));
@@ -198,7 +204,8 @@ impl Index {
                     return Found::Entry(offset_of(value), Slot(slot, half_hash));
                 }
             }
-            // Unreachable while `reserve` keeps slots free; growing is the right answer all the same.
+            // Unreachable while `reserve` keeps slots free; growing is the right answer all the
+            // same.
             self.grow();
         }
     }
@@ -215,7 +222,8 @@ impl Index {
     fn grow(&self) {
         let old = self.current();
         let published = Published(Slots::new(33 - old.shift, &self.pool));
-        // SAFETY: just made, and owned by `published`, which lives in `tables` from the end of this function on.
+        // SAFETY: just made, and owned by `published`, which lives in `tables` from the end of this
+        // function on.
         let larger = unsafe { published.0.as_ref() };
         for slot in old.slots() {
             let value = slot.load(Ordering::Relaxed);

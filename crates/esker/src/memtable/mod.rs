@@ -1,22 +1,25 @@
 //! The memtable: recent writes of one keyspace in memory.
 //!
-//! An arena holds the entries in the order of writing, a hash index finds the newest one of a key, and order is made when a scan or
-//! a flush asks for it (`order.rs`). Writes go through the one [`MemtableWriter`], but for changes of values of eight bytes (`in_place.rs`);
-//! reads need no lock.
+//! An arena holds the entries in the order of writing, a hash index finds the newest one of a key,
+//! and order is made when a scan or a flush asks for it (`sorted_runs.rs`). Writes go through the
+//! one [`MemtableWriter`], but for changes of values of eight bytes (`in_place.rs`); reads need no
+//! lock.
 //!
-//! A write whose key's newest entry no snapshot can see supersedes that entry: it is marked dead and never flushed, or, where both values have eight
-//! bytes, changed in place. Otherwise the new entry points to the older one.
+//! A write whose key's newest entry no snapshot can see supersedes that entry: it is marked dead
+//! and never flushed, or, where both values have eight bytes, changed in place. Otherwise the new
+//! entry points to the older one.
 //!
-//! Deletes of ranges are kept apart from the entries (`tombstones.rs`). Nothing is folded across one.
+//! Deletes of ranges are kept apart from the entries (`tombstones.rs`). Nothing is folded across
+//! one.
 
 mod arena;
 mod chain;
 mod cursor;
 mod in_place;
 mod index;
-mod order;
 mod run;
 mod size;
+mod sorted_runs;
 mod store;
 mod tombstones;
 mod writer;

@@ -1,8 +1,9 @@
 //! Sorted entries of a memtable, how they are made, searched and merged.
 //!
-//! An entry is known by the eight bytes of its key behind a prefix that all keys of the run share, and looked at only where those are equal to another's. Where
-//! all keys are as long as each other and no longer than that, not even then: equal heads are equal keys, and the later of two entries of a key lies behind
-//! the other in the arena.
+//! An entry is known by the eight bytes of its key behind a prefix that all keys of the run share,
+//! and looked at only where those are equal to another's. Where all keys are as long as each other
+//! and no longer than that, not even then: equal heads are equal keys, and the later of two entries
+//! of a key lies behind the other in the arena.
 
 use super::arena::Arena;
 use crate::base::key::{Sequence, common_prefix, compare, head};
@@ -12,13 +13,16 @@ use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-/// A run that is longer than another by more than this factor is merged with it stretch by stretch, not entry by entry.
+/// A run that is longer than another by more than this factor is merged with it stretch by stretch,
+/// not entry by entry.
 const MUCH_LONGER: usize = 16;
 
-/// One head in so many is also in the sample, which a search looks through first: what is left is a few cache lines.
+/// One head in so many is also in the sample, which a search looks through first: what is left is a
+/// few cache lines.
 const SAMPLED: usize = 32;
 
-/// Sorted entries of a memtable: their offsets, and the eight bytes after a prefix that their keys share.
+/// Sorted entries of a memtable: their offsets, and the eight bytes after a prefix that their keys
+/// share.
 pub struct Run {
     prefix: Vec<u8>,
     heads: Vec<u64>,
@@ -64,7 +68,8 @@ impl Run {
         Run::new(a.prefix[..shared].to_vec(), heads, offsets, key_length)
     }
 
-    /// Adds a few entries, for a run that nobody else uses. False, with nothing done, if they have another prefix.
+    /// Adds a few entries, for a run that nobody else uses. False, with nothing done, if they have
+    /// another prefix.
     pub fn insert(&mut self, arena: &Arena, few: &Gathered) -> bool {
         if few.prefix.as_ref() != Some(&self.prefix) {
             return false;
@@ -105,7 +110,8 @@ impl Run {
         self.offsets[index]
     }
 
-    /// Whether the entries at two neighbouring indexes may be of the same key; nothing but their heads is looked at.
+    /// Whether the entries at two neighbouring indexes may be of the same key; nothing but their
+    /// heads is looked at.
     #[inline]
     pub fn may_share_key(&self, a: usize, b: usize) -> bool {
         self.heads[a] == self.heads[b]
@@ -122,7 +128,8 @@ impl Run {
         }
     }
 
-    /// The heads that [`Run::first_candidate`] is found among, or right behind; or itself as an error, if the prefix already decides.
+    /// The heads that [`Run::first_candidate`] is found among, or right behind; or itself as an
+    /// error, if the prefix already decides.
     #[inline]
     fn chunk(&self, key: &[u8]) -> Result<Range<usize>, usize> {
         let skip = self.prefix.len();
@@ -150,7 +157,8 @@ impl Run {
         prefetch_first(self.offsets.get(index..).unwrap_or_default());
     }
 
-    /// How many of the first entries are before `key` by their prefix and head alone: of those that follow only such with an equal head are too.
+    /// How many of the first entries are before `key` by their prefix and head alone: of those that
+    /// follow only such with an equal head are too.
     pub fn first_candidate(&self, key: &[u8]) -> usize {
         match self.chunk(key) {
             Ok(chunk) => chunk.start + partition(&self.heads[chunk], head(key, self.prefix.len())),
@@ -158,7 +166,8 @@ impl Run {
         }
     }
 
-    /// The first index whose entry is at or after (`key`, `sequence`); `candidate` is what [`Run::first_candidate`] says about `key`.
+    /// The first index whose entry is at or after (`key`, `sequence`); `candidate` is what
+    /// [`Run::first_candidate`] says about `key`.
     pub fn lower_bound(&self, arena: &Arena, candidate: usize, key: &[u8], sequence: Sequence) -> usize {
         let before = |offset: u32| {
             let entry = arena.stored(offset);
@@ -175,7 +184,8 @@ impl Run {
     }
 }
 
-/// How many of the first `heads`, which ascend, are below `wanted`. Without branches that depend on the data.
+/// How many of the first `heads`, which ascend, are below `wanted`. Without branches that depend on
+/// the data.
 #[inline]
 fn partition(heads: &[u64], wanted: u64) -> usize {
     let (mut low, mut length) = (0, heads.len());
@@ -256,7 +266,8 @@ fn place(ties: Ties<'_>, (heads, offsets): Sorted<'_>, head: u64, offset: u32) -
     at + offsets[at..at + equal].partition_point(|&other| ties.order(other, offset).is_lt())
 }
 
-/// As `merge_entries`, for a `short` that is spread thinly among a `long`: what lies between is copied in one go.
+/// As `merge_entries`, for a `short` that is spread thinly among a `long`: what lies between is
+/// copied in one go.
 fn merge_stretches(ties: Ties<'_>, long: Sorted<'_>, short: Sorted<'_>) -> (Vec<u64>, Vec<u32>) {
     let count = long.0.len() + short.0.len();
     let (mut heads, mut offsets) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -274,11 +285,13 @@ fn merge_stretches(ties: Ties<'_>, long: Sorted<'_>, short: Sorted<'_>) -> (Vec<
     (heads, offsets)
 }
 
-/// Entries on their way into a run. Used again and again: it keeps its memory, and what all keys ever taken begin with.
+/// Entries on their way into a run. Used again and again: it keeps its memory, and what all keys
+/// ever taken begin with.
 #[derive(Default)]
 pub struct Gathered {
-    /// What the keys so far begin with. It gets shorter, which changes the heads so far without a look at the keys. Together, heads are
-    /// changed less often than there are bytes in the arena: as many keys as share a prefix have as many bytes as that, each.
+    /// What the keys so far begin with. It gets shorter, which changes the heads so far without a
+    /// look at the keys. Together, heads are changed less often than there are bytes in the arena:
+    /// as many keys as share a prefix have as many bytes as that, each.
     prefix: Option<Vec<u8>>,
     pairs: Vec<(u64, u32)>,
     /// Some entry came before one that is less.

@@ -24,7 +24,8 @@ fn merges_of_all_lengths_keep_the_order_of_versions() {
             for _ in 0..count {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let number = (state >> 33) % 300;
-                // Of one length, which the head reaches the end of or not; or of several, that begin each other.
+                // Of one length, which the head reaches the end of or not; or of several, that
+                // begin each other.
                 let key = match case % 3 {
                     0 => format!("{number:09}"),
                     1 => format!("{:013}", number << 30),

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 const SAMPLE: usize = 4096;
 
 impl Memtable {
-    /// Whether any key, or a part of a range tombstone, lies from `smallest` to `largest`, both included. Looks at every key at worst.
+    /// Whether any key, or a part of a range tombstone, lies from `smallest` to `largest`, both
+    /// included. Looks at every key at worst.
     pub fn touches(&self, smallest: &[u8], largest: &[u8]) -> bool {
         let sets = if self.has_range_tombstones() { self.range_tombstones() } else { Vec::new() };
         let mut fragments = sets.iter().flat_map(|set| set.fragments());
@@ -24,8 +25,8 @@ impl Memtable {
         found
     }
 
-    /// About the bytes that keys from `start` on and before `end` take. Exact in keys for a small memtable, otherwise from a sample of some thousand
-    /// keys that their hashes choose.
+    /// About the bytes that keys from `start` on and before `end` take. Exact in keys for a small
+    /// memtable, otherwise from a sample of some thousand keys that their hashes choose.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
         let (mut seen, mut inside) = (0u64, 0u64);
         self.index.sample(SAMPLE, |offset| {

@@ -2,7 +2,7 @@
 
 use super::arena::{Arena, START};
 use super::index::Index;
-use super::order::Order;
+use super::sorted_runs::Order;
 use super::tombstones::TombstoneSets;
 use crate::base::key::{Entry, Sequence, same};
 use crate::base::memory::MemoryPool;
@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 /// What the system gives out memory in.
 const PAGE_BYTES: usize = 4096;
 
-/// Memory is touched so far ahead of the writer: what it fills while the background does something else for some ten milliseconds.
+/// Memory is touched so far ahead of the writer: what it fills while the background does something
+/// else for some ten milliseconds.
 const TOUCHED_AHEAD_BYTES: usize = 8 << 20;
 
 /// Recent writes of one keyspace. `MemtableWriter` alone changes it; everything else only reads.
@@ -40,7 +41,8 @@ pub struct Memtable {
     pub(super) tombstones: TombstoneSets,
     /// Bytes of the order, which nobody waits for here.
     pub(super) order_bytes: AtomicUsize,
-    /// The blob files that entries refer to or referred to, and the bytes of all values in them that were written here.
+    /// The blob files that entries refer to or referred to, and the bytes of all values in them
+    /// that were written here.
     pub(super) blobs: Mutex<BTreeSet<u64>>,
     pub(super) blob_bytes: AtomicU64,
 }
@@ -73,7 +75,8 @@ impl Memtable {
         }
     }
 
-    /// Hands the versions of `key` at or before `max_sequence` to `visit`, newest first, until it breaks.
+    /// Hands the versions of `key` at or before `max_sequence` to `visit`, newest first, until it
+    /// breaks.
     #[inline]
     pub fn get(
         &self,
@@ -124,12 +127,14 @@ impl Memtable {
         }
     }
 
-    /// Where the next entry will be. Under the writer lock: behind all writes made so far, and before all later ones.
+    /// Where the next entry will be. Under the writer lock: behind all writes made so far, and
+    /// before all later ones.
     pub fn end(&self) -> usize {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Hands the keys of all entries from `from` on, an earlier [`Memtable::end`] or 0, to `visit`, in the order of writing.
+    /// Hands the keys of all entries from `from` on, an earlier [`Memtable::end`] or 0, to `visit`,
+    /// in the order of writing.
     pub fn keys_from(&self, from: usize, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let end = self.end();
         let mut at = from.max(START);
@@ -163,8 +168,8 @@ impl Memtable {
         self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
-    /// Has memory backed that the writer will come to if it goes on: not far ahead, and not more than was written, so that small ones stay small. For
-    /// the background.
+    /// Has memory backed that the writer will come to if it goes on: not far ahead, and not more
+    /// than was written, so that small ones stay small. For the background.
     pub fn touch_ahead(&self) {
         let end = self.end.load(Ordering::Relaxed);
         self.arena.touch_until(end + end.min(TOUCHED_AHEAD_BYTES));
@@ -175,7 +180,8 @@ impl Memtable {
         self.index.prepare_next(self.live(), expected as usize, end >= capacity / 2);
     }
 
-    /// Bytes that the system has backed with memory for it, as far as they are known: entries, index and order. 0 while it is empty.
+    /// Bytes that the system has backed with memory for it, as far as they are known: entries,
+    /// index and order. 0 while it is empty.
     pub fn resident_bytes(&self) -> usize {
         if self.is_empty() {
             return 0;
@@ -217,7 +223,8 @@ impl Memtable {
         self.unlogged.load(Ordering::Relaxed)
     }
 
-    /// The blob files that entries refer to. Some may be named that only superseded entries refer to.
+    /// The blob files that entries refer to. Some may be named that only superseded entries refer
+    /// to.
     pub fn blob_files(&self) -> BTreeSet<u64> {
         self.blobs.lock().clone()
     }

@@ -1,18 +1,24 @@
 //! The range tombstones of a memtable, apart from its entries.
 //!
-//! The one writer adds them to a list of immutable sets, of which each is at least about twice as large as the next, so that a
-//! tombstone is copied a logarithm of times. Readers load the list; while it is empty, one counter says so.
+//! The one writer adds them to a list of immutable sets, of which each is at least about twice as
+//! large as the next, so that a tombstone is copied a logarithm of times. Readers load the list;
+//! while it is empty, one counter says so.
 //!
-//! Of several tombstones over a key the older ones are left out that nobody needs. A registered reader needs the newest one at or before its own sequence number. One that is
-//! not registered takes the last write of all finished batches as its own, `finished` below, for what the batch at work has not written itself (`search_covered` in
-//! `db/read/get.rs`); it may be late, and what it needs be left out. It can tell, by this promise of [`TombstoneSets::add`]:
+//! Of several tombstones over a key the older ones are left out that nobody needs. A registered
+//! reader needs the newest one at or before its own sequence number. One that is not registered
+//! takes the last write of all finished batches as its own, `finished` below, for what the batch at
+//! work has not written itself (`search_covered` in `db/read/get.rs`); it may be late, and what it
+//! needs be left out. It can tell, by this promise of [`TombstoneSets::add`]:
 //!
-//! * A tombstone is left out only for a newer one over the same keys that is of a finished batch. The end of that batch was published (`Inner::last_sequence`) before
-//!   the set without the older one is.
+//! * A tombstone is left out only for a newer one over the same keys that is of a finished batch.
+//!   The end of that batch was published (`Inner::last_sequence`) before the set without the older
+//!   one is.
 //!
-//! So a reader that has loaded `finished`, then looked a tombstone up, and then finds `finished` as it was, has missed none: a set that lacks what it needs would have shown
-//! it a later end. If the end has moved, it has missed none either as long as no tombstone newer than its own number lies over the key: something took the place of
-//! whatever was left out. Otherwise it begins again; each time a batch was finished, so writers as a whole go on.
+//! So a reader that has loaded `finished`, then looked a tombstone up, and then finds `finished` as
+//! it was, has missed none: a set that lacks what it needs would have shown it a later end. If the
+//! end has moved, it has missed none either as long as no tombstone newer than its own number lies
+//! over the key: something took the place of whatever was left out. Otherwise it begins again; each
+//! time a batch was finished, so writers as a whole go on.
 //!
 //! The interleavings are tried by `db/interleavings/tombstones.rs`.
 
@@ -60,8 +66,8 @@ impl TombstoneSets {
         self.sets.load().to_vec()
     }
 
-    /// Adds one. For the one writer only. `newest_snapshot`: what the newest live snapshot reads at; `finished`: the last write of the
-    /// batches before this one.
+    /// Adds one. For the one writer only. `newest_snapshot`: what the newest live snapshot reads
+    /// at; `finished`: the last write of the batches before this one.
     pub fn add(&self, new: RangeTombstones, newest_snapshot: Sequence, finished: Sequence) {
         let mut sets = self.sets();
         let mut new = Arc::new(new);
@@ -76,7 +82,8 @@ impl TombstoneSets {
     }
 }
 
-/// Those of the batch that is not finished, between which it may have written the same keys; the newest of the finished ones; and all that snapshots may need.
+/// Those of the batch that is not finished, between which it may have written the same keys; the
+/// newest of the finished ones; and all that snapshots may need.
 fn needed(newest_first: &[Sequence], newest_snapshot: Sequence, finished: Sequence) -> Vec<Sequence> {
     let old = newest_first.partition_point(|&sequence| sequence > newest_snapshot);
     let (new, old) = newest_first.split_at(old);

@@ -12,7 +12,8 @@ use crate::merge_operator::{MergeOperator, contained};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Values longer than this are not copied for every operand: up to [`LONG_CHAIN`] operands are kept apart first.
+/// Values longer than this are not copied for every operand: up to [`LONG_CHAIN`] operands are kept
+/// apart first.
 const LONG_VALUE_BYTES: usize = 1024;
 
 /// What a write needs to know of its surroundings.
@@ -88,8 +89,9 @@ impl MemtableWriter {
         self.memtable.note_unlogged();
     }
 
-    /// Deletes the keys from `start` on and before `end`; an empty `end` is behind every key. `newest_snapshot` as in [`WriteContext`]; `finished`:
-    /// the last write of the batches before this one.
+    /// Deletes the keys from `start` on and before `end`; an empty `end` is behind every key.
+    /// `newest_snapshot` as in [`WriteContext`]; `finished`: the last write of the batches before
+    /// this one.
     pub fn delete_range(
         &mut self,
         start: &[u8],
@@ -102,15 +104,16 @@ impl MemtableWriter {
         self.memtable.tombstones.add(RangeTombstones::one(start, end, sequence), newest_snapshot, finished);
     }
 
-    /// Applies one operation. The caller has made sure that its entry has room. Whether the operands of the key, which are kept apart, became many by
-    /// it: then [`MemtableWriter::replace_chain`] should follow.
+    /// Applies one operation. The caller has made sure that its entry has room. Whether the
+    /// operands of the key, which are kept apart, became many by it: then
+    /// [`MemtableWriter::replace_chain`] should follow.
     pub fn apply(&mut self, hash: u64, entry: Entry<'_>, context: WriteContext<'_>) -> bool {
         let MemtableWriter { memtable, appender, keys, longest_chain, .. } = self;
         memtable.note_sequence(entry.sequence);
         if entry.expiry_ms != NEVER {
             memtable.last_expiry_ms.fetch_max(entry.expiry_ms, Ordering::Relaxed);
         }
-        if entry.kind == Kind::PutLarge {
+        if entry.kind == Kind::PutBlob {
             memtable.note_blob(entry.value);
         }
         memtable.index.reserve(*keys);
@@ -146,7 +149,8 @@ impl MemtableWriter {
                 match whole.filter(|whole| memtable.fits(whole, context.reserved)) {
                     Some(whole) => {
                         let new = memtable.append(appender, whole, old.older().unwrap_or(0));
-                        // Dead before its successor can be found: a scan that sees both must pass over one.
+                        // Dead before its successor can be found: a scan that sees both must pass
+                        // over one.
                         old.set_dead(appender);
                         memtable.live.store(memtable.live() - 1, Ordering::Relaxed);
                         slot.publish(new);
@@ -163,14 +167,16 @@ impl MemtableWriter {
     }
 }
 
-/// Whether a chain is now as long as the limit or twice, four times, ... that: what did not work then is not tried again at once.
+/// Whether a chain is now as long as the limit or twice, four times, ... that: what did not work
+/// then is not tried again at once.
 fn grew_long(chain: u32, longest: &mut u32, context: WriteContext<'_>) -> bool {
     *longest = chain.max(*longest);
     chain >= LONG_CHAIN && chain.is_power_of_two() && context.operator.is_some()
 }
 
 impl Memtable {
-    /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its only writer.
+    /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its
+    /// only writer.
     pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
         let (arena, appender) = Arena::new(capacity, pool);
         let memtable = Arc::new(Memtable::new(arena, expected_keys, pool));
@@ -243,7 +249,8 @@ enum Fold {
     KeepBoth,
 }
 
-/// What stands for `old` followed by `entry`, when no snapshot can tell them apart. `covered`: a range tombstone lies between them.
+/// What stands for `old` followed by `entry`, when no snapshot can tell them apart. `covered`: a
+/// range tombstone lies between them.
 fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>, covered: bool) -> Fold {
     if entry.kind != Kind::Merge {
         return Fold::Superseded;
@@ -259,7 +266,7 @@ fn fold(old: Stored<'_>, entry: &Entry<'_>, operator: Option<&dyn MergeOperator>
             contained::partial_merge(operator, entry.key, existing, entry.value).map(|value| (kind, value))
         }
         // The value is not in memory.
-        Kind::PutLarge => None,
+        Kind::PutBlob => None,
         kind @ (Kind::Put | Kind::Delete) => {
             let existing = (kind == Kind::Put).then_some(existing);
             match contained::full_merge(operator, entry.key, existing, &[entry.value]) {

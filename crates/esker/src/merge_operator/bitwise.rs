@@ -1,12 +1,13 @@
-//! Operators on the bits of byte strings. The shorter of two counts as if it had zero bytes at its end.
+//! Operators on the bits of byte strings. The shorter of two counts as if it had zero bytes at its
+//! end.
 
 use super::{MergeError, MergeOperator};
 
 pub(super) const BYTES_XOR: &str = "bytesxor";
 pub(super) const BIT_OR: &str = "bitor";
 
-/// Flips the bits of the value that are set in the operand. The value becomes as long as the longest operand so far; an absent key counts as
-/// empty.
+/// Flips the bits of the value that are set in the operand. The value becomes as long as the
+/// longest operand so far; an absent key counts as empty.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -20,8 +21,8 @@ pub(super) const BIT_OR: &str = "bitor";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BytesXor;
 
-/// Sets the bits of the value that are set in the operand: sets of small numbers, flags, filters. The value becomes as long as the longest operand so
-/// far; an absent key counts as empty.
+/// Sets the bits of the value that are set in the operand: sets of small numbers, flags, filters.
+/// The value becomes as long as the longest operand so far; an absent key counts as empty.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -35,8 +36,8 @@ pub struct BytesXor;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BitOr;
 
-/// Both functions here are associative and have the zero byte as their neutral element, so that padding changes nothing and operands
-/// combine as values do.
+/// Both functions here are associative and have the zero byte as their neutral element, so that
+/// padding changes nothing and operands combine as values do.
 fn combine<'a>(parts: impl Iterator<Item = &'a [u8]>, function: impl Fn(u8, u8) -> u8) -> Vec<u8> {
     let mut result: Vec<u8> = Vec::new();
     for part in parts {

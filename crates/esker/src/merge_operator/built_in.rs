@@ -1,4 +1,5 @@
-//! The operators that come with the engine. They re-attach by their stored name, so that any tool can read any database.
+//! The operators that come with the engine. They re-attach by their stored name, so that any tool
+//! can read any database.
 
 use super::bitwise::{BIT_OR, BYTES_XOR, BitOr, BytesXor};
 use super::int64_add::{INT64_ADD, Int64Add};
@@ -11,8 +12,8 @@ type Merged = Result<Option<Vec<u8>>, MergeError>;
 /// The stored name of [`UInt64Add`].
 pub(crate) const UINT64_ADD: &str = "uint64add";
 
-/// The built-in operator of that stored name, if there is one: `uint64add`, `int64add`, `max`, `min`, `put`, `bytesxor`, `bitor`, or `stringappend:` and
-/// the delimiter in hexadecimal.
+/// The built-in operator of that stored name, if there is one: `uint64add`, `int64add`, `max`,
+/// `min`, `put`, `bytesxor`, `bitor`, or `stringappend:` and the delimiter in hexadecimal.
 ///
 /// ```
 /// assert!(esker::merge::built_in("uint64add").is_some());
@@ -34,14 +35,14 @@ pub fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {
     })
 }
 
-/// Whether `operator`, which calls itself `name`, is not the built-in operator of that name, but there is one: that would take its place when the database is
-/// opened again.
+/// Whether `operator`, which calls itself `name`, is not the built-in operator of that name, but
+/// there is one: that would take its place when the database is opened again.
 pub(crate) fn is_impostor(operator: &dyn MergeOperator, name: &str) -> bool {
     built_in(name).is_some_and(|real| real.operator_type(OnlyHere) != operator.operator_type(OnlyHere))
 }
 
-/// Adds 8-byte little-endian unsigned integers, wrapping around at 2^64. An absent key counts as 0. Operands and values of any other
-/// size are refused.
+/// Adds 8-byte little-endian unsigned integers, wrapping around at 2^64. An absent key counts as 0.
+/// Operands and values of any other size are refused.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -187,7 +188,8 @@ impl MergeOperator for Put {
 
 /// Appends operands to the value, with a delimiter between them.
 ///
-/// The delimiter is part of the stored name (`stringappend:` and the delimiter in hexadecimal), so that tools append the same way.
+/// The delimiter is part of the stored name (`stringappend:` and the delimiter in hexadecimal), so
+/// that tools append the same way.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Operands of one key in a memtable from which on the write that makes one more of them combines them all with what lies below
-/// (`db/write/collapse_operands.rs`), and up to which long values are not copied for each operand (`memtable/writer.rs`).
+/// Operands of one key in a memtable from which on the write that makes one more of them combines
+/// them all with what lies below (`db/write/collapse_operands.rs`), and up to which long values are
+/// not copied for each operand (`memtable/writer.rs`).
 pub const LONG_CHAIN: u32 = 64;
 
-/// The longest chain seen. In the common case that nothing longer than ever before is met, noting one is a load of memory that nobody writes.
+/// The longest chain seen. In the common case that nothing longer than ever before is met, noting
+/// one is a load of memory that nobody writes.
 #[derive(Debug, Default)]
 pub struct LongestChain(AtomicU64);
 

@@ -4,7 +4,8 @@ use super::{MergeError, MergeOperator};
 use crate::base::key::MAX_VALUE_BYTES;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What `call` returns, or `None` if it panicked. Nothing of the panic gets past here, so that locks may be held.
+/// What `call` returns, or `None` if it panicked. Nothing of the panic gets past here, so that
+/// locks may be held.
 pub fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
     let payload = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => return Some(result),
@@ -21,7 +22,8 @@ fn panicked() -> MergeError {
     MergeError("the operator panicked".into())
 }
 
-/// As [`MergeOperator::full_merge`]; a panic is an error, and so is a result that is longer than a value may be.
+/// As [`MergeOperator::full_merge`]; a panic is an error, and so is a result that is longer than a
+/// value may be.
 pub fn full_merge(
     operator: &dyn MergeOperator,
     key: &[u8],
@@ -37,12 +39,14 @@ pub fn full_merge(
     }
 }
 
-/// As [`MergeOperator::partial_merge`]; a panic, and a result that is longer than an operand may be, are a refusal.
+/// As [`MergeOperator::partial_merge`]; a panic, and a result that is longer than an operand may
+/// be, are a refusal.
 pub fn partial_merge(operator: &dyn MergeOperator, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
     contained(|| operator.partial_merge(key, older, newer)).flatten().filter(|merged| merged.len() <= MAX_VALUE_BYTES)
 }
 
-/// One operand for all of these, if the operator combines them: in pairs, pairs of pairs, and so on, so that none is copied often.
+/// One operand for all of these, if the operator combines them: in pairs, pairs of pairs, and so
+/// on, so that none is copied often.
 pub fn partial_merges(operator: &dyn MergeOperator, key: &[u8], oldest_first: &[&[u8]]) -> Option<Vec<u8>> {
     match oldest_first {
         [] => None,

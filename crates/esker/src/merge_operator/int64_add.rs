@@ -1,22 +1,27 @@
 //! Signed counters that stay at their limits.
 //!
-//! Adding with saturation is not associative: `(MAX + 1) - 1` is `MAX - 1`, and `MAX + (1 - 1)` is `MAX`. So not every two operands have one that
-//! does what both do. An operand stands for the function `x -> clamp(x + a)`. For `a` and `b` of the same sign, say not negative,
-//! `clamp(clamp(x + a) + b) = min(MAX, min(MAX, x + a) + b) = min(MAX, x + (a + b))` for every `x`, because once at `MAX` the sum stays there. That is the
-//! function of the operand `a + b`, if that is a number at all; if it is not, no operand reaches as far as both (`MIN` moves to `MAX - 1` by `MAX`
-//! twice). With different signs, the limit may be met between the two or not, depending on `x`, and no single operand does both. So exactly operands
-//! of one sign whose sum does not overflow are combined.
+//! Adding with saturation is not associative: `(MAX + 1) - 1` is `MAX - 1`, and `MAX + (1 - 1)` is
+//! `MAX`. So not every two operands have one that does what both do. An operand stands for the
+//! function `x -> clamp(x + a)`. For `a` and `b` of the same sign, say not negative,
+//! `clamp(clamp(x + a) + b) = min(MAX, min(MAX, x + a) + b) = min(MAX, x + (a + b))` for every `x`, because once
+//! at `MAX` the sum stays there. That is the function of the operand `a + b`, if that is a number
+//! at all; if it is not, no operand reaches as far as both (`MIN` moves to `MAX - 1` by `MAX`
+//! twice). With different signs, the limit may be met between the two or not, depending on `x`, and
+//! no single operand does both. So exactly operands of one sign whose sum does not overflow are
+//! combined.
 
 use super::{MergeError, MergeOperator};
 
 /// The stored name of [`Int64Add`].
 pub(super) const INT64_ADD: &str = "int64add";
 
-/// Adds 8-byte little-endian signed integers. A sum beyond the smallest or largest number stays there, and goes on from there. An absent key counts
-/// as 0. Operands and values of any other size are refused.
+/// Adds 8-byte little-endian signed integers. A sum beyond the smallest or largest number stays
+/// there, and goes on from there. An absent key counts as 0. Operands and values of any other size
+/// are refused.
 ///
-/// Operands are added one after the other, in the order in which they were written: increments and decrements are combined before their value is
-/// known only with their like, so that keys with many of both, far from their value, cost a little more to read than with [`super::UInt64Add`].
+/// Operands are added one after the other, in the order in which they were written: increments and
+/// decrements are combined before their value is known only with their like, so that keys with many
+/// of both, far from their value, cost a little more to read than with [`super::UInt64Add`].
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -61,7 +66,8 @@ impl MergeOperator for Int64Add {
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
         let (older, newer) = (int64(older, "").ok()?, int64(newer, "").ok()?);
         let same_sign = (older >= 0 && newer >= 0) || (older <= 0 && newer <= 0);
-        // See the module's comment: anything else would not be exact for every value that may lie below.
+        // See the module's comment: anything else would not be exact for every value that may lie
+        // below.
         let sum = if same_sign { older.checked_add(newer)? } else { return None };
         Some(sum.to_le_bytes().to_vec())
     }
@@ -98,7 +104,8 @@ mod tests {
         assert!(Int64Add.partial_merge(b"", b"abc", &[0; 8]).is_none());
     }
 
-    /// Combined where that is exact for every value below, and nowhere else that matters: one sign, no overflow.
+    /// Combined where that is exact for every value below, and nowhere else that matters: one sign,
+    /// no overflow.
     #[test]
     fn operands_are_combined_only_where_no_value_can_tell() {
         assert_eq!(combined(3, 4), Some(7));

@@ -1,7 +1,9 @@
-//! A test for merge operators: does it matter when operands are combined? It must not, because nobody can tell when the engine does it.
+//! A test for merge operators: does it matter when operands are combined? It must not, because
+//! nobody can tell when the engine does it.
 //!
-//! The law is one: applying operands one by one, a delete being no value for the next, gives the same as applying them all at once, and the same
-//! as applying what is left after combining neighbours in any way. What an operator refuses counts as its result.
+//! The law is one: applying operands one by one, a delete being no value for the next, gives the
+//! same as applying them all at once, and the same as applying what is left after combining
+//! neighbours in any way. What an operator refuses counts as its result.
 
 use super::{MergeOperator, contained};
 use crate::error::escape_key;
@@ -82,7 +84,8 @@ pub struct LawViolation {
     pub operands: Vec<Vec<u8>>,
     /// What applying the operands one by one gives.
     pub one_by_one: Option<Outcome>,
-    /// The operands in the other way they were applied, oldest first: some combined with their neighbours.
+    /// The operands in the other way they were applied, oldest first: some combined with their
+    /// neighbours.
     pub combined: Vec<Vec<u8>>,
     /// What that gives.
     pub otherwise: Option<Outcome>,
@@ -112,12 +115,15 @@ impl fmt::Display for LawViolation {
 
 impl std::error::Error for LawViolation {}
 
-/// Tests whether `operator` may be used: whether its results do not depend on when operands are combined, it is deterministic, and does not panic.
+/// Tests whether `operator` may be used: whether its results do not depend on when operands are
+/// combined, it is deterministic, and does not panic.
 ///
-/// `operands` are samples of what is merged, `existing` of what is put beforehand; no value, and values that operands lead to, are tried in
-/// any case. Choose what is at the edges: empty, smallest, largest, equal, of the wrong form. Operands that `check_operand` refuses are left out, as the engine
-/// does. Sequences of up to three samples are tried in full if they are few, longer ones at random, always the same ones. Takes a few
-/// milliseconds for cheap operators and a dozen samples.
+/// `operands` are samples of what is merged, `existing` of what is put beforehand; no value, and
+/// values that operands lead to, are tried in any case. Choose what is at the edges: empty,
+/// smallest, largest, equal, of the wrong form. Operands that `check_operand` refuses are left out,
+/// as the engine does. Sequences of up to three samples are tried in full if they are few, longer
+/// ones at random, always the same ones. Takes a few milliseconds for cheap operators and a dozen
+/// samples.
 ///
 /// ```
 /// use esker::merge::check_laws;
@@ -341,7 +347,8 @@ impl Check<'_> {
         }))
     }
 
-    /// The operands with neighbours combined, except at the cuts and where the operator declines; starting with the oldest or the newest.
+    /// The operands with neighbours combined, except at the cuts and where the operator declines;
+    /// starting with the oldest or the newest.
     fn combine(&self, case: Case<'_>, cut: usize, newest_first: bool) -> Result<Vec<Vec<u8>>, Box<LawViolation>> {
         let mut combined: Vec<Vec<u8>> = Vec::new();
         let mut places: Vec<usize> = (0..case.operands.len()).collect();

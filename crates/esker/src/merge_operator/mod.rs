@@ -1,4 +1,5 @@
-//! Merge operators: how an operand combines with what a key holds, without reading it at the time of the write.
+//! Merge operators: how an operand combines with what a key holds, without reading it at the time
+//! of the write.
 
 use std::any::TypeId;
 use std::fmt;
@@ -38,13 +39,17 @@ impl fmt::Display for MergeError {
 
 /// Combines operands with values.
 ///
-/// Both merges must be deterministic and agree with each other: merging operands first with `partial_merge` and then with `full_merge`
-/// must give what `full_merge` gives for all of them in order. The engine calls them from any thread, at write, read, flush and
-/// compaction. A failing or panicking operator harms reads of that key only. [`crate::merge::check_laws`] tests all of this.
+/// Both merges must be deterministic and agree with each other: merging operands first with
+/// `partial_merge` and then with `full_merge` must give what `full_merge` gives for all of them in
+/// order. The engine calls them from any thread, at write, read, flush and compaction. A failing or
+/// panicking operator harms reads of that key only. [`crate::merge::check_laws`] tests all of this.
 ///
-/// The engine holds locks during a call, at a write the one that all writes of the database take: others wait as long as the call lasts, so it should be short. Of its own database an operator may read single keys and ask for figures. Writes, snapshots, iterators, transactions and
-/// whatever waits for work are refused with [`crate::Error::InCallback`]; other threads can do that, but the operator must not wait for them. An operator that
-/// calls itself, by reading a key that needs it, fails after a few times.
+/// The engine holds locks during a call, at a write the one that all writes of the database take:
+/// others wait as long as the call lasts, so it should be short. Of its own database an operator
+/// may read single keys and ask for figures. Writes, snapshots, iterators, transactions and
+/// whatever waits for work are refused with [`crate::Error::InCallback`]; other threads can do
+/// that, but the operator must not wait for them. An operator that calls itself, by reading a key
+/// that needs it, fails after a few times.
 ///
 /// ```
 /// use esker::{MergeError, MergeOperator};
@@ -61,8 +66,10 @@ impl fmt::Display for MergeError {
 /// }
 /// ```
 pub trait MergeOperator: Send + Sync + 'static {
-    /// The name stored with the keyspace: 1 to 1024 bytes without control characters, always the same. Change it when the meaning of stored operands
-    /// changes. The names of built-in operators ([`crate::merge::built_in`]) are theirs: a keyspace is not opened with another operator of such a name.
+    /// The name stored with the keyspace: 1 to 1024 bytes without control characters, always the
+    /// same. Change it when the meaning of stored operands changes. The names of built-in operators
+    /// ([`crate::merge::built_in`]) are theirs: a keyspace is not opened with another operator of
+    /// such a name.
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -70,11 +77,12 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// ```
     fn name(&self) -> &str;
 
-    /// The value of `key` after all `operands`, oldest first, on top of `existing`. `None` deletes the key.
+    /// The value of `key` after all `operands`, oldest first, on top of `existing`. `None` deletes
+    /// the key.
     ///
     /// # Errors
-    /// When an operand or the existing value is nothing this operator can take; reads of the key then fail with
-    /// [`crate::Error::MergeFailed`].
+    /// When an operand or the existing value is nothing this operator can take; reads of the key
+    /// then fail with [`crate::Error::MergeFailed`].
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -89,8 +97,9 @@ pub trait MergeOperator: Send + Sync + 'static {
         operands: &[&[u8]],
     ) -> Result<Option<Vec<u8>>, MergeError>;
 
-    /// One operand that does what `older` followed by `newer` does on every value there could be, or `None` to keep both. Where it declines, operands
-    /// that are far from their value are kept one by one, which costs memory and time at reads.
+    /// One operand that does what `older` followed by `newer` does on every value there could be,
+    /// or `None` to keep both. Where it declines, operands that are far from their value are kept
+    /// one by one, which costs memory and time at reads.
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -98,8 +107,8 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// ```
     fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>>;
 
-    /// Whether `full_merge` may ever answer `None`. `true`, the default, is always right; `false` spares merges into keyspaces with a
-    /// time to live a look at what the key holds.
+    /// Whether `full_merge` may ever answer `None`. `true`, the default, is always right; `false`
+    /// spares merges into keyspaces with a time to live a look at what the key holds.
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -123,7 +132,8 @@ pub trait MergeOperator: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The type behind a `dyn MergeOperator`. Nobody outside can name the argument's type, so that nobody implements it otherwise.
+    /// The type behind a `dyn MergeOperator`. Nobody outside can name the argument's type, so that
+    /// nobody implements it otherwise.
     ///
     /// ```
     /// # use esker::{KeyspaceOptions, merge::Max};

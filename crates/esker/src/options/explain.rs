@@ -59,7 +59,8 @@ fn bytes(bytes: u64) -> String {
 }
 
 impl Options {
-    /// Every value that a database opened with these options would have, where it comes from, and what it trades.
+    /// Every value that a database opened with these options would have, where it comes from, and
+    /// what it trades.
     ///
     /// ```
     /// use esker::{Options, Profile};

@@ -1,6 +1,7 @@
 //! The engine's options: few, checked once at open, each with its default and its trade-off.
 //!
-//! To add one: a field, its default, a setter that notes its own name, and a line in `explain.rs`; a test there finds what is forgotten.
+//! To add one: a field, its default, a setter that notes its own name, and a line in `explain.rs`;
+//! a test there finds what is forgotten.
 
 mod budget;
 mod explain;
@@ -25,21 +26,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The smallest memory budget: below this, threads and buffers of fixed size take more than what is limited.
+/// The smallest memory budget: below this, threads and buffers of fixed size take more than what is
+/// limited.
 const LEAST_BUDGET_BYTES: usize = 1 << 20;
 
-/// How log records reach the operating system. Both ways survive the death of the process; neither, without
-/// [`WriteOptions::sync`], that of the machine.
+/// How log records reach the operating system. Both ways survive the death of the process; neither,
+/// without [`WriteOptions::sync`], that of the machine.
 ///
 /// ```
 /// let options = esker::Options::default().wal_mode(esker::WalMode::Plain);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalMode {
-    /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call per write. Installs a handler for SIGBUS, so that a store that the disk
-    /// cannot take is an error: see [`OsEnv`].
+    /// Stores into a memory mapping of the segment: about twenty times cheaper than a system call
+    /// per write. Installs a handler for SIGBUS, so that a store that the disk cannot take is an
+    /// error: see [`OsEnv`].
     Mapped,
-    /// A system call per write: for network and copy-on-write file systems, where shared mappings misbehave.
+    /// A system call per write: for network and copy-on-write file systems, where shared mappings
+    /// misbehave.
     Plain,
 }
 
@@ -50,17 +54,22 @@ pub enum WalMode {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// Mapped where the environment can map; compressed blocks go through the block cache either way. Installs a handler for SIGBUS, so that a page that the disk
-    /// cannot bring is an error: see [`OsEnv`].
+    /// Mapped where the environment can map; compressed blocks go through the block cache either
+    /// way. Installs a handler for SIGBUS, so that a page that the disk cannot bring is an error:
+    /// see [`OsEnv`].
     Auto,
     /// As `Auto`.
     Mmap,
     /// System calls into the block cache only: bounded memory, no page faults.
     Pread,
-    /// As `Auto`, and a get or a scan checks every block of the mapping each time it comes to it, not only the first time after the open: bits that change in the file
-    /// while the database is open become an error. Each get then takes the checksum of a whole block and looks at every entry in it, for each table it searches: with blocks
-    /// of 4 KiB that are in memory, several times the work of the search itself; more with larger blocks. Scans do so once for each block, and jobs always do. Blocks
-    /// in the block cache are the memory of the process, and not looked at again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the file each time.
+    /// As `Auto`, and a get or a scan checks every block of the mapping each time it comes to it,
+    /// not only the first time after the open: bits that change in the file while the database is
+    /// open become an error. Each get then takes the checksum of a whole block and looks at every
+    /// entry in it, for each table it searches: with blocks of 4 KiB that are in memory, several
+    /// times the work of the search itself; more with larger blocks. Scans do so once for each
+    /// block, and jobs always do. Blocks in the block cache are the memory of the process, and not
+    /// looked at again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the
+    /// file each time.
     ///
     /// ```
     /// use esker::{Db, Options, ReadMode};
@@ -87,7 +96,8 @@ pub enum Compression {
     Lz4,
 }
 
-/// How the tables of a keyspace are merged: what a write costs later against what a read and the space cost.
+/// How the tables of a keyspace are merged: what a write costs later against what a read and the
+/// space cost.
 ///
 /// ```
 /// use esker::{CompactionStyle, KeyspaceOptions};
@@ -95,18 +105,22 @@ pub enum Compression {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionStyle {
-    /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm of times; a point read asks up to about a dozen runs, and
-    /// one after a pause in writing. The default.
+    /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm
+    /// of times; a point read asks up to about a dozen runs, and one after a pause in writing. The
+    /// default.
     #[default]
     LazyLeveling,
-    /// Levels, each ten times the one above it, merged table by table. Reads ask few runs and little space is taken twice, but each byte is rewritten
-    /// several times a level: for data that is read much more than written.
+    /// Levels, each ten times the one above it, merged table by table. Reads ask few runs and
+    /// little space is taken twice, but each byte is rewritten several times a level: for data that
+    /// is read much more than written.
     Leveled,
-    /// Runs of similar size are merged with each other ("universal"). The fewest rewrites; up to a dozen runs to read, and up to three times the space.
+    /// Runs of similar size are merged with each other ("universal"). The fewest rewrites; up to a
+    /// dozen runs to read, and up to three times the space.
     Tiered,
-    /// Nothing is merged. While the tables have more than `max_bytes`, the oldest is dropped, with whatever it holds, live snapshots or not; the newest table
-    /// always stays. Tables of which every entry has expired are dropped too. For time series and logs: the cheapest writes, but reads
-    /// ask every run there is, so keys should grow with time.
+    /// Nothing is merged. While the tables have more than `max_bytes`, the oldest is dropped, with
+    /// whatever it holds, live snapshots or not; the newest table always stays. Tables of which
+    /// every entry has expired are dropped too. For time series and logs: the cheapest writes, but
+    /// reads ask every run there is, so keys should grow with time.
     Fifo {
         /// Bytes of tables, after compression; at least 1.
         max_bytes: u64,
@@ -193,9 +207,11 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether a directory without a database becomes one. With `false` a missing one is [`Error::NotFound`].
+    /// Whether a directory without a database becomes one. With `false` a missing one is
+    /// [`Error::NotFound`].
     ///
-    /// Default: true. Trade-off: true turns a mistyped path into an empty database; false needs a step that creates.
+    /// Default: true. Trade-off: true turns a mistyped path into an empty database; false needs a
+    /// step that creates.
     ///
     /// ```
     /// use esker::{Db, Error, Options, env::mem::MemEnv};
@@ -210,10 +226,12 @@ impl Options {
 
     /// Bytes of one memtable, the write buffer of one keyspace.
     ///
-    /// Default: 64 MiB; with a memory budget at most a quarter of it. Trade-off: larger means fewer flushes, less compaction, and more writes to
-    /// the same keys combined in memory; smaller means less memory and faster recovery. Up to three are in memory at once while one is flushed, and
-    /// without a budget two of up to 128 MiB stay with the process for reuse, also when the database is closed, until no open database has been written to
-    /// for a second: see [`crate::release_unused_memory`].
+    /// Default: 64 MiB; with a memory budget at most a quarter of it. Trade-off: larger means fewer
+    /// flushes, less compaction, and more writes to the same keys combined in memory; smaller means
+    /// less memory and faster recovery. Up to three are in memory at once while one is flushed, and
+    /// without a budget two of up to 128 MiB stay with the process for reuse, also when the
+    /// database is closed, until no open database has been written to for a second: see
+    /// [`crate::release_unused_memory`].
     ///
     /// ```
     /// let options = esker::Options::default().write_buffer_bytes(32 << 20);
@@ -226,8 +244,9 @@ impl Options {
 
     /// Bytes of decoded blocks kept in memory. Zero keeps none.
     ///
-    /// Default: 64 MiB; with a memory budget what the other parts leave of it, and never more than is set here. Trade-off: larger means fewer
-    /// reads and decompressions; smaller means less memory.
+    /// Default: 64 MiB; with a memory budget what the other parts leave of it, and never more than
+    /// is set here. Trade-off: larger means fewer reads and decompressions; smaller means less
+    /// memory.
     ///
     /// ```
     /// let options = esker::Options::default().block_cache_bytes(512 << 20);
@@ -240,7 +259,8 @@ impl Options {
 
     /// Bytes of a table block before compression.
     ///
-    /// Default: 8 KiB. Trade-off: larger means better compression, faster scans and a smaller index; smaller means cheaper point reads that miss the cache.
+    /// Default: 8 KiB. Trade-off: larger means better compression, faster scans and a smaller
+    /// index; smaller means cheaper point reads that miss the cache.
     ///
     /// ```
     /// let options = esker::Options::default().block_bytes(16 << 10);
@@ -251,11 +271,13 @@ impl Options {
         self
     }
 
-    /// Compression of table blocks, and of large values ([`Options::large_value_bytes`]) of up to 16 MiB: those are stored as they are by a write, and made smaller when
-    /// no writes come, where that pays.
+    /// Compression of table blocks, and of large values ([`Options::large_value_bytes`]) of up to
+    /// 16 MiB: those are stored as they are by a write, and made smaller when no writes come, where
+    /// that pays.
     ///
-    /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a decompression at each miss of the block cache; without it, blocks
-    /// are read in place where the file is mapped.
+    /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a
+    /// decompression at each miss of the block cache; without it, blocks are read in place where
+    /// the file is mapped.
     ///
     /// ```
     /// let options = esker::Options::default().compression(esker::Compression::None);
@@ -268,8 +290,9 @@ impl Options {
 
     /// Filter bits for each key. Zero: no filter.
     ///
-    /// Default: 10, which lets about one absent key in a hundred through. Trade-off: more means fewer useless block reads; fewer means less memory, which
-    /// filters take for as long as the table is open.
+    /// Default: 10, which lets about one absent key in a hundred through. Trade-off: more means
+    /// fewer useless block reads; fewer means less memory, which filters take for as long as the
+    /// table is open.
     ///
     /// ```
     /// let options = esker::Options::default().filter_bits_per_key(14);
@@ -282,10 +305,12 @@ impl Options {
 
     /// Bytes at which compaction begins another table.
     ///
-    /// Default: 64 MiB; with a memory budget at most an eighth of it. Trade-off: larger means fewer files; smaller means that compaction holds less memory
-    /// and gives space back in smaller steps.
+    /// Default: 64 MiB; with a memory budget at most an eighth of it. Trade-off: larger means fewer
+    /// files; smaller means that compaction holds less memory and gives space back in smaller
+    /// steps.
     ///
-    /// Each table, and so at least one for each keyspace with data, is an open file of the process: its limit (`ulimit -n`) must be above their number.
+    /// Each table, and so at least one for each keyspace with data, is an open file of the process:
+    /// its limit (`ulimit -n`) must be above their number.
     ///
     /// ```
     /// let options = esker::Options::default().target_file_bytes(256 << 20);
@@ -296,11 +321,13 @@ impl Options {
         self
     }
 
-    /// Bytes from which on a value is large: it is written once, to a blob file, and log, memory and tables hold 24 bytes that say where. 0 or `usize::MAX`: no
-    /// value is large. Concerns values written from now on, and those that a compaction comes across.
+    /// Bytes from which on a value is large: it is written once, to a blob file, and log, memory
+    /// and tables hold 24 bytes that say where. 0 or `usize::MAX`: no value is large. Concerns
+    /// values written from now on, and those that a compaction comes across.
     ///
-    /// Default: 32 KiB. Trade-off: smaller means that less is rewritten by flushes and compactions; larger means fewer reads of another file by reads and scans, fewer
-    /// system calls by writes, and that more values are compressed.
+    /// Default: 32 KiB. Trade-off: smaller means that less is rewritten by flushes and compactions;
+    /// larger means fewer reads of another file by reads and scans, fewer system calls by writes,
+    /// and that more values are compressed.
     ///
     /// ```
     /// let options = esker::Options::default().large_value_bytes(4 << 10);
@@ -311,11 +338,13 @@ impl Options {
         self
     }
 
-    /// Bytes of a full-grown segment of the write-ahead log. The first segments of a database are smaller, so that small databases stay small. A record
-    /// longer than this gets a segment of its own.
+    /// Bytes of a full-grown segment of the write-ahead log. The first segments of a database are
+    /// smaller, so that small databases stay small. A record longer than this gets a segment of its
+    /// own.
     ///
-    /// Default: 16 MiB; with a memory budget at most a sixteenth of it, and then only two are in mapped memory at a time. Trade-off: larger means fewer files to prepare; smaller means less disk space, and less
-    /// mapped memory.
+    /// Default: 16 MiB; with a memory budget at most a sixteenth of it, and then only two are in
+    /// mapped memory at a time. Trade-off: larger means fewer files to prepare; smaller means less
+    /// disk space, and less mapped memory.
     ///
     /// ```
     /// let options = esker::Options::default().wal_segment_bytes(64 << 20);
@@ -328,7 +357,8 @@ impl Options {
 
     /// How log records reach the operating system.
     ///
-    /// Default: [`WalMode::Mapped`]. Trade-off: mapped is cheaper for each write; plain works on network and copy-on-write file systems.
+    /// Default: [`WalMode::Mapped`]. Trade-off: mapped is cheaper for each write; plain works on
+    /// network and copy-on-write file systems.
     ///
     /// ```
     /// let options = esker::Options::default().wal_mode(esker::WalMode::Plain);
@@ -341,8 +371,10 @@ impl Options {
 
     /// How tables are read.
     ///
-    /// Default: [`ReadMode::Auto`]. Trade-off: mapped reads copy nothing, and the pages are counted to the process by the system; reads by system call keep to
-    /// the memory set here. Mapped blocks are checked when they are first read; [`ReadMode::MmapChecked`] checks them at every read.
+    /// Default: [`ReadMode::Auto`]. Trade-off: mapped reads copy nothing, and the pages are counted
+    /// to the process by the system; reads by system call keep to the memory set here. Mapped
+    /// blocks are checked when they are first read; [`ReadMode::MmapChecked`] checks them at every
+    /// read.
     ///
     /// ```
     /// let options = esker::Options::default().read_mode(esker::ReadMode::Mmap);
@@ -353,10 +385,13 @@ impl Options {
         self
     }
 
-    /// Threads for flush and compaction. With 0 that work is done inside the writing calls: slower, and deterministic. With more than 1, a merge of several
-    /// tables' worth is divided by key among up to so many threads, which exist only while it lasts; one more goes on flushing. At most 64.
+    /// Threads for flush and compaction. With 0 that work is done inside the writing calls: slower,
+    /// and deterministic. With more than 1, a merge of several tables' worth is divided by key
+    /// among up to so many threads, which exist only while it lasts; one more goes on flushing. At
+    /// most 64.
     ///
-    /// Default: 1, and 2 for merges that begin while writers are slowed down for compaction, on machines with several processors. Trade-off: none means that writers do the work; one leaves
+    /// Default: 1, and 2 for merges that begin while writers are slowed down for compaction, on
+    /// machines with several processors. Trade-off: none means that writers do the work; one leaves
     /// the other processors to the caller; more end merges sooner.
     ///
     /// ```
@@ -368,25 +403,27 @@ impl Options {
         self
     }
 
-    /// Compression of the blocks of all runs but the last, which holds most of a settled database. What is recovered from the log is written with
-    /// [`Options::compression`].
+    /// Compression of the blocks of all runs but the last, which holds most of a settled database.
+    /// What is recovered from the log is written with [`Options::compression`].
     ///
     /// ```
     /// use esker::{Compression, Options};
     /// let options = Options::default().compression(Compression::Lz4).upper_compression(Compression::None);
     /// ```
     ///
-    /// Default: as `compression`. Trade-off: none makes flushes and first merges cheaper, for more space there.
+    /// Default: as `compression`. Trade-off: none makes flushes and first merges cheaper, for more
+    /// space there.
     pub fn upper_compression(mut self, compression: Compression) -> Options {
         self.upper_compression = Some(compression);
         self.note("upper_compression");
         self
     }
 
-    /// Bytes of tables that compaction may read in a second, all its threads together. Flushes are not limited. With `background_threads(0)` the writing
-    /// calls wait for it.
+    /// Bytes of tables that compaction may read in a second, all its threads together. Flushes are
+    /// not limited. With `background_threads(0)` the writing calls wait for it.
     ///
-    /// Default: 0, no limit. Trade-off: a limit keeps the device free for others; one below what is written leads to stalls.
+    /// Default: 0, no limit. Trade-off: a limit keeps the device free for others; one below what is
+    /// written leads to stalls.
     ///
     /// ```
     /// let options = esker::Options::default().compaction_bytes_per_second(20 << 20);
@@ -399,7 +436,8 @@ impl Options {
 
     /// The files and locks of the operating system, or a simulation of them.
     ///
-    /// Default: [`OsEnv`]. Trade-off: a simulation can lose power and fail calls, for tests; nothing in it is durable.
+    /// Default: [`OsEnv`]. Trade-off: a simulation can lose power and fail calls, for tests;
+    /// nothing in it is durable.
     ///
     /// ```
     /// let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
@@ -412,7 +450,8 @@ impl Options {
 
     /// Where the time comes from.
     ///
-    /// Default: the system's clock. Trade-off: a clock set by hand makes tests of expiry repeatable; it is no good for anything else.
+    /// Default: the system's clock. Trade-off: a clock set by hand makes tests of expiry
+    /// repeatable; it is no good for anything else.
     ///
     /// ```
     /// let options = esker::Options::default().clock(std::sync::Arc::new(esker::ManualClock::new(0)));
@@ -423,24 +462,31 @@ impl Options {
         self
     }
 
-    /// One limit, in bytes, for the memory of the whole database: the memtables of all keyspaces, the block cache, the indexes and filters of open tables,
-    /// what readers pin, and the working memory of flush and compaction. Zero: no common limit, each part has its own.
+    /// One limit, in bytes, for the memory of the whole database: the memtables of all keyspaces,
+    /// the block cache, the indexes and filters of open tables, what readers pin, and the working
+    /// memory of flush and compaction. Zero: no common limit, each part has its own.
     ///
-    /// Half of it is at most for memtables: where all active ones together reach a quarter, the largest is put aside for its flush, and where all
-    /// reach the half, writers wait for a flush, with a reason. An eighth is for the work of flush and compaction. The block cache has what memtables,
-    /// indexes, filters and pinned memory leave. Sizes that were not set with their own option follow from the budget: [`Options::explain`] shows
-    /// them. [`crate::Stats::memory`] reports every part.
+    /// Half of it is at most for memtables: where all active ones together reach a quarter, the
+    /// largest is put aside for its flush, and where all reach the half, writers wait for a flush,
+    /// with a reason. An eighth is for the work of flush and compaction. The block cache has what
+    /// memtables, indexes, filters and pinned memory leave. Sizes that were not set with their own
+    /// option follow from the budget: [`Options::explain`] shows them. [`crate::Stats::memory`]
+    /// reports every part.
     ///
-    /// Indexes and filters are in memory while a table is open: if they take more than the budget leaves, the cache has nothing and the budget is exceeded.
-    /// Not counted are mapped files (two segments of the log; tables, unless [`ReadMode::Pread`]), which the system can take back, and the program's
-    /// own batches and values. What the system counts to the process stays within 1.15 times the budget, for the allocator, and 24 MiB for code, stacks,
-    /// log and buffers of fixed size.
+    /// Indexes and filters are in memory while a table is open: if they take more than the budget
+    /// leaves, the cache has nothing and the budget is exceeded. Not counted are mapped files (two
+    /// segments of the log; tables, unless [`ReadMode::Pread`]), which the system can take back,
+    /// and the program's own batches and values. What the system counts to the process stays within
+    /// 1.15 times the budget, for the allocator, and 24 MiB for code, stacks, log and buffers of
+    /// fixed size.
     ///
-    /// Where the system limits addresses (`ulimit -v`) rather than memory, set [`ReadMode::Pread`] too: mapped tables take as many addresses as there is data, and a process that
-    /// gets no more memory for that reason ends.
+    /// Where the system limits addresses (`ulimit -v`) rather than memory, set [`ReadMode::Pread`]
+    /// too: mapped tables take as many addresses as there is data, and a process that gets no more
+    /// memory for that reason ends.
     ///
-    /// Default: 0. Trade-off: a limit that holds whatever the number of keyspaces, for earlier flushes and a smaller cache; memory of flushed
-    /// memtables goes back to the system instead of being kept for the next one.
+    /// Default: 0. Trade-off: a limit that holds whatever the number of keyspaces, for earlier
+    /// flushes and a smaller cache; memory of flushed memtables goes back to the system instead of
+    /// being kept for the next one.
     ///
     /// ```
     /// use esker::Options;
@@ -453,7 +499,8 @@ impl Options {
         self
     }
 
-    /// Sets the options that suit one kind of load: see [`Profile`] for which and why. Setters called later override.
+    /// Sets the options that suit one kind of load: see [`Profile`] for which and why. Setters
+    /// called later override.
     ///
     /// ```
     /// use esker::{Options, Profile};
@@ -527,7 +574,8 @@ impl Options {
     }
 }
 
-/// Options of a keyspace. What they set is stored when the keyspace is created, and checked at every later open.
+/// Options of a keyspace. What they set is stored when the keyspace is created, and checked at
+/// every later open.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -577,8 +625,9 @@ impl KeyspaceOptions {
         self
     }
 
-    /// Whether entries can expire, and after what time by default. Default: they cannot, and nothing is paid for it; an existing keyspace keeps
-    /// what it was created with. Costs nine bytes for each entry that expires, and a look at the clock for each read.
+    /// Whether entries can expire, and after what time by default. Default: they cannot, and
+    /// nothing is paid for it; an existing keyspace keeps what it was created with. Costs nine
+    /// bytes for each entry that expires, and a look at the clock for each read.
     ///
     /// ```
     /// use esker::{KeyspaceOptions, Ttl};
@@ -590,8 +639,9 @@ impl KeyspaceOptions {
         self
     }
 
-    /// How the keyspace's tables are merged. Default: as stored; [`CompactionStyle::LazyLeveling`] for a new keyspace. Stored, and changed when it is
-    /// given at a later open: what is there is then merged as the new style has it.
+    /// How the keyspace's tables are merged. Default: as stored; [`CompactionStyle::LazyLeveling`]
+    /// for a new keyspace. Stored, and changed when it is given at a later open: what is there is
+    /// then merged as the new style has it.
     ///
     /// ```
     /// use esker::{CompactionStyle, KeyspaceOptions};
@@ -602,8 +652,9 @@ impl KeyspaceOptions {
         self
     }
 
-    /// Asked about values while they are merged: see [`CompactionFilter`]. Default: none. Not stored: give it at every open. Given again while the keyspace
-    /// is open, it replaces the one before.
+    /// Asked about values while they are merged: see [`CompactionFilter`]. Default: none. Not
+    /// stored: give it at every open. Given again while the keyspace is open, it replaces the one
+    /// before.
     ///
     /// ```
     /// # use esker::{CompactionFilter, Decision};
@@ -637,7 +688,8 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// The defaults: logged, not synced. An acknowledged write then survives the death of the process, not of the machine.
+    /// The defaults: logged, not synced. An acknowledged write then survives the death of the
+    /// process, not of the machine.
     ///
     /// ```
     /// assert_eq!(esker::WriteOptions::new(), esker::WriteOptions::default());
@@ -646,8 +698,9 @@ impl WriteOptions {
         WriteOptions::default()
     }
 
-    /// Return only when the write, and everything acknowledged before it, is on the device: it survives power loss. Default:
-    /// false. Costs one device flush, shared by all threads that wait at the same time.
+    /// Return only when the write, and everything acknowledged before it, is on the device: it
+    /// survives power loss. Default: false. Costs one device flush, shared by all threads that wait
+    /// at the same time.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -660,8 +713,8 @@ impl WriteOptions {
         self
     }
 
-    /// Leave the write-ahead log out: everything since the last flush is lost if the process dies. Default: false.
-    /// Together with `sync` it is refused.
+    /// Leave the write-ahead log out: everything since the last flush is lost if the process dies.
+    /// Default: false. Together with `sync` it is refused.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -675,9 +728,10 @@ impl WriteOptions {
         self
     }
 
-    /// How long the value lives, from this write on, in a keyspace created with [`KeyspaceOptions::ttl`]; anywhere else, and with a delete, it
-    /// is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what the key has. Rounded up to whole
-    /// milliseconds.
+    /// How long the value lives, from this write on, in a keyspace created with
+    /// [`KeyspaceOptions::ttl`]; anywhere else, and with a delete, it is refused, as is zero.
+    /// Default: the keyspace's default for a put; a merge keeps what the key has. Rounded up to
+    /// whole milliseconds.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

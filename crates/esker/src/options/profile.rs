@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-/// A kind of load. [`crate::Options::profile`] sets for each of them the same six options, so that a second profile leaves nothing of the first.
+/// A kind of load. [`crate::Options::profile`] sets for each of them the same six options, so that
+/// a second profile leaves nothing of the first.
 ///
 /// | option | `Balanced` | `Counters` | `ReadHeavy` | `LargeValues` |
 /// |---|---|---|---|---|
@@ -15,8 +16,10 @@ use std::str::FromStr;
 ///
 /// With a memory budget the sizes are also bounded by their shares of it.
 ///
-/// [`crate::Options::large_value_bytes`] is not among them: whether a value of a few kilobytes gains by being written once, uncompressed and apart, depends on how well it
-/// compresses and how often it is scanned, not on its length alone. Values from 32 KiB on are apart with every profile.
+/// [`crate::Options::large_value_bytes`] is not among them: whether a value of a few kilobytes
+/// gains by being written once, uncompressed and apart, depends on how well it compresses and how
+/// often it is scanned, not on its length alone. Values from 32 KiB on are apart with every
+/// profile.
 ///
 /// ```
 /// use esker::{Options, Profile};
@@ -25,15 +28,16 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Many small updates of the same keys, mostly merges. A larger write buffer combines more of them before anything is written out; the cache,
-    /// which blind writes do not ask, is smaller.
+    /// Many small updates of the same keys, mostly merges. A larger write buffer combines more of
+    /// them before anything is written out; the cache, which blind writes do not ask, is smaller.
     Counters,
     /// The defaults: some of everything.
     Balanced,
-    /// Mostly reads, many of them of absent keys. A larger cache, and filters that let one absent key in about a thousand through; the memory of
-    /// the write buffer goes to the cache instead.
+    /// Mostly reads, many of them of absent keys. A larger cache, and filters that let one absent
+    /// key in about a thousand through; the memory of the write buffer goes to the cache instead.
     ReadHeavy,
-    /// Values of kilobytes. Blocks that hold several values each, and larger buffers, tables and log segments, so that the number of files stays small.
+    /// Values of kilobytes. Blocks that hold several values each, and larger buffers, tables and
+    /// log segments, so that the number of files stays small.
     LargeValues,
 }
 

@@ -31,14 +31,15 @@ pub(super) const KINDS: u8 = 32;
 pub(super) const EXPIRIES: u8 = 64;
 const KNOWN_FLAGS: u8 = 127;
 
-/// A search goes through this much of a block's beginning, usually: header, prefix and the rests of short keys.
+/// A search goes through this much of a block's beginning, usually: header, prefix and the rests of
+/// short keys.
 pub(super) const KEY_LINES: usize = 8;
 
 /// The memory of larger blocks is not used again.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Where everything is in a block. Made by [`Layout::parse`], which proves that all columns together are
-/// exactly the block.
+/// Where everything is in a block. Made by [`Layout::parse`], which proves that all columns
+/// together are exactly the block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Entries; at least one.
@@ -65,7 +66,8 @@ pub(super) struct Layout {
     pub(super) expiry_ms: u64,
 }
 
-/// The `N` bytes at `at`. Positions were checked by `parse`, so zeroes for what lies outside are never seen.
+/// The `N` bytes at `at`. Positions were checked by `parse`, so zeroes for what lies outside are
+/// never seen.
 #[inline]
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
@@ -101,7 +103,8 @@ impl Layout {
         Layout::with_length(start).ok().map(|(_, length)| length)
     }
 
-    /// The layout of a block that begins with `start`, and its length. Nothing else may be done with a layout before it is known that the block has that length.
+    /// The layout of a block that begins with `start`, and its length. Nothing else may be done
+    /// with a layout before it is known that the block has that length.
     #[inline(always)]
     fn with_length(start: &[u8]) -> Result<(Layout, u64), DecodeError> {
         let wrong = |offset, expected| Err(DecodeError { offset, expected });
@@ -133,7 +136,8 @@ impl Layout {
             return wrong(12, "values of one possible width");
         }
         if count > 1 && keys == 0 && !has(SEQUENCES) && !has(KEY_OFFSETS) {
-            // Also what bounds the count by the block's length: every entry takes a byte of some column.
+            // Also what bounds the count by the block's length: every entry takes a byte of some
+            // column.
             return wrong(0, "entries that differ in key or sequence");
         }
         let offset_width = if has(WIDE_OFFSETS) { 4 } else { 2 };
@@ -170,7 +174,8 @@ impl Layout {
         Ok((layout, values_at + values))
     }
 
-    /// Whether every entry of `bytes` is well formed: the part of the check that takes a look at each of them. Values are not looked at, and need not be there.
+    /// Whether every entry of `bytes` is well formed: the part of the check that takes a look at
+    /// each of them. Values are not looked at, and need not be there.
     pub(super) fn validate(&self, bytes: &[u8]) -> Result<(), DecodeError> {
         if self.has(KEY_OFFSETS) {
             let longest = MAX_KEY_BYTES - self.prefix_bytes;
@@ -180,7 +185,8 @@ impl Layout {
             self.validate_offsets(bytes, self.value_offsets, self.value_bytes, MAX_VALUE_BYTES)?;
         }
         let room = MAX_SEQUENCE - self.sequence;
-        // What fits into four bytes cannot lead too far, but behind an absurd first sequence number.
+        // What fits into four bytes cannot lead too far, but behind an absurd first sequence
+        // number.
         if self.has(SEQUENCES) && (self.has(WIDE_SEQUENCES) || room < u64::from(u32::MAX)) {
             let largest = (0..self.count).map(|i| self.sequence_delta(bytes, i)).max().unwrap_or(0);
             if largest > room {
@@ -287,7 +293,8 @@ impl Layout {
         bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Whether every entry is a put that never expires, and no two are of one key. Takes a look at each key only if their sequence numbers differ.
+    /// Whether every entry is a put that never expires, and no two are of one key. Takes a look at
+    /// each key only if their sequence numbers differ.
     pub(super) fn is_plain(&self, bytes: &[u8]) -> bool {
         let alike = !self.has(KINDS | EXPIRIES) && self.kind == Kind::Put && self.expiry_ms == NEVER;
         // Entries of one key differ in their sequence numbers.
@@ -296,7 +303,8 @@ impl Layout {
                 || (1..self.count).all(|index| self.key_rest(bytes, index) != self.key_rest(bytes, index - 1)))
     }
 
-    /// The index of the first entry at or after (`key`, `sequence`) in THE order; `count` if there is none.
+    /// The index of the first entry at or after (`key`, `sequence`) in THE order; `count` if there
+    /// is none.
     pub(super) fn lower_bound(&self, bytes: &[u8], key: &[u8], sequence: Sequence) -> usize {
         let prefix = self.prefix(bytes);
         match rest_after(key, prefix) {
@@ -341,8 +349,8 @@ impl Layout {
         }
     }
 
-    /// How many of the first entries satisfy `before`, which holds for a prefix of them. Without branches that
-    /// depend on the data.
+    /// How many of the first entries satisfy `before`, which holds for a prefix of them. Without
+    /// branches that depend on the data.
     #[inline]
     fn partition(&self, before: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut length) = (0, self.count);
@@ -354,8 +362,8 @@ impl Layout {
         low + usize::from(before(low))
     }
 
-    /// The first entry from `low` on at or after (`rest`, `sequence`). Usually that is `low` itself, so the
-    /// steps grow from there.
+    /// The first entry from `low` on at or after (`rest`, `sequence`). Usually that is `low`
+    /// itself, so the steps grow from there.
     #[inline]
     fn search_ties(&self, bytes: &[u8], low: usize, rest: &[u8], sequence: Sequence) -> usize {
         let before = |index: usize| {
@@ -463,7 +471,8 @@ impl Block {
         self
     }
 
-    /// As [`Block::charged`], for one that the cache may keep: its memory goes to another one afterwards.
+    /// As [`Block::charged`], for one that the cache may keep: its memory goes to another one
+    /// afterwards.
     pub(super) fn for_cache(self, cache: &Cache<Block>) -> Block {
         let mut block = self.charged(cache);
         block.recycled = true;

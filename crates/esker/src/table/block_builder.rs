@@ -5,8 +5,8 @@ use super::block::{
 };
 use crate::base::key::{Entry, Sequence, common_prefix};
 
-/// The entries of the block being built. Everything is appended to flat buffers that are reused for the next
-/// block.
+/// The entries of the block being built. Everything is appended to flat buffers that are reused for
+/// the next block.
 #[derive(Debug, Default)]
 pub(super) struct BlockBuilder {
     /// Whole keys: the common prefix is only known at the end.

@@ -18,13 +18,13 @@ use std::path::PathBuf;
 /// How a table is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableOptions {
-    /// Data blocks are cut at about this size before compression. Larger ones compress and scan better, smaller
-    /// ones read less for one key.
+    /// Data blocks are cut at about this size before compression. Larger ones compress and scan
+    /// better, smaller ones read less for one key.
     pub block_bytes: usize,
     /// How data blocks are compressed.
     pub compression: Compression,
-    /// Bits of filter for each distinct user key; 0 for no filter. Ten let about one probe in a hundred
-    /// through.
+    /// Bits of filter for each distinct user key; 0 for no filter. Ten let about one probe in a
+    /// hundred through.
     pub filter_bits_per_key: u32,
 }
 
@@ -49,8 +49,8 @@ pub struct Buffers {
     compressor: Option<Compressor>,
 }
 
-/// Writes one table. Dropped before [`TableBuilder::finish_reusably`], it leaves a file that is not a table; the caller
-/// removes it.
+/// Writes one table. Dropped before [`TableBuilder::finish_reusably`], it leaves a file that is not
+/// a table; the caller removes it.
 #[derive(Debug)]
 pub struct TableBuilder {
     file: Box<dyn WriteFile>,
@@ -133,7 +133,7 @@ impl TableBuilder {
         if !same_key && self.options.filter_bits_per_key > 0 {
             self.hashes.push(key::hash(entry.key));
         }
-        if entry.kind == key::Kind::PutLarge {
+        if entry.kind == key::Kind::PutBlob {
             self.summary.add_blob(entry.value);
         }
         self.block.add(&entry);
@@ -188,7 +188,8 @@ impl TableBuilder {
         self.summary.keyspace = Some(keyspace);
     }
 
-    /// Makes the entries added so far durable, before the table says what the caller infers from them.
+    /// Makes the entries added so far durable, before the table says what the caller infers from
+    /// them.
     pub fn sync_entries(&mut self) -> Result<()> {
         if !self.block.is_empty() {
             self.finish_block()?;
@@ -203,7 +204,8 @@ impl TableBuilder {
         self.finish_reusably().map(|(summary, _)| summary)
     }
 
-    /// Writes what is missing, makes the file durable (not its name) and returns the facts about it, and memory for the next builder.
+    /// Writes what is missing, makes the file durable (not its name) and returns the facts about
+    /// it, and memory for the next builder.
     pub fn finish_reusably(mut self) -> Result<(TableSummary, Buffers)> {
         if self.failed {
             return Err(self.refusal(&Entry { key: b"", sequence: 0, kind: key::Kind::Put, expiry_ms: 0, value: b"" }));

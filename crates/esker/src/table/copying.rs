@@ -5,7 +5,8 @@ use super::reader::Table;
 use crate::error::{Error, Result};
 
 impl Table {
-    /// Hands the bytes of the file, in order, to `write`: exactly those that were read and whose checksum was right, past the cache and the mapping.
+    /// Hands the bytes of the file, in order, to `write`: exactly those that were read and whose
+    /// checksum was right, past the cache and the mapping.
     pub fn copy(&self, write: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let file = &*self.file.0;
         let data = (0..self.index.len()).filter_map(|number| self.index.handle(number));

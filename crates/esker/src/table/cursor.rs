@@ -1,5 +1,5 @@
-//! A position in a table. Stepping within a block is an index, and the key's rest copied behind the prefix that
-//! is already there.
+//! A position in a table. Stepping within a block is an index, and the key's rest copied behind the
+//! prefix that is already there.
 
 use super::block::{Block, EXPIRIES, KEY_OFFSETS, KINDS, Layout, SEQUENCES, copy_short};
 use super::reader::Table;
@@ -13,12 +13,14 @@ use crate::iter::{Cursor, PlainSearch};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A scan that has passed more than this part of the cache's budget keeps no more blocks in the cache: it would only put out what others need.
+/// A scan that has passed more than this part of the cache's budget keeps no more blocks in the
+/// cache: it would only put out what others need.
 const BULK_PART: usize = 16;
 
 impl Table {
-    /// A cursor over all entries. Without `fill_cache` it is one for jobs, which write what they read: each block comes from the file and is checked, whatever
-    /// is known of it, in the cache or in the mapping; and the cache keeps none of them.
+    /// A cursor over all entries. Without `fill_cache` it is one for jobs, which write what they
+    /// read: each block comes from the file and is checked, whatever is known of it, in the cache
+    /// or in the mapping; and the cache keeps none of them.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(Arc::clone(self), fill_cache)
     }

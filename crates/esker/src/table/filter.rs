@@ -1,11 +1,11 @@
-//! The filter: a Bloom filter in which all the bits of a key lie in one cache line, so that a probe is one
-//! miss.
+//! The filter: a Bloom filter in which all the bits of a key lie in one cache line, so that a probe
+//! is one miss.
 //!
 //! ```text
 //! filter := line{64 bytes}* probes:u8
 //! ```
-//! A key's line is chosen by the upper half of its hash ([`crate::base::key::hash`]), its bits by [`bits`],
-//! nine of the product's bits a probe.
+//! A key's line is chosen by the upper half of its hash ([`crate::base::key::hash`]), its bits by
+//! [`bits`], nine of the product's bits a probe.
 
 use super::format::{Handle, STORED, metadata_bytes, unseal};
 use crate::base::prefetch::{LINE_BYTES, prefetch};
@@ -16,7 +16,8 @@ use std::path::Path;
 /// Seven times nine bits are what a 64-bit product holds.
 const MOST_PROBES: u8 = 7;
 
-/// Which bits of its line a key sets: nine bits of this for each probe, lowest first. Part of the format.
+/// Which bits of its line a key sets: nine bits of this for each probe, lowest first. Part of the
+/// format.
 #[inline]
 fn bits(hash: u64) -> u64 {
     (hash ^ (hash >> 29)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -29,7 +30,8 @@ fn line_of(hash: u64, lines: usize) -> usize {
     (((hash >> 32) * lines as u64) >> 32) as usize
 }
 
-/// Appends the filter of the keys with these hashes. Nothing is written for 0 bits per key or no keys.
+/// Appends the filter of the keys with these hashes. Nothing is written for 0 bits per key or no
+/// keys.
 pub(super) fn write(out: &mut Vec<u8>, hashes: &[u64], bits_per_key: u32) {
     if bits_per_key == 0 || hashes.is_empty() {
         return;

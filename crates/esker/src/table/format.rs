@@ -1,4 +1,5 @@
-//! The file around the blocks: trailers, footer, and reading whole blocks with their checksum verified.
+//! The file around the blocks: trailers, footer, and reading whole blocks with their checksum
+//! verified.
 //!
 //! ```text
 //! table   := data_block* filter_block? index_block properties_block footer
@@ -6,9 +7,9 @@
 //! footer  := index:handle filter:handle properties:handle version:u32 checksum:u32 magic:u64    (64 bytes)
 //! handle  := offset:u64 bytes:u64                      bytes with the trailer; 0 where there is no such block
 //! ```
-//! The checksum of a block is seeded with the file number and the block's offset ([`crate::base::checksum`]);
-//! that of the footer covers the bytes before it. Every later version keeps the last 16 bytes and the meaning
-//! of the footer's checksum.
+//! The checksum of a block is seeded with the file number and the block's offset
+//! ([`crate::base::checksum`]); that of the footer covers the bytes before it. Every later version
+//! keeps the last 16 bytes and the meaning of the footer's checksum.
 
 use crate::base::checksum::checksum;
 use crate::base::coding::{Cursor, DecodeError};
@@ -19,7 +20,8 @@ use std::path::Path;
 /// The format version written, and the newest that is read.
 pub(super) const FORMAT_VERSION: u32 = 1;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"eskerSST");
-/// Index, filter and properties each have at most so many bytes: tables are ended long before (`db/background/commit_version_edit.rs`).
+/// Index, filter and properties each have at most so many bytes: tables are ended long before
+/// (`db/background/commit_version_edit.rs`).
 const MAX_METADATA_BYTES: u64 = 4 << 30;
 pub(super) const TRAILER_BYTES: usize = 5;
 pub(super) const FOOTER_BYTES: usize = 64;
@@ -77,7 +79,8 @@ impl Footer {
         Footer::check(&bytes, path, file_number, offset)
     }
 
-    /// Whether the file ends as a table does whose writer came to its end: damage may have hit the magic number or the checksum, not both. What was still being written has neither.
+    /// Whether the file ends as a table does whose writer came to its end: damage may have hit the
+    /// magic number or the checksum, not both. What was still being written has neither.
     pub(super) fn is_there(file: &dyn ReadFile, file_number: u64) -> Result<bool> {
         let Some(offset) = file.len().checked_sub(FOOTER_BYTES as u64) else { return Ok(false) };
         let mut bytes = [0u8; FOOTER_BYTES];
@@ -146,7 +149,8 @@ pub(super) fn unseal<'a>(stored: &'a [u8], path: &Path, file_number: u64, offset
     Ok((content, compression))
 }
 
-/// The length of a block that is kept in memory as long as its table is open. Checked before memory is taken for it: the file may have holes.
+/// The length of a block that is kept in memory as long as its table is open. Checked before memory
+/// is taken for it: the file may have holes.
 pub(super) fn metadata_bytes(path: &Path, handle: Handle) -> Result<usize> {
     if handle.bytes > MAX_METADATA_BYTES {
         return Err(Error::corruption(path, handle.offset, "a block is longer than any that is written"));

@@ -1,10 +1,11 @@
-//! The index: the last key and sequence of every data block, and its size; in memory as flat arrays.
+//! The index: the last key and sequence of every data block, and its size; in memory as flat
+//! arrays.
 //!
 //! ```text
 //! index := blocks:varint common:bytes { rest:bytes sequence:varint stored_bytes:varint }*
 //! ```
-//! `common` begins all the keys, `rest` is what follows in each. Data blocks lie end to end from offset 0, so
-//! that their sizes (trailer included) are their places as well.
+//! `common` begins all the keys, `rest` is what follows in each. Data blocks lie end to end from
+//! offset 0, so that their sizes (trailer included) are their places as well.
 
 use super::format::{Handle, TRAILER_BYTES};
 use super::heads::Heads;
@@ -166,8 +167,8 @@ impl Index {
         self.rest(number).cmp(rest).then_with(|| sequence.cmp(&self.sequences[number]))
     }
 
-    /// The first block whose last entry is at or after (`key`, `sequence`) in THE order; the number of blocks
-    /// if there is none.
+    /// The first block whose last entry is at or after (`key`, `sequence`) in THE order; the number
+    /// of blocks if there is none.
     pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> usize {
         let Some(rest) = rest_after(key, &self.common) else {
             return if key < self.common.as_slice() { 0 } else { self.len() };

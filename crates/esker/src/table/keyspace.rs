@@ -19,7 +19,8 @@ pub struct TableKeyspace {
     pub operator: Option<String>,
     /// Its setting of time to live, as in the manifest.
     pub ttl: u64,
-    /// Every write of the keyspace up to there was in tables, this one and those of the same job before it included.
+    /// Every write of the keyspace up to there was in tables, this one and those of the same job
+    /// before it included.
     pub flushed: Sequence,
 }
 

@@ -17,8 +17,9 @@ impl MappedFile {
         self.0.mapping().unwrap_or_default()
     }
 
-    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then whatever it found is not to be believed. Who begins after that
-    /// reads from the file, and gets what there is to have.
+    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then whatever
+    /// it found is not to be believed. Who begins after that reads from the file, and gets what
+    /// there is to have.
     #[inline]
     pub(super) fn guarded<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let was_lost = self.has_lost_mapping();
@@ -49,7 +50,8 @@ pub(super) struct Verified {
     pub(super) good: Bits,
     /// They cannot be read in place: they are compressed.
     pub(super) packed: Bits,
-    /// Of those, the ones that were checked. In a set of their own: a reader that has found one not yet in `packed` must not then find it good.
+    /// Of those, the ones that were checked. In a set of their own: a reader that has found one not
+    /// yet in `packed` must not then find it good.
     pub(super) unpacked: Bits,
 }
 

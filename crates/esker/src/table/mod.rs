@@ -1,9 +1,9 @@
 //! Sorted tables: immutable files of entries in THE order.
 //!
-//! [`mod@format`] draws the file, [`block`] a data block, [`index`], [`filter`] and [`summary`] the others. A table
-//! is written by [`TableBuilder`] in one pass and read by [`Table`], from its mapping without a copy where it
-//! has one and is not compressed, otherwise through the block cache. Whatever is read is checked first: damage
-//! is an error that names the file and the offset.
+//! [`mod@format`] draws the file, [`block`] a data block, [`index`], [`filter`] and [`summary`] the
+//! others. A table is written by [`TableBuilder`] in one pass and read by [`Table`], from its
+//! mapping without a copy where it has one and is not compressed, otherwise through the block
+//! cache. Whatever is read is checked first: damage is an error that names the file and the offset.
 
 mod block;
 mod block_builder;
@@ -12,11 +12,11 @@ mod copying;
 mod cursor;
 mod filter;
 mod format;
+mod found_entry;
 mod heads;
 mod index;
 mod keyspace;
 mod mapped;
-mod missed;
 mod reader;
 #[cfg(feature = "internals")]
 mod reseal;
@@ -24,21 +24,21 @@ mod salvage;
 mod size;
 mod source;
 mod summary;
+mod uncached_read;
 mod unindexed;
 mod verify;
-mod version;
 mod visit;
 
 pub use block::Block;
 pub use builder::{Buffers, TableBuilder, TableOptions};
 pub use cursor::TableCursor;
+pub use found_entry::FoundEntry;
 pub use keyspace::TableKeyspace;
 pub use reader::Table;
 #[cfg(feature = "internals")]
 pub use reseal::reseal;
 pub use salvage::{LostRange, Salvaged, salvage_unindexed};
 pub use summary::TableSummary;
-pub use version::Version;
 
 /// The block cache of all tables.
 pub type BlockCache = crate::cache::Cache<Block>;

@@ -4,10 +4,10 @@ use super::BlockCache;
 use super::block::Block;
 use super::filter::Filter;
 use super::format::{Footer, read_plain};
+use super::found_entry::{FoundEntry, Place};
 use super::index::Index;
 use super::mapped::{MappedFile, Verified};
 use super::summary::TableSummary;
-use super::version::{Place, Version};
 use super::visit::{INCONSISTENT, Visited, visit_block};
 use crate::base::key::Sequence;
 use crate::base::range_tombstone::RangeTombstones;
@@ -37,7 +37,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Whether the file has the end of a table, so that its writer had finished, whatever has become of it since.
+    /// Whether the file has the end of a table, so that its writer had finished, whatever has
+    /// become of it since.
     ///
     /// # Errors
     /// `Io`.
@@ -45,8 +46,9 @@ impl Table {
         Footer::is_there(file, file_number)
     }
 
-    /// Opens a table and checks everything but its data blocks. Unless `read_mode` is against it, and if the environment maps
-    /// the file, blocks that are not compressed are read in place; all others go through `cache`.
+    /// Opens a table and checks everything but its data blocks. Unless `read_mode` is against it,
+    /// and if the environment maps the file, blocks that are not compressed are read in place; all
+    /// others go through `cache`.
     pub fn open(
         file: Arc<dyn ReadFile>,
         path: PathBuf,
@@ -79,7 +81,8 @@ impl Table {
         &self.summary
     }
 
-    /// The range tombstones. They hide older entries of their keys in this table and in all older ones.
+    /// The range tombstones. They hide older entries of their keys in this table and in all older
+    /// ones.
     #[inline]
     pub fn range_tombstones(&self) -> &RangeTombstones {
         &self.summary.range_tombstones
@@ -105,8 +108,8 @@ impl Table {
         self.index.memory_bytes() + self.slots.memory_bytes()
     }
 
-    /// Starts loading what [`Table::may_contain`] will look at for this hash. Do it for all tables before
-    /// asking the first.
+    /// Starts loading what [`Table::may_contain`] will look at for this hash. Do it for all tables
+    /// before asking the first.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
         if let Some(filter) = &self.filter {
@@ -114,22 +117,22 @@ impl Table {
         }
     }
 
-    /// Whether the table may hold a key with this hash ([`crate::base::key::hash`]): true for all of its own
-    /// keys.
+    /// Whether the table may hold a key with this hash ([`crate::base::key::hash`]): true for all
+    /// of its own keys.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
-    /// Hands the versions of `key` with a sequence of at most `max_sequence` to `visit`, newest first, until it
-    /// returns false: then the result is false as well. Asks the filter itself; `hash` is
-    /// [`crate::base::key::hash`] of the key.
+    /// Hands the versions of `key` with a sequence of at most `max_sequence` to `visit`, newest
+    /// first, until it returns false: then the result is false as well. Asks the filter itself;
+    /// `hash` is [`crate::base::key::hash`] of the key.
     pub fn get(
         &self,
         key: &[u8],
         hash: u64,
         max_sequence: Sequence,
-        visit: &mut impl FnMut(Version<'_>) -> bool,
+        visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
     ) -> Result<bool> {
         if self.may_contain(hash) { self.search(key, max_sequence, visit) } else { Ok(true) }
     }
@@ -139,7 +142,7 @@ impl Table {
         &self,
         key: &[u8],
         max_sequence: Sequence,
-        visit: &mut impl FnMut(Version<'_>) -> bool,
+        visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
     ) -> Result<bool> {
         self.file.guarded(|| self.search_blocks(key, max_sequence, visit))
     }
@@ -148,13 +151,14 @@ impl Table {
         &self,
         key: &[u8],
         max_sequence: Sequence,
-        visit: &mut impl FnMut(Version<'_>) -> bool,
+        visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
     ) -> Result<bool> {
         let mut number = self.index.find(key, max_sequence);
         while number < self.index.len() {
             let damaged = |error| self.damaged(self.index.handle(number).unwrap_or_default().offset, error);
             let visited = if let Some(found) = self.in_place(number)? {
-                // What is handed out is copied: a slice in the mapping could read as zeroes after a fault, and nobody would hear of it.
+                // What is handed out is copied: a slice in the mapping could read as zeroes after a
+                // fault, and nobody would hear of it.
                 visit_block(found.bytes, &found.layout, key, max_sequence, Place::Passing, visit).map_err(damaged)?
             } else {
                 let hit = self.slots.lookup(number);

@@ -8,7 +8,8 @@ use crate::env::mem::MemEnv;
 use crate::error::Result;
 use std::path::Path;
 
-/// Changes bytes of the intact table `content`, each at a place by exclusive or, and makes the checksums of all its blocks and of its footer right again.
+/// Changes bytes of the intact table `content`, each at a place by exclusive or, and makes the
+/// checksums of all its blocks and of its footer right again.
 pub fn reseal(content: &mut [u8], file_number: u64, changes: &[(usize, u8)]) -> Result<()> {
     let (env, path) = (MemEnv::new(), Path::new("table"));
     env.set_file_bytes(path, content.to_vec());

@@ -1,7 +1,8 @@
 //! Reading what is left of a damaged table, for a repair.
 //!
-//! With an intact footer and index, every block is tried on its own. Without them, blocks are found one after the other from the front (`unindexed.rs`): a block ends where its
-//! checksum says so. What lies behind the first damaged one cannot be found that way.
+//! With an intact footer and index, every block is tried on its own. Without them, blocks are found
+//! one after the other from the front (`unindexed.rs`): a block ends where its checksum says so.
+//! What lies behind the first damaged one cannot be found that way.
 
 use super::BlockCache;
 use super::block::Block;
@@ -46,7 +47,8 @@ pub struct Salvaged {
     pub lost: Vec<LostRange>,
 }
 
-/// Hands entries out that come after all before them: anything else would be damage that no checksum noticed.
+/// Hands entries out that come after all before them: anything else would be damage that no
+/// checksum noticed.
 struct Taker<'a> {
     take: &'a mut dyn FnMut(Entry<'_>) -> Result<()>,
     last: Option<(Vec<u8>, Sequence)>,
@@ -91,7 +93,8 @@ fn unless_damaged<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 impl Table {
-    /// Opens a table of which the footer and the index are intact, whatever became of the rest; `None` if they are not.
+    /// Opens a table of which the footer and the index are intact, whatever became of the rest;
+    /// `None` if they are not.
     pub fn open_damaged(
         file: Arc<dyn ReadFile>,
         path: PathBuf,

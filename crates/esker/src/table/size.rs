@@ -4,8 +4,9 @@ use super::reader::Table;
 use crate::base::key::MAX_SEQUENCE;
 
 impl Table {
-    /// About the bytes of the file that keys from `start` on and before `end` take; no `end` is the end of the table. Counts whole blocks, and of filter and
-    /// index in proportion, so that it is 0 only if there is no such key.
+    /// About the bytes of the file that keys from `start` on and before `end` take; no `end` is the
+    /// end of the table. Counts whole blocks, and of filter and index in proportion, so that it is
+    /// 0 only if there is no such key.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
         let outside =
             self.summary.is_before(start) || end.is_some_and(|end| end <= self.summary.smallest_key.as_slice());

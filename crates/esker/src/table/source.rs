@@ -36,14 +36,16 @@ pub(super) struct ReadAhead {
     window: usize,
 }
 
-/// So much of a compressed block is asked for at once: the processor's own reading ahead begins late, and anew in every page.
+/// So much of a compressed block is asked for at once: the processor's own reading ahead begins
+/// late, and anew in every page.
 const PACKED_LINES: usize = 16;
 
 const FIRST_WINDOW: usize = 16 << 10;
 const LAST_WINDOW: usize = 256 << 10;
 
 impl ReadAhead {
-    /// The bytes of `handle`, which lies before `end`, from the buffer or a read that goes on behind them.
+    /// The bytes of `handle`, which lies before `end`, from the buffer or a read that goes on
+    /// behind them.
     fn fetch(&mut self, table: &Table, handle: Handle, length: usize, end: u64) -> Result<&[u8]> {
         let buffered = self.offset + self.buffer.len() as u64;
         if handle.offset < self.offset || handle.offset + handle.bytes > buffered {
@@ -91,7 +93,8 @@ impl Table {
         let Some(stored) = mapping.get(start..).and_then(|rest| rest.get(..length)) else {
             return Err(Error::corruption(&self.path, handle.offset, "the mapping is shorter than the file was"));
         };
-        // The trailer of a block that was found good is not looked at again: it would be one more miss.
+        // The trailer of a block that was found good is not looked at again: it would be one more
+        // miss.
         let content = stored.get(..length.saturating_sub(TRAILER_BYTES)).unwrap_or_default();
         if !self.verified.good.contains(number) {
             return self.verify_in_place(number, handle.offset, stored);
@@ -116,7 +119,8 @@ impl Table {
         Ok(Some(InPlace { start: offset as usize, bytes: content, layout }))
     }
 
-    /// Starts loading what leads to block `number`: its beginning if it is in place, or its slot in the cache.
+    /// Starts loading what leads to block `number`: its beginning if it is in place, or its slot in
+    /// the cache.
     #[inline]
     pub(super) fn prefetch_block(&self, number: usize) {
         if let Some(mapping) = self.mapping()
@@ -184,7 +188,8 @@ impl Table {
         Ok(block)
     }
 
-    /// The length of the block with this content and compression kind, and the memory that it takes to make it.
+    /// The length of the block with this content and compression kind, and the memory that it takes
+    /// to make it.
     pub(super) fn raw_size(&self, offset: u64, (content, compression): (&[u8], u8)) -> Result<(usize, usize)> {
         match compression {
             STORED => Ok((content.len(), content.len())),
@@ -199,7 +204,8 @@ impl Table {
     pub(super) fn keep(&self, (number, offset): (usize, u64), content: (&[u8], u8), room: usize) -> Result<Arc<Block>> {
         let block = self.unpack_content(offset, content, self.cache.memory(room))?;
         if self.file.has_lost_mapping() {
-            // It may have been unpacked from zeroes, which its reader is told and others would not be.
+            // It may have been unpacked from zeroes, which its reader is told and others would not
+            // be.
             return Ok(Arc::new(block.charged(&self.cache)));
         }
         Ok(self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))))
@@ -218,7 +224,8 @@ impl Table {
         Some(mapping.get(offset as usize..).and_then(|rest| rest.get(..length)).unwrap_or_default())
     }
 
-    /// Content and compression kind of the block that is stored at `offset`. Its checksum is not looked at if it is known to be right, in the mapping.
+    /// Content and compression kind of the block that is stored at `offset`. Its checksum is not
+    /// looked at if it is known to be right, in the mapping.
     pub(super) fn content<'a>(&self, stored: &'a [u8], offset: u64, is_known: bool) -> Result<(&'a [u8], u8)> {
         match split(stored) {
             Some((content, LZ4, _)) if is_known && !self.file.has_lost_mapping() => Ok((content, LZ4)),
@@ -226,7 +233,8 @@ impl Table {
         }
     }
 
-    /// Notes that block `number`, which is compressed, was checked; that counts in the mapping only.
+    /// Notes that block `number`, which is compressed, was checked; that counts in the mapping
+    /// only.
     #[inline]
     pub(super) fn note_unpacked(&self, number: usize, is_known: bool) {
         if !is_known && self.mapped {
@@ -234,7 +242,8 @@ impl Table {
         }
     }
 
-    /// Block `number` for one cursor that passes many: from the cache, or else from the file into the memory of `spare`, without being kept in the cache.
+    /// Block `number` for one cursor that passes many: from the cache, or else from the file into
+    /// the memory of `spare`, without being kept in the cache.
     pub(super) fn passing(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Passing> {
         if let Some(block) = self.slots.lookup(number).and_then(Hit::into_inner) {
             return Ok(Passing::Shared(block));
@@ -246,15 +255,17 @@ impl Table {
         Ok(Passing::Own(block.charged(&self.cache)))
     }
 
-    /// Block `number` from the file, checked, in the memory of `spare`. Neither the cache nor the mapping is looked at: what is read to be written elsewhere is what the
-    /// device has now, and pages that are read for the last time do not become the process's.
+    /// Block `number` from the file, checked, in the memory of `spare`. Neither the cache nor the
+    /// mapping is looked at: what is read to be written elsewhere is what the device has now, and
+    /// pages that are read for the last time do not become the process's.
     pub(super) fn once(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Block> {
         let (handle, length) = self.located(number)?;
         let stored = ahead.fetch(self, handle, length, self.index.data_end())?;
         Ok(self.unpack(handle.offset, stored, spare)?.charged(&self.cache))
     }
 
-    /// As `unpack`, for block `number` in the mapping: like one that is read in place, it is checked once.
+    /// As `unpack`, for block `number` in the mapping: like one that is read in place, it is
+    /// checked once.
     fn unpack_mapped(&self, number: usize, offset: u64, stored: &[u8], spare: Vec<u8>) -> Result<Block> {
         let is_known = self.verified.unpacked.contains(number);
         let block = self.unpack_content(offset, self.content(stored, offset, is_known)?, spare)?;
@@ -279,8 +290,8 @@ impl Table {
         Block::new(bytes).map_err(|error| self.damaged(offset, error))
     }
 
-    /// The error that the content of the block at `offset` is malformed. Where in it is only a place in the
-    /// file if it is not compressed, so the block's own offset is named.
+    /// The error that the content of the block at `offset` is malformed. Where in it is only a
+    /// place in the file if it is not compressed, so the block's own offset is named.
     #[cold]
     pub(super) fn damaged(&self, offset: u64, error: DecodeError) -> Error {
         let DecodeError { offset: within, expected } = error;

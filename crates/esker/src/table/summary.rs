@@ -14,9 +14,9 @@
 //! 8 blobs          (blob file number:varint bytes:varint)*    ascending; left out if no entry refers to one
 //! 128 keyspace     `keyspace.rs`; may be missing
 //! ```
-//! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the range tombstones.
-//! A reader that does not know a section must refuse the table if its id is below 128, and may skip it
-//! otherwise.
+//! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the
+//! range tombstones. A reader that does not know a section must refuse the table if its id is below
+//! 128, and may skip it otherwise.
 
 use super::format::FORMAT_VERSION;
 use super::keyspace::TableKeyspace;
@@ -45,7 +45,8 @@ pub struct TableSummary {
     pub smallest_key: Vec<u8>,
     /// The last user key, or where the last range tombstone ends; empty if there is neither.
     pub largest_key: Vec<u8>,
-    /// The last key itself is not in the table: a range tombstone ends there, at an empty one behind every key.
+    /// The last key itself is not in the table: a range tombstone ends there, at an empty one
+    /// behind every key.
     pub largest_exclusive: bool,
     /// The oldest sequence number; 0 if there are no entries and no range tombstones.
     pub smallest_sequence: Sequence,

@@ -11,9 +11,9 @@ use crate::error::{Error, Result, escape_key};
 use std::cmp::Ordering;
 
 impl Table {
-    /// Reads the whole file again, past the cache and the mapping, and checks every block's checksum, the order
-    /// of all entries, the index, the filter, and counts and bounds against the properties. `progress` hears of
-    /// the bytes done after each block.
+    /// Reads the whole file again, past the cache and the mapping, and checks every block's
+    /// checksum, the order of all entries, the index, the filter, and counts and bounds against the
+    /// properties. `progress` hears of the bytes done after each block.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let file = &*self.file.0;
         if Footer::read(file, &self.path, self.file_number)? != self.footer {
@@ -85,7 +85,7 @@ impl Table {
             let kind: Kind = layout.kind_of(bytes, index);
             let (start, end) = layout.value_range(bytes, index);
             found.add_columns(&[sequence], &[kind as u8], &[layout.expiry_of(bytes, index)]);
-            if kind == Kind::PutLarge {
+            if kind == Kind::PutBlob {
                 found.add_blob(bytes.get(start..end).unwrap_or_default());
             }
             found.raw_key_bytes += key.len() as u64;

@@ -1,7 +1,7 @@
 //! The search for a key's versions in one block.
 
 use super::block::Layout;
-use super::version::{Place, Value, Version};
+use super::found_entry::{FoundEntry, Place, Value};
 use crate::base::coding::DecodeError;
 use crate::base::compression::Partly;
 use crate::base::key::{Sequence, rest_after, same};
@@ -38,7 +38,8 @@ impl BlockBytes for Partly<'_> {
 /// Block and index contradict each other.
 pub(super) const INCONSISTENT: DecodeError = DecodeError { offset: 0, expected: "entries as the index describes them" };
 
-/// Hands the versions of `key` in the block with `bytes`, which lies in `place`, to `visit`, until it returns false.
+/// Hands the versions of `key` in the block with `bytes`, which lies in `place`, to `visit`, until
+/// it returns false.
 #[inline]
 pub(super) fn visit_block(
     mut bytes: impl BlockBytes,
@@ -46,7 +47,7 @@ pub(super) fn visit_block(
     key: &[u8],
     max_sequence: Sequence,
     place: Place<'_>,
-    visit: &mut impl FnMut(Version<'_>) -> bool,
+    visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
 ) -> Result<Visited, DecodeError> {
     // Everything but the values.
     let columns = bytes.up_to(layout.values)?;
@@ -61,7 +62,7 @@ pub(super) fn visit_block(
         }
         let (start, end) = layout.value_range(columns, index);
         let bytes = bytes.up_to(end)?;
-        let version = Version {
+        let version = FoundEntry {
             sequence: layout.sequence_of(bytes, index),
             kind: layout.kind_of(bytes, index),
             expiry_ms: layout.expiry_of(bytes, index),

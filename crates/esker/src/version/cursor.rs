@@ -1,7 +1,7 @@
-//! One cursor type over everything that holds entries: dispatch by `match`, so that merging them allocates and calls through no
-//! pointer per entry.
+//! One cursor type over everything that holds entries: dispatch by `match`, so that merging them
+//! allocates and calls through no pointer per entry.
 
-use super::tree::Run;
+use super::runs::Run;
 use crate::base::key::{Entry, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
@@ -170,7 +170,8 @@ pub enum AnyCursor {
 }
 
 impl AnyCursor {
-    /// This cursor without what a reader at `sequence` cannot see because of range tombstones in `newer` sources.
+    /// This cursor without what a reader at `sequence` cannot see because of range tombstones in
+    /// `newer` sources.
     pub fn behind(self, newer: &[Arc<RangeTombstones>], sequence: Sequence) -> AnyCursor {
         if newer.is_empty() {
             return self;

@@ -14,7 +14,8 @@
 //!   9 style          keyspace id, style, parameter: 0 lazy leveling, 1 leveled, 2 tiered, 3 FIFO of so many bytes; the parameter of the others is 0
 //!  10 log synced    log segment number, offset: the log is on the device up to there
 //! ```
-//! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer versions raise the manifest's version.
+//! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer
+//! versions raise the manifest's version.
 
 use super::file_name::MAX_NUMBER;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
@@ -226,14 +227,16 @@ impl ManifestState {
         self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
 
-    /// The tables that belong to several keyspaces: whichever of those is compacted first would take it from the others. No engine writes that.
+    /// The tables that belong to several keyspaces: whichever of those is compacted first would
+    /// take it from the others. No engine writes that.
     pub fn shared_tables(&self) -> BTreeSet<u64> {
         let mut seen = BTreeSet::new();
         let tables = self.keyspaces.values().flat_map(|keyspace| keyspace.tables.keys().copied());
         tables.filter(|&number| !seen.insert(number)).collect()
     }
 
-    /// The changes that make this state from nothing. That the database was closed is not among them: it is open now.
+    /// The changes that make this state from nothing. That the database was closed is not among
+    /// them: it is open now.
     pub fn snapshot(&self) -> Vec<Change> {
         let mut changes = vec![
             Change::NextFile(self.next_file),

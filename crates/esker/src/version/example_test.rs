@@ -1,4 +1,5 @@
-//! The worked examples of `doc/format/manifest.md` are what the engine writes, and it reads them back.
+//! The worked examples of `doc/format/manifest.md` are what the engine writes, and it reads them
+//! back.
 
 use super::edit::{BYTEWISE, Change, ManifestState};
 use super::manifest::{InForce, Manifest, read_current};
@@ -9,7 +10,8 @@ use std::path::Path;
 const PAGE: &str = include_str!("../../../../doc/format/manifest.md");
 const DIRECTORY: &str = "/db";
 
-/// The bytes of the page's example: hexadecimal up to the bar in each line of the block marked `hex`.
+/// The bytes of the page's example: hexadecimal up to the bar in each line of the block marked
+/// `hex`.
 fn example() -> Vec<u8> {
     let block = PAGE.split("```hex\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let digits = block.lines().filter_map(|line| line.split('|').next()).flat_map(str::split_whitespace);

@@ -1,4 +1,5 @@
-//! The manifest: a log of edits, and the pointer to the one in force. `doc/format/manifest.md` has the picture.
+//! The manifest: a log of edits, and the pointer to the one in force. `doc/format/manifest.md` has
+//! the picture.
 //!
 //! ```text
 //! manifest := header record*
@@ -6,11 +7,14 @@
 //! record   := checksum u32, length u32, payload[length]                              payload: an edit (`edit.rs`)
 //! CURRENT  := "MANIFEST-" number " " checksum of the name in hexadecimal "\n"
 //! ```
-//! Every open writes a new manifest whose first record is the whole state, makes it durable, and only then points `CURRENT` at it, by renaming. So the
-//! first record must be intact. Behind every edit that was synced comes a record that vouches for it and changes nothing; it is the system's when the edit is
-//! reported as done, and durable with the next edit. A record that is not intact is damage if an intact one follows, and otherwise the torn end of the manifest: the edit was
-//! never reported as done, or a power loss took the record that vouches for it ([`InForce::is_torn`]).
-//! What nothing but the last edit knows of is put into a new manifest before it is reported as done (`db/background/commit_version_edit.rs`).
+//! Every open writes a new manifest whose first record is the whole state, makes it durable, and
+//! only then points `CURRENT` at it, by renaming. So the first record must be intact. Behind every
+//! edit that was synced comes a record that vouches for it and changes nothing; it is the system's
+//! when the edit is reported as done, and durable with the next edit. A record that is not intact
+//! is damage if an intact one follows, and otherwise the torn end of the manifest: the edit was
+//! never reported as done, or a power loss took the record that vouches for it
+//! ([`InForce::is_torn`]). What nothing but the last edit knows of is put into a new manifest
+//! before it is reported as done (`db/background/commit_version_edit.rs`).
 
 use super::edit::{Change, ManifestState, decode, encode};
 use super::file_name::{CURRENT, CURRENT_TEMPORARY, manifest, manifest_number};
@@ -20,7 +24,8 @@ use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The newest version of the manifest that this build reads, and the one it writes. It stands for the database as a whole.
+/// The newest version of the manifest that this build reads, and the one it writes. It stands for
+/// the database as a whole.
 pub const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
 /// A file that is longer is not read: twenty million tables take less.
@@ -40,7 +45,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Writes `state` as manifest `number` and points `CURRENT` at it. Both are durable when this returns.
+    /// Writes `state` as manifest `number` and points `CURRENT` at it. Both are durable when this
+    /// returns.
     pub fn create(env: &dyn Env, directory: &Path, number: u64, mut state: ManifestState) -> Result<Manifest> {
         state.closed = None;
         let path = directory.join(manifest(number));
@@ -63,7 +69,8 @@ impl Manifest {
         self.file.append(&record)
     }
 
-    /// Makes `changes` durable as one. After an error nothing is known about them, and the manifest must not be used any more.
+    /// Makes `changes` durable as one. After an error nothing is known about them, and the manifest
+    /// must not be used any more.
     pub fn commit(&mut self, changes: &[Change]) -> Result<()> {
         let mut next = self.state.clone();
         for change in changes {
@@ -93,7 +100,8 @@ impl Manifest {
     }
 }
 
-/// Fills the header in front of the payload in `record`, which comes to lie at `offset` of manifest `number`.
+/// Fills the header in front of the payload in `record`, which comes to lie at `offset` of manifest
+/// `number`.
 fn seal_record(record: &mut [u8], number: u64, offset: u64) {
     let length = (record.len() - RECORD_HEADER_BYTES) as u32;
     record[4..8].copy_from_slice(&length.to_le_bytes());
@@ -114,7 +122,8 @@ pub fn file_with(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Where the intact records of a manifest are, and which of them vouch for the one before: for the tests that damage some of them.
+/// Where the intact records of a manifest are, and which of them vouch for the one before: for the
+/// tests that damage some of them.
 #[cfg(feature = "internals")]
 pub fn intact_records(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, bool)> {
     let Some(number) = bytes.get(12..20).and_then(|field| field.try_into().ok()).map(u64::from_le_bytes) else {
@@ -170,7 +179,8 @@ pub(super) fn read_file(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
 pub struct InForce {
     pub number: u64,
     pub state: ManifestState,
-    /// It does not end with an intact record: an edit may be missing from the state that had been made.
+    /// It does not end with an intact record: an edit may be missing from the state that had been
+    /// made.
     pub is_torn: bool,
 }
 
@@ -215,7 +225,8 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     if let Some(table) = state.shared_tables().first() {
         return Err(Error::corruption(path, HEADER_BYTES as u64, format!("table {table} belongs to two keyspaces")));
     }
-    // A record that ends the manifest is the last one: an intact one behind it means that it is damaged, not cut short.
+    // A record that ends the manifest is the last one: an intact one behind it means that it is
+    // damaged, not cut short.
     match RecordSearch::of(number, bytes).next_from(offset + 1) {
         Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len() }),
         Found::At(_) | Found::TooMuch => Err(Error::corruption(path, offset as u64, "a record does not verify")),
@@ -247,8 +258,10 @@ fn is_voucher(payload: &[u8]) -> bool {
     matches!(decode(payload).as_deref(), Ok([Change::NextFile(_)]))
 }
 
-/// The last edit, if the voucher at `offset` in front of it is all that is not intact: neither was synced when a power loss came, and it took the one and left the other. A voucher
-/// says nothing that the edit behind it does not, so nothing is missing. With an intact record behind that edit, the voucher was synced with it, and is damaged.
+/// The last edit, if the voucher at `offset` in front of it is all that is not intact: neither was
+/// synced when a power loss came, and it took the one and left the other. A voucher says nothing
+/// that the edit behind it does not, so nothing is missing. With an intact record behind that edit,
+/// the voucher was synced with it, and is damaged.
 fn edit_behind_lost_voucher<'a>(
     number: u64,
     bytes: &'a [u8],

@@ -1,11 +1,12 @@
-//! What the database consists of: file names, the manifest and its edits, the runs of each keyspace, and cursors over them.
+//! What the database consists of: file names, the manifest and its edits, the runs of each
+//! keyspace, and cursors over them.
 
 pub mod cursor;
 pub mod edit;
 pub mod file_name;
 pub mod manifest;
+pub mod runs;
 pub mod salvage;
-pub mod tree;
 
 #[cfg(test)]
 mod example_test;

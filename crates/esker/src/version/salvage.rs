@@ -22,15 +22,18 @@ pub struct SalvagedManifest {
 /// What of a manifest its state may be without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// No edit: all that cannot be read are records that vouch for others, as a power loss leaves them.
+    /// No edit: all that cannot be read are records that vouch for others, as a power loss leaves
+    /// them.
     Nothing,
-    /// Nothing intact lies behind what cannot be read, which is more than such a record: the last edit, or one that was never reported as done.
+    /// Nothing intact lies behind what cannot be read, which is more than such a record: the last
+    /// edit, or one that was never reported as done.
     Last,
     /// Any number of edits.
     Any,
 }
 
-/// Applies every intact record, also those behind damage. `None` if the file is missing or its first record, which has the whole state, is lost.
+/// Applies every intact record, also those behind damage. `None` if the file is missing or its
+/// first record, which has the whole state, is lost.
 ///
 /// # Errors
 /// `Unsupported` for a newer version, which this build must not touch; `Io`.

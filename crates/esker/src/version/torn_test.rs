@@ -9,7 +9,8 @@ use crate::env::mem::MemEnv;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 
-/// A manifest of two edits, and where its records end: the first one, then each edit and its voucher.
+/// A manifest of two edits, and where its records end: the first one, then each edit and its
+/// voucher.
 fn two_edits() -> (MemEnv, PathBuf, Vec<usize>) {
     let (env, directory) = (MemEnv::new(), Path::new("db"));
     env.create_dir_all(directory).expect("no fault is set");
@@ -27,7 +28,8 @@ fn two_edits() -> (MemEnv, PathBuf, Vec<usize>) {
     (env, path, ends)
 }
 
-/// What is read of the manifest after this change to its bytes: its last sequence number, and whether it is torn.
+/// What is read of the manifest after this change to its bytes: its last sequence number, and
+/// whether it is torn.
 fn read_after(change: impl FnOnce(&mut Vec<u8>, &[usize])) -> Result<(u64, bool), Error> {
     let (env, path, ends) = two_edits();
     let mut bytes = env.file_bytes(&path).expect("it was made");
@@ -38,8 +40,9 @@ fn read_after(change: impl FnOnce(&mut Vec<u8>, &[usize])) -> Result<(u64, bool)
     Ok((state.last_sequence, is_torn))
 }
 
-/// Seen: after a power loss the manifest did not open. Trigger: the voucher of the edit before last and the last edit were both unsynced, and only the second reached the device,
-/// in a sector of its own. Cost: a repair.
+/// Seen: after a power loss the manifest did not open. Trigger: the voucher of the edit before last
+/// and the last edit were both unsynced, and only the second reached the device, in a sector of its
+/// own. Cost: a repair.
 #[test]
 fn a_power_loss_may_take_a_voucher_and_leave_the_edit_behind_it() {
     let read = read_after(|bytes, ends| {
@@ -74,8 +77,10 @@ fn what_was_synced_and_does_not_verify_is_damage() {
     assert!(matches!(read, Ok((200, true))), "{read:?}");
 }
 
-/// What looks like records that begin one inside the other would have each checked to its end, a quadratic effort. A search gives up when it has checked 64 times the bytes that
-/// there are ([`super::manifest`]): the manifest counts as damaged, and a repair takes what is intact in front.
+/// What looks like records that begin one inside the other would have each checked to its end, a
+/// quadratic effort. A search gives up when it has checked 64 times the bytes that there are
+/// ([`super::manifest`]): the manifest counts as damaged, and a repair takes what is intact in
+/// front.
 #[test]
 fn what_looks_like_records_within_records_is_given_up() {
     const BYTES: usize = 1 << 20;

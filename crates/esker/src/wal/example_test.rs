@@ -14,7 +14,8 @@ use std::sync::Arc;
 const PAGE: &str = include_str!("../../../../doc/format/wal.md");
 const SEGMENT_BYTES: usize = 256;
 
-/// The bytes of the page's example (hexadecimal up to the bar in each line of the block marked `hex`), and the zeroes behind them.
+/// The bytes of the page's example (hexadecimal up to the bar in each line of the block marked
+/// `hex`), and the zeroes behind them.
 fn example() -> Vec<u8> {
     let block = PAGE.split("```hex\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let digits = block.lines().filter_map(|line| line.split('|').next()).flat_map(str::split_whitespace);

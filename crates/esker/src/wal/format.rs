@@ -7,12 +7,14 @@
 //! type    := 1 batch (payload: base/batch.rs), 2 link, 3 close (empty)
 //! link    := previous_number u64, previous_end u64, previous_synced u64
 //! ```
-//! All integers are little-endian. The checksum of a record covers everything behind it and is seeded with the segment's number and the record's
-//! offset, so that bytes left over from a segment's earlier life never verify. `synced` is the offset up to which this segment was known to be on the device when the
-//! record was written: damage below it is corruption, damage above it may be a torn tail.
-//! `header_check` is seeded with the segment's salt, which nobody who stores values can know: a search for records tells by it alone, without a look at the payload,
-//! whether bytes are a header. Segments of version 1 have neither salt nor header checks.
-//! The first record of a segment is its link: where the log ended before it.
+//! All integers are little-endian. The checksum of a record covers everything behind it and is
+//! seeded with the segment's number and the record's offset, so that bytes left over from a
+//! segment's earlier life never verify. `synced` is the offset up to which this segment was known
+//! to be on the device when the record was written: damage below it is corruption, damage above it
+//! may be a torn tail. `header_check` is seeded with the segment's salt, which nobody who stores
+//! values can know: a search for records tells by it alone, without a look at the payload, whether
+//! bytes are a header. Segments of version 1 have neither salt nor header checks. The first record
+//! of a segment is its link: where the log ended before it.
 
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
@@ -36,7 +38,8 @@ const SYNCED_BITS: u32 = 40;
 const CHECK_BITS: u32 = u64::BITS - SYNCED_BITS;
 /// What `synced` can say.
 const SYNCED_MASK: u64 = (1 << SYNCED_BITS) - 1;
-/// The longest segment: the longest record, which has up to 4 GiB, and all that belongs to it. A file that is longer is none, and not searched for records.
+/// The longest segment: the longest record, which has up to 4 GiB, and all that belongs to it. A
+/// file that is longer is none, and not searched for records.
 pub const MAX_SEGMENT_BYTES: u64 = 8 << 30;
 
 /// The numbers are part of the format and must never change.
@@ -82,10 +85,12 @@ pub fn encode_header(number: u64, length: u64, salt: u64) -> [u8; HEADER_BYTES] 
     bytes
 }
 
-/// What the header says; `None` if the bytes are no intact header (a segment whose preparation was cut short, or damage: the reader tells which).
+/// What the header says; `None` if the bytes are no intact header (a segment whose preparation was
+/// cut short, or damage: the reader tells which).
 ///
 /// # Errors
-/// `Unsupported` for an intact header of a newer version; `Corruption` for a number that no segment has.
+/// `Unsupported` for an intact header of a newer version; `Corruption` for a number that no segment
+/// has.
 pub fn decode_header(path: &Path, bytes: &[u8; HEADER_BYTES]) -> Result<Option<SegmentHeader>> {
     let (body, sum) = bytes.split_at(HEADER_BYTES - 4);
     if body[..8] != MAGIC || checksum(HEADER_SEED, 0, body).to_le_bytes() != sum {
@@ -146,8 +151,8 @@ fn header_check(header: &[u8], salt: u64, offset: u64) -> u64 {
     u64::from(checksum(salt, offset, header) >> (u32::BITS - CHECK_BITS))
 }
 
-/// Whether `bytes` begin with a header that was written at `offset` of a segment with this salt. Says nothing about the payload, and costs the same whatever it
-/// claims to be.
+/// Whether `bytes` begin with a header that was written at `offset` of a segment with this salt.
+/// Says nothing about the payload, and costs the same whatever it claims to be.
 pub fn verify_header(bytes: &[u8], salt: u64, offset: u64) -> bool {
     let Some(mut header) = bytes.get(4..RECORD_HEADER_BYTES).and_then(|header| <[u8; 20]>::try_from(header).ok())
     else {
@@ -159,8 +164,8 @@ pub fn verify_header(bytes: &[u8], salt: u64, offset: u64) -> bool {
     header_check(&header, salt, offset) == last >> SYNCED_BITS
 }
 
-/// The header at the front of `bytes`, with its checksum, if it can be one at `offset` of a segment of `segment_length` bytes. Says nothing about
-/// the payload: see [`verify_record`].
+/// The header at the front of `bytes`, with its checksum, if it can be one at `offset` of a segment
+/// of `segment_length` bytes. Says nothing about the payload: see [`verify_record`].
 pub fn decode_record_header(bytes: &[u8], offset: u64, segment_length: u64) -> Option<(u32, RecordHeader)> {
     let mut cursor = Cursor::new(bytes);
     let sum = cursor.u32("").ok()?;

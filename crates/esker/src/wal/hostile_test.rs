@@ -1,4 +1,5 @@
-//! Values that look like log records do not make a recovery slow. Counted are the bytes under checksums, not time.
+//! Values that look like log records do not make a recovery slow. Counted are the bytes under
+//! checksums, not time.
 
 use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType, encode_header, record_bytes};
 use super::reader::{SegmentFile, SegmentReader};
@@ -12,8 +13,9 @@ const NUMBER: u64 = 9;
 /// What is searched behind is a record that was cut short.
 const TORN_AT: u64 = HEADER_BYTES as u64 + 48;
 
-/// Headers of records that claim to reach to the end of the segment, one behind the other and each inside of all before it: as values can hold them, whose writer knows
-/// the format and where in the log they come to lie.
+/// Headers of records that claim to reach to the end of the segment, one behind the other and each
+/// inside of all before it: as values can hold them, whose writer knows the format and where in the
+/// log they come to lie.
 fn headers_within_headers(kind: RecordType) -> Vec<u8> {
     let mut bytes = encode_header(NUMBER, SEGMENT_BYTES, 0x5a17).to_vec();
     bytes.resize(TORN_AT as usize + 8, 0);

@@ -1,11 +1,12 @@
 //! The write-ahead log: what was acknowledged and is not in tables yet.
 //!
-//! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired, free), `writer.rs` appends and
-//! syncs, `resident.rs` says which of its pages are in memory, `reader.rs` replays after a start.
+//! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
+//! free), `writer.rs` appends and syncs, `prefault.rs` says which of its pages are in memory,
+//! `reader.rs` replays after a start.
 
 pub mod format;
+pub mod prefault;
 pub mod reader;
-pub mod resident;
 pub mod salvage;
 pub mod segment;
 pub mod writer;

@@ -74,7 +74,8 @@ fn a_durable_link_says_nothing_about_what_is_behind_it() {
     assert_eq!(found(&env.crash(&CrashMode::LoseAll, 0), 1), (1..=sequence).collect::<Vec<_>>());
 }
 
-/// Files go through several lives, most of whose bytes are never synced, so that what a power loss leaves behind the end of the log may be of any of them.
+/// Files go through several lives, most of whose bytes are never synced, so that what a power loss
+/// leaves behind the end of the log may be of any of them.
 #[test]
 fn bytes_of_earlier_lives_of_a_segment_never_come_back() {
     for seed in 0..60u64 {
@@ -193,16 +194,17 @@ fn tending_ends_when_nothing_is_left_to_do() {
     let env = MemEnv::new();
     let mut log = start(Arc::new(env.clone()));
     let shared = Arc::clone(log.shared());
-    assert!(!shared.tend());
+    assert!(!shared.prefault_step());
     let mut sequence = 0;
     while log.position().segment < 4 {
         sequence += 1;
         append(&mut log, sequence);
     }
-    let steps = (0..100).take_while(|_| shared.tend()).count();
-    // Of the three full segments the writer has taken two out of memory, each when the next one was full and nobody had.
+    let steps = (0..100).take_while(|_| shared.prefault_step()).count();
+    // Of the three full segments the writer has taken two out of memory, each when the next one was
+    // full and nobody had.
     assert!((1..3).contains(&steps), "{steps}");
-    assert!(!shared.tend());
+    assert!(!shared.prefault_step());
 }
 
 #[test]

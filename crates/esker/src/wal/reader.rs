@@ -1,11 +1,13 @@
 //! Replaying the log after a start.
 //!
-//! 1. Read the header of every segment file. An intact one names the segment; anything else is a file whose preparation was cut short, and free,
-//!    unless records of a missing segment are found in it: then its header was damaged.
-//! 2. Follow the links back from the newest segment that has one, down to the first segment the manifest still needs. Segments passed over were given up by an
-//!    earlier recovery.
-//! 3. Read forward. A segment must reach where its successor's link says it ended. If it does not, and nothing says that the missing bytes were ever on
-//!    the device, the log ends there: recovery yields a prefix, never a hole. If something says so, that is corruption.
+//! 1. Read the header of every segment file. An intact one names the segment; anything else is a
+//!    file whose preparation was cut short, and free, unless records of a missing segment are found
+//!    in it: then its header was damaged.
+//! 2. Follow the links back from the newest segment that has one, down to the first segment the
+//!    manifest still needs. Segments passed over were given up by an earlier recovery.
+//! 3. Read forward. A segment must reach where its successor's link says it ended. If it does not,
+//!    and nothing says that the missing bytes were ever on the device, the log ends there: recovery
+//!    yields a prefix, never a hole. If something says so, that is corruption.
 
 use super::format::{
     HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
@@ -23,10 +25,12 @@ use std::sync::Arc;
 
 /// Bytes read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
-/// A search for records may compute checksums over so many times the length of its segment. Only a segment of version 1, or one forged with its salt, has so
-/// much that looks like records and overlaps.
+/// A search for records may compute checksums over so many times the length of its segment. Only a
+/// segment of version 1, or one forged with its salt, has so much that looks like records and
+/// overlaps.
 const SEARCH_FACTOR: u64 = 16;
-/// How many numbers a segment without an intact header is tried with. A log has few segments; the bound is for hostile numbers.
+/// How many numbers a segment without an intact header is tried with. A log has few segments; the
+/// bound is for hostile numbers.
 const TRIED_NUMBERS: usize = 1 << 16;
 
 pub(super) struct SegmentFile {
@@ -69,13 +73,15 @@ pub struct Record<'a> {
 pub enum Visited {
     /// It was taken; this is the last sequence number of its batch.
     Last(Sequence),
-    /// Something that it refers to is not there, so that it counts as never written, like one that does not verify: the log ends before it, or if
-    /// anything says that it was synced, this is the error.
+    /// Something that it refers to is not there, so that it counts as never written, like one that
+    /// does not verify: the log ends before it, or if anything says that it was synced, this is the
+    /// error.
     Missing(Error),
 }
 
-/// Replays every batch record of the segments from number `floor` on, oldest first, and returns what the log goes on from. `synced`: the log was on the device up to
-/// there, so that one that ends before it is damaged.
+/// Replays every batch record of the segments from number `floor` on, oldest first, and returns
+/// what the log goes on from. `synced`: the log was on the device up to there, so that one that
+/// ends before it is damaged.
 pub fn replay(
     maker: &SegmentMaker,
     floor: u64,
@@ -127,13 +133,14 @@ pub fn replay(
     }
     inherited.last_with_batches = last_with_batches;
     inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
-    // What is left is in no chain: given up by an earlier recovery, older than the floor, or prepared and never used.
+    // What is left is in no chain: given up by an earlier recovery, older than the floor, or
+    // prepared and never used.
     inherited.free.extend(segments.into_values().map(SegmentFile::into_free));
     Ok(inherited)
 }
 
-/// Whether the segments in the directory are those of a database that was written to or opened more than once, and not what an interrupted creation
-/// leaves.
+/// Whether the segments in the directory are those of a database that was written to or opened more
+/// than once, and not what an interrupted creation leaves.
 pub fn holds_history(maker: &SegmentMaker) -> Result<bool> {
     let segments = open_segments(maker, 0, &mut Inherited::default())?;
     for (&number, found) in &segments {
@@ -183,8 +190,8 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
         }
     }
     let highest = inherited.highest_number;
-    // A segment that a later one's link leads to is missed when the links are followed. One that no link leads to may have been given up, and
-    // its file was being prepared again.
+    // A segment that a later one's link leads to is missed when the links are followed. One that no
+    // link leads to may have been given up, and its file was being prepared again.
     let unlinked = floor.max(newest_linked_below(&segments, 0, u64::MAX)? + 1);
     for found in nameless {
         refuse_damaged_header(&found, &segments, unlinked, highest)?;
@@ -193,7 +200,8 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
     Ok(segments)
 }
 
-/// A file without an intact header is free, unless its first record is the link of a segment that is missing.
+/// A file without an intact header is free, unless its first record is the link of a segment that
+/// is missing.
 fn refuse_damaged_header(
     found: &SegmentFile,
     segments: &BTreeMap<u64, SegmentFile>,
@@ -249,8 +257,8 @@ pub(super) fn read_link(found: &SegmentFile, number: u64) -> Result<Option<Link>
     Ok(FirstRecord::read(found)?.link(number))
 }
 
-/// The segments to read, oldest first. The manifest names `floor` only when that segment's link is on the device, so one at or
-/// above it must have an intact link.
+/// The segments to read, oldest first. The manifest names `floor` only when that segment's link is
+/// on the device, so one at or above it must have an intact link.
 fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &Path) -> Result<Vec<u64>> {
     let mut newest = None;
     for (&number, found) in segments.range(floor..).rev() {
@@ -278,8 +286,9 @@ fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &P
             None if link.previous_synced > HEADER_BYTES as u64 => {
                 return Err(Error::corruption(&found.path, HEADER_BYTES as u64, "the segment's link does not verify"));
             }
-            // Never synced: the log has a hole here, and what it held from there on is lost. What came before is the newest segment with a link: the one of
-            // the last start is on the device.
+            // Never synced: the log has a hole here, and what it held from there on is lost. What
+            // came before is the newest segment with a link: the one of the last start is on the
+            // device.
             None => Link { previous_number: newest_linked_below(segments, floor, previous)?, ..Link::default() },
         };
         number = previous;
@@ -289,7 +298,8 @@ fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &P
     Ok(chain)
 }
 
-/// The newest segment below `number`, but not below `floor`, that has an intact link; 0 if there is none.
+/// The newest segment below `number`, but not below `floor`, that has an intact link; 0 if there is
+/// none.
 fn newest_linked_below(segments: &BTreeMap<u64, SegmentFile>, floor: u64, number: u64) -> Result<u64> {
     for (&candidate, found) in segments.range(floor..number).rev() {
         if read_link(found, candidate)?.is_some() {
@@ -299,7 +309,8 @@ fn newest_linked_below(segments: &BTreeMap<u64, SegmentFile>, floor: u64, number
     Ok(0)
 }
 
-/// A segment ends before its successor says: fine unless something behind the hole was synced, and with it the missing bytes.
+/// A segment ends before its successor says: fine unless something behind the hole was synced, and
+/// with it the missing bytes.
 fn refuse_synced_hole(
     segments: &BTreeMap<u64, SegmentFile>,
     later: &[u64],
@@ -363,8 +374,9 @@ impl<'a> SegmentReader<'a> {
         Ok(verify_record(record, sum, number, offset).then_some((header, &record[RECORD_HEADER_BYTES..])))
     }
 
-    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its successor says they were cut, and what `visit` missed there. Before
-    /// `vouched` they do not end.
+    /// Hands every batch to `visit`; returns where the segment's intact records end, or where its
+    /// successor says they were cut, and what `visit` missed there. Before `vouched` they do not
+    /// end.
     fn read_all(
         &mut self,
         next: Option<Link>,
@@ -407,8 +419,9 @@ impl<'a> SegmentReader<'a> {
         Ok((offset, missing))
     }
 
-    /// Whether an intact record behind `offset` says that `offset` was on the device. Takes time in proportion to the length of the segment, whatever is in it: what is
-    /// no header of a record of this segment is refused by its header check, and those that are do not overlap.
+    /// Whether an intact record behind `offset` says that `offset` was on the device. Takes time in
+    /// proportion to the length of the segment, whatever is in it: what is no header of a record of
+    /// this segment is refused by its header check, and those that are do not overlap.
     ///
     /// # Errors
     /// `Io`; `Corruption` if so much looks like records that it must have been forged.
@@ -425,7 +438,8 @@ impl<'a> SegmentReader<'a> {
                 at += 8;
                 continue;
             }
-            // Records left from the segment's earlier life are refused by their sequence number before their checksum is computed.
+            // Records left from the segment's earlier life are refused by their sequence number
+            // before their checksum is computed.
             let is_plausible = decode_record_header(bytes, at, length).is_some_and(|(_, header)| {
                 header.synced > offset
                     && (header.kind == RecordType::Close || header.sequence > last_sequence)

@@ -1,5 +1,5 @@
-//! Replaying what is left of a damaged log, for a repair: as far as it can be read, and no further, so that what is replayed has no hole but where the log had
-//! lost its beginning.
+//! Replaying what is left of a damaged log, for a repair: as far as it can be read, and no further,
+//! so that what is replayed has no hole but where the log had lost its beginning.
 
 use super::format::{HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RecordType, SegmentHeader, decode_header, record_bytes};
 use super::reader::{FirstRecord, Record, SegmentFile, SegmentReader, read_link};
@@ -37,10 +37,12 @@ pub struct SalvagedLog {
 
 type Segments = BTreeMap<u64, (SegmentFile, Link)>;
 
-/// Hands every batch that can be read, from segment `floor` on, to `visit`, which returns its last sequence number. A floor of 0 is one that is not known.
+/// Hands every batch that can be read, from segment `floor` on, to `visit`, which returns its last
+/// sequence number. A floor of 0 is one that is not known.
 ///
 /// # Errors
-/// `Unsupported` for a newer version; `Io`; what `visit` returns, but for `Corruption`, which ends the replay.
+/// `Unsupported` for a newer version; `Io`; what `visit` returns, but for `Corruption`, which ends
+/// the replay.
 pub fn salvage(
     maker: &SegmentMaker,
     floor: u64,
@@ -144,7 +146,8 @@ fn open_linked(maker: &SegmentMaker, floor: u64, log: &mut SalvagedLog) -> Resul
     Ok(segments)
 }
 
-/// Adds a segment. Of two files that say to be the same one, as copies do, that with more records stays.
+/// Adds a segment. Of two files that say to be the same one, as copies do, that with more records
+/// stays.
 fn keep_longer(segments: &mut Segments, number: u64, found: (SegmentFile, Link), log: &mut SalvagedLog) -> Result<()> {
     let Some(twin) = segments.remove(&number) else {
         segments.insert(number, found);

@@ -1,6 +1,6 @@
-//! Segment files: `prepared` one ahead of the writer, one active, `retired` while something in them is in no table yet, then free to be
-//! prepared again. A prepared segment's header is on the device before the first record goes in, so that a missing header later
-//! is damage and not bad luck.
+//! Segment files: `prepared` one ahead of the writer, one active, `retired` while something in them
+//! is in no table yet, then free to be prepared again. A prepared segment's header is on the device
+//! before the first record goes in, so that a missing header later is damage and not bad luck.
 
 use super::format::{HEADER_BYTES, MAX_NUMBER, encode_header};
 use crate::base::key::Sequence;
@@ -17,8 +17,8 @@ pub enum Space {
     Found,
     /// Its length is on the device, and its blocks are its own.
     Reserved,
-    /// Every block has been written besides. A block that is only reserved has to be noted as written at the first sync after that, which costs a
-    /// second write to the device.
+    /// Every block has been written besides. A block that is only reserved has to be noted as
+    /// written at the first sync after that, which costs a second write to the device.
     Written,
 }
 
@@ -36,7 +36,8 @@ pub struct Segment {
     pub synced: AtomicU64,
     /// Whether its link is known to be on the device.
     pub linked: AtomicBool,
-    /// Up to where its pages are ready for stores, and up to where they have been taken out of memory again: see `resident.rs`.
+    /// Up to where its pages are ready for stores, and up to where they have been taken out of
+    /// memory again: see `prefault.rs`.
     pub ready: AtomicU64,
     pub left: AtomicU64,
     space: Space,
@@ -101,7 +102,8 @@ pub struct Plan {
     pub new_bytes: u64,
     /// Its space is to be [`Space::Written`].
     pub for_syncs: bool,
-    /// A new file's pages are to be in memory: else the first store into each stretch of them waits for a read of zeroes.
+    /// A new file's pages are to be in memory: else the first store into each stretch of them waits
+    /// for a read of zeroes.
     pub for_stores: bool,
 }
 
@@ -126,7 +128,8 @@ fn write_zeroes(file: &dyn LogFile) -> Result<()> {
     Ok(())
 }
 
-/// The name of the segment file made as number `file`. Recycled files keep their name: which segment a file holds, its header says.
+/// The name of the segment file made as number `file`. Recycled files keep their name: which
+/// segment a file holds, its header says.
 pub fn file_name(file: u64) -> String {
     format!("{file:06}.wal")
 }
@@ -161,7 +164,8 @@ impl SegmentMaker {
             // With its length.
             Space::Found => file.sync(),
             _ if fills => file.sync(),
-            // What lies behind the header is of an earlier life: whether it reaches the device is nobody's concern.
+            // What lies behind the header is of an earlier life: whether it reaches the device is
+            // nobody's concern.
             _ => file.sync_range(0, HEADER_BYTES as u64),
         });
         let named = synced.and_then(|()| if is_new { self.env.sync_dir(&self.directory) } else { Ok(()) });

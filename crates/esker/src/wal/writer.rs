@@ -1,11 +1,11 @@
 //! Appending and syncing.
 //!
-//! Threads: [`LogWriter`] belongs to whoever holds the database's writer lock. [`LogSync`] is shared: any thread may sync up to a position,
-//! one does it for all that wait. Lock order: the writer lock, then the state lock in here; nothing is called out of it but file
-//! operations.
+//! Threads: [`LogWriter`] belongs to whoever holds the database's writer lock. [`LogSync`] is
+//! shared: any thread may sync up to a position, one does it for all that wait. Lock order: the
+//! writer lock, then the state lock in here; nothing is called out of it but file operations.
 
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
-use super::resident::{self, TEND_EVERY_BYTES};
+use super::prefault::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
 use crate::base::key::Sequence;
 use crate::base::stall_stats::StallStats;
@@ -16,7 +16,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Records of at least this many bytes go through a system call: it copies whole pages as fast as a store does, and brings no page fault each.
+/// Records of at least this many bytes go through a system call: it copies whole pages as fast as a
+/// store does, and brings no page fault each.
 const WRITE_THROUGH_BYTES: usize = 8 << 10;
 /// Bytes of a link record's payload.
 const LINK_BYTES: usize = 24;
@@ -26,8 +27,9 @@ const LINK_END: u64 = HEADER_BYTES as u64 + (RECORD_HEADER_BYTES + LINK_BYTES) a
 const GROWTH: u64 = 4;
 /// Once so many parts of a segment are written, the next one is to be prepared: `1/PREPARE_AFTER`.
 const PREPARE_AFTER: u64 = 8;
-/// A full segment that the background thread has not taken out of memory when the next one is full too is taken out by the writer, unless it is longer: that
-/// is well below a millisecond, and with a memory budget, where segments are no longer than this, it keeps the process within it.
+/// A full segment that the background thread has not taken out of memory when the next one is full
+/// too is taken out by the writer, unless it is longer: that is well below a millisecond, and with
+/// a memory budget, where segments are no longer than this, it keeps the process within it.
 const LEFT_BY_WRITER_BYTES: u64 = 16 << 20;
 /// The longest file that is written through while writers wait for it.
 const MAX_WAITED_FOR_BYTES: u64 = 4 << 20;
@@ -59,7 +61,8 @@ struct State {
     leaving: VecDeque<Arc<Segment>>,
     /// Somebody is preparing a segment: one does at a time.
     preparing: bool,
-    /// The next number for a segment, and for a file of one. No number is given twice, not even after a failure.
+    /// The next number for a segment, and for a file of one. No number is given twice, not even
+    /// after a failure.
     next_number: u64,
     /// Oldest first. Those not synced yet hold `synced < written`.
     retired: VecDeque<Retired>,
@@ -79,12 +82,14 @@ pub struct LogSync {
     turn: Condvar,
     /// Bytes of records appended since open.
     appended: AtomicU64,
-    /// What `inherited_bytes` and `appended` were together when the log was last emptied for being at rest.
+    /// What `inherited_bytes` and `appended` were together when the log was last emptied for being
+    /// at rest.
     unrested_from: AtomicU64,
     inherited_bytes: u64,
     /// Whether the active segment is so full that the next one should be prepared.
     wants_next: AtomicBool,
-    /// Whether most of the last full segment was stored, not written through: the next one is then worth pre-faulting.
+    /// Whether most of the last full segment was stored, not written through: the next one is then
+    /// worth pre-faulting.
     mostly_stored: AtomicBool,
     /// Whether a write that was to be synced came since the start.
     synced_writes: AtomicBool,
@@ -125,22 +130,26 @@ pub struct LogWriter {
 #[derive(Debug, Default)]
 pub struct Inherited {
     pub retired: Vec<Retired>,
-    /// Not to be written before the new segment's link is on the device: until then a recovery may still follow links through them.
+    /// Not to be written before the new segment's link is on the device: until then a recovery may
+    /// still follow links through them.
     pub free: Vec<FreeFile>,
     /// The highest segment number ever seen, in a header or in a file's name; 0 for a new database.
     pub highest_number: u64,
-    /// The number of the segment that the database was closed with: up to its end the log is known to be on the device.
+    /// The number of the segment that the database was closed with: up to its end the log is known
+    /// to be on the device.
     pub closed: Option<u64>,
     /// The number of the last segment with writes; 0 if there is none.
     pub last_with_batches: u64,
-    /// The newest segment with a link below the floor; 0 if there is none. The manifest that named the floor may be visible without being durable, and the one
-    /// before it may need that segment: the chain of links must not depend on either.
+    /// The newest segment with a link below the floor; 0 if there is none. The manifest that named
+    /// the floor may be visible without being durable, and the one before it may need that segment:
+    /// the chain of links must not depend on either.
     pub below_floor: u64,
 }
 
 impl Inherited {
-    /// Lets go of the segments at the end that hold no writes, but for those known to be on the device: nobody knows whether the others are, and nobody
-    /// needs them. The log goes on behind the one before.
+    /// Lets go of the segments at the end that hold no writes, but for those known to be on the
+    /// device: nobody knows whether the others are, and nobody needs them. The log goes on behind
+    /// the one before.
     fn give_up_empty_tail(&mut self) {
         let needed = self.last_with_batches.max(self.closed.unwrap_or(0));
         while let Some(last) = self.retired.pop_if(|last| last.segment.number > needed) {
@@ -159,9 +168,10 @@ pub enum AppendError {
 }
 
 impl LogWriter {
-    /// Starts a new segment behind what was inherited. Its link is on the device when this returns; what was inherited need not be. Unless the database had been closed,
-    /// the caller must write it to tables before it acknowledges a sync: a sync that failed before the start may have taken pages from the old segments that a sync
-    /// now would not miss.
+    /// Starts a new segment behind what was inherited. Its link is on the device when this returns;
+    /// what was inherited need not be. Unless the database had been closed, the caller must write
+    /// it to tables before it acknowledges a sync: a sync that failed before the start may have
+    /// taken pages from the old segments that a sync now would not miss.
     pub fn start(maker: SegmentMaker, mut inherited: Inherited) -> Result<LogWriter> {
         inherited.give_up_empty_tail();
         let Inherited { retired, free, highest_number, closed, below_floor, .. } = inherited;
@@ -227,8 +237,9 @@ impl LogWriter {
         Position { segment: self.segment.number, offset: self.offset }
     }
 
-    /// Appends `record`, whose first [`RECORD_HEADER_BYTES`] are space for the header, and returns the position behind it. The bytes are the
-    /// system's when this returns. `last_sequence` is the last write before this record; `soon_synced` says that the caller syncs next.
+    /// Appends `record`, whose first [`RECORD_HEADER_BYTES`] are space for the header, and returns
+    /// the position behind it. The bytes are the system's when this returns. `last_sequence` is the
+    /// last write before this record; `soon_synced` says that the caller syncs next.
     #[inline]
     pub fn append(
         &mut self,
@@ -307,7 +318,8 @@ impl LogWriter {
         // What was said of the old one holds no more; that it is full is news.
         self.shared.wants_next.store(false, Ordering::Relaxed);
         self.notice = true;
-        // Before anybody can see the segment as the active one: a manifest may name it from then on.
+        // Before anybody can see the segment as the active one: a manifest may name it from then
+        // on.
         self.append_link(link)?;
         let in_foreground = self.shared.maker.in_foreground;
         if in_foreground {
@@ -332,8 +344,9 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Lets go of the prepared segment until there is news. With `needless`, which says that nothing in the log is needed any more, goes on in a segment of
-    /// the smallest size, unless the active one is like that.
+    /// Lets go of the prepared segment until there is news. With `needless`, which says that
+    /// nothing in the log is needed any more, goes on in a segment of the smallest size, unless the
+    /// active one is like that.
     pub fn rest(&mut self, needless: bool, last_sequence: Sequence) -> std::result::Result<(), AppendError> {
         let roll = needless && self.length > self.shared.maker.smallest_bytes;
         match self.shared.start_small(roll).map_err(AppendError::NoSegment)? {
@@ -348,7 +361,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Syncs everything and writes the closing record: damage anywhere is then told from a torn tail.
+    /// Syncs everything and writes the closing record: damage anywhere is then told from a torn
+    /// tail.
     pub fn close(&mut self) -> Result<()> {
         self.shared.sync_to(self.position())?;
         if self.offset + record_bytes(0) <= self.length {
@@ -370,7 +384,8 @@ impl Link {
     }
 }
 
-/// A segment is being prepared. However that ends, in a panic of the environment as well, whoever waits for it goes on then.
+/// A segment is being prepared. However that ends, in a panic of the environment as well, whoever
+/// waits for it goes on then.
 struct Preparing<'a>(&'a LogSync);
 
 impl Drop for Preparing<'_> {
@@ -380,7 +395,8 @@ impl Drop for Preparing<'_> {
     }
 }
 
-/// A sync is going on. If it ends in a panic of the environment, nobody knows what is on the device: as after a failed one, the log takes no more.
+/// A sync is going on. If it ends in a panic of the environment, nobody knows what is on the
+/// device: as after a failed one, the log takes no more.
 struct Syncing<'a>(&'a LogSync);
 
 impl Drop for Syncing<'_> {
@@ -394,8 +410,9 @@ impl Drop for Syncing<'_> {
 }
 
 impl LogSync {
-    /// Returns when everything before `position` is on the device. One caller syncs for all that wait. After a failed sync every
-    /// later call fails: the state of the device is unknown then, and asking again would not tell.
+    /// Returns when everything before `position` is on the device. One caller syncs for all that
+    /// wait. After a failed sync every later call fails: the state of the device is unknown then,
+    /// and asking again would not tell.
     pub fn sync_to(&self, position: Position) -> Result<()> {
         let unsynced = |segment: &Arc<Segment>| {
             let (from, to) = (segment.synced.load(Ordering::Relaxed), segment.written.load(Ordering::Acquire));
@@ -403,7 +420,8 @@ impl LogSync {
         };
         self.sync_in_turn(
             |state| state.durable >= position,
-            // All segments that there are, oldest first. Each was synced up to its `from`, so that after this everything up to the last `to` is on the device.
+            // All segments that there are, oldest first. Each was synced up to its `from`, so that
+            // after this everything up to the last `to` is on the device.
             |state| state.segments().map(unsynced).collect(),
             |state, stretches| {
                 let end = stretches.last().map(|last| Position { segment: last.segment.number, offset: last.to });
@@ -413,14 +431,15 @@ impl LogSync {
         )
     }
 
-    /// Has `make_durable` called before every sync of records, in the thread that syncs. If it fails, so does the sync. To be said once, before the first
-    /// record.
+    /// Has `make_durable` called before every sync of records, in the thread that syncs. If it
+    /// fails, so does the sync. To be said once, before the first record.
     pub fn sync_before(&self, make_durable: Box<dyn Fn() -> Result<()> + Send + Sync>) {
         // A second one would be a defect of the caller; the first one stays.
         let _ = self.before_sync.set(BeforeSync(make_durable));
     }
 
-    /// Up to where everything is known to be on the device since a sync of this run; the beginning of all logs if there was none yet.
+    /// Up to where everything is known to be on the device since a sync of this run; the beginning
+    /// of all logs if there was none yet.
     pub fn durable(&self) -> Position {
         self.state.lock().durable
     }
@@ -431,8 +450,8 @@ impl LogSync {
         self.sync_to(Position { segment: active.number, offset: active.written.load(Ordering::Acquire) })
     }
 
-    /// Makes the link of segment `number` durable, so that a manifest may name the segment as its floor. Says nothing about what is behind the link, nor
-    /// about the segments before it.
+    /// Makes the link of segment `number` durable, so that a manifest may name the segment as its
+    /// floor. Says nothing about what is behind the link, nor about the segments before it.
     pub fn sync_link(&self, number: u64) -> Result<()> {
         let find = |state: &State| {
             let found = state.segments().find(|segment| segment.number == number);
@@ -450,8 +469,10 @@ impl LogSync {
         )
     }
 
-    /// Waits for its turn, then syncs the stretches that `choose` names, in order, and has them noted, unless `done` says that others did. Two syncs never run beside each
-    /// other: of two, only one might be told of a failure. `of_records`: the stretches hold records, and the segments of them are synced up to their ends afterwards.
+    /// Waits for its turn, then syncs the stretches that `choose` names, in order, and has them
+    /// noted, unless `done` says that others did. Two syncs never run beside each other: of two,
+    /// only one might be told of a failure. `of_records`: the stretches hold records, and the
+    /// segments of them are synced up to their ends afterwards.
     fn sync_in_turn(
         &self,
         done: impl Fn(&State) -> bool,
@@ -473,7 +494,8 @@ impl LogSync {
             self.turn.wait(&mut state);
         }
         state.syncing = true;
-        // The goals are taken before what records refer to is made durable: a record that comes in between is left to the next sync.
+        // The goals are taken before what records refer to is made durable: a record that comes in
+        // between is left to the next sync.
         let chosen = choose(&state);
         drop(state);
         let _syncing = Syncing(self);
@@ -488,7 +510,8 @@ impl LogSync {
         result
     }
 
-    /// A segment with room for `least` bytes behind the active one: the prepared one, if that is long enough.
+    /// A segment with room for `least` bytes behind the active one: the prepared one, if that is
+    /// long enough.
     fn take_prepared(&self, least: u64) -> Result<Arc<Segment>> {
         let mut state = self.state.lock();
         // Who makes all segments itself does not wait for anybody.
@@ -512,7 +535,8 @@ impl LogSync {
         self.maker.prepare(plan)
     }
 
-    /// Lets go of the prepared segment. With `roll`, begins with small files again, and makes the first of them.
+    /// Lets go of the prepared segment. With `roll`, begins with small files again, and makes the
+    /// first of them.
     fn start_small(&self, roll: bool) -> Result<Option<Arc<Segment>>> {
         let mut state = self.state.lock();
         while state.preparing {
@@ -536,7 +560,8 @@ impl LogSync {
         self.maker.prepare(plan).map(Some)
     }
 
-    /// Whether the log takes no more space than it has to: with `needless`, which says that nothing in it is needed any more, that of an empty database.
+    /// Whether the log takes no more space than it has to: with `needless`, which says that nothing
+    /// in it is needed any more, that of an empty database.
     pub fn is_at_rest(&self, needless: bool) -> bool {
         let state = self.state.lock();
         let small = state.retired.is_empty() && state.active.file.len() <= self.maker.smallest_bytes;
@@ -563,14 +588,14 @@ impl LogSync {
         self.wants_next.load(Ordering::Relaxed) && self.state.lock().prepared.is_none()
     }
 
-    /// Makes some pages ahead of the writer ready for stores, or takes some behind it out of memory. Whether there was anything to do: then there may be more.
-    /// For the background thread.
-    pub fn tend(&self) -> bool {
+    /// Makes some pages ahead of the writer ready for stores, or takes some behind it out of
+    /// memory. Whether there was anything to do: then there may be more. For the background thread.
+    pub fn prefault_step(&self) -> bool {
         let mut state = self.state.lock();
         let State { active, prepared, leaving, .. } = &mut *state;
         let stores = self.mostly_stored.load(Ordering::Relaxed);
         let ahead = if stores { self.appended.load(Ordering::Relaxed) } else { 0 };
-        let step = resident::next_step(active, prepared.as_ref(), leaving, ahead);
+        let step = prefault::next_step(active, prepared.as_ref(), leaving, ahead);
         drop(state);
         let is_some = step.is_some();
         if let Some(step) = step {
@@ -585,8 +610,9 @@ impl LogSync {
         state.retired.iter().find(|r| r.last_sequence >= needed).map_or(state.active.number, |r| r.segment.number)
     }
 
-    /// Lets go of the segments before `floor`, which a durable manifest must name. Up to `keep` files stay for reuse; the paths of the
-    /// others, no longer known here, are returned for removal.
+    /// Lets go of the segments before `floor`, which a durable manifest must name. Up to `keep`
+    /// files stay for reuse; the paths of the others, no longer known here, are returned for
+    /// removal.
     pub fn release(&self, floor: u64, keep: usize) -> Vec<PathBuf> {
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|r| r.segment.number < floor) {
@@ -646,7 +672,8 @@ struct Stretch {
     to: u64,
 }
 
-/// Syncs stretches that are not empty, in order. `note`: remember each segment as synced up to there, which promises the same of all segments before.
+/// Syncs stretches that are not empty, in order. `note`: remember each segment as synced up to
+/// there, which promises the same of all segments before.
 fn sync_stretches(stretches: &[Stretch], note: bool) -> Result<()> {
     for Stretch { segment, from, to } in stretches {
         if from < to {

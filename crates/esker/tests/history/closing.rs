@@ -16,8 +16,8 @@ fn join_all<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// Seen: two writers in one directory. Trigger: a close whose flush failed: it released the lock, but other handles still took writes. Cost: both
-/// writers' logs.
+/// Seen: two writers in one directory. Trigger: a close whose flush failed: it released the lock,
+/// but other handles still took writes. Cost: both writers' logs.
 #[test]
 fn after_a_close_that_failed_no_handle_writes() {
     for threads in [0, 1] {
@@ -39,8 +39,8 @@ fn after_a_close_that_failed_no_handle_writes() {
     }
 }
 
-/// Seen: `close` never returned. Trigger: another thread that went on writing without log: there was always something more to flush. Cost: a
-/// process that does not end.
+/// Seen: `close` never returned. Trigger: another thread that went on writing without log: there
+/// was always something more to flush. Cost: a process that does not end.
 #[test]
 fn a_writer_without_log_does_not_hold_up_a_close() {
     let scratch = Scratch::new("close-beside-writer");
@@ -69,7 +69,8 @@ fn a_writer_without_log_does_not_hold_up_a_close() {
     assert!(k.get(acknowledged.to_be_bytes()).unwrap().is_none());
 }
 
-/// Writers that wait for room, and callers of everything else that waits, get `ReadOnly` from a close, and get it soon.
+/// Writers that wait for room, and callers of everything else that waits, get `ReadOnly` from a
+/// close, and get it soon.
 #[test]
 fn a_close_ends_everything_that_waits() {
     let scratch = Scratch::new("close-beside-waiting");

@@ -4,8 +4,9 @@ use crate::common::{Scratch, keyspace, wait_until};
 use esker::{Compression, Db, Options};
 use std::time::Duration;
 
-/// Seen: reads returned what had been overwritten. Trigger: a flush in the middle of a merge put its table into the run that the merge was about to
-/// replace, below newer data. Cost: wrong values, and runs that overlap.
+/// Seen: reads returned what had been overwritten. Trigger: a flush in the middle of a merge put
+/// its table into the run that the merge was about to replace, below newer data. Cost: wrong
+/// values, and runs that overlap.
 #[test]
 fn a_flush_in_the_middle_of_a_merge_stays_above_it() {
     let scratch = Scratch::new("flush-in-merge");
@@ -42,8 +43,8 @@ fn a_flush_in_the_middle_of_a_merge_stays_above_it() {
     assert_eq!(keyspace(&db, "k").get(key(299_050)).unwrap().as_deref(), Some(&b"new4"[..]));
 }
 
-/// Seen: twice the space. Trigger: `compact` on a database that then rested: the tables merged stayed until the next job, which never came.
-/// Cost: disk space.
+/// Seen: twice the space. Trigger: `compact` on a database that then rested: the tables merged
+/// stayed until the next job, which never came. Cost: disk space.
 #[test]
 fn compacting_gives_the_space_of_its_inputs_back() {
     let scratch = Scratch::new("space");

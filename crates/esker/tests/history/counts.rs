@@ -1,12 +1,14 @@
-//! Everything that was written is counted after the next open: two keyspaces on one log, several threads of background work, files that grew.
+//! Everything that was written is counted after the next open: two keyspaces on one log, several
+//! threads of background work, files that grew.
 
 use crate::common::{count, keyspace, simulated, synced};
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::{Db, Keyspace, Options};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Another engine gave up a log that one keyspace had flushed while the other still needed it. Here one is written a thousand times as often, so that its flushes come and go while the
-/// other's few writes are in the log only, and then the other way round.
+/// Another engine gave up a log that one keyspace had flushed while the other still needed it. Here
+/// one is written a thousand times as often, so that its flushes come and go while the other's few
+/// writes are in the log only, and then the other way round.
 #[test]
 fn a_log_is_kept_until_both_keyspaces_are_in_tables() {
     const WRITES: u32 = 150_000;
@@ -39,7 +41,8 @@ fn a_log_is_kept_until_both_keyspaces_are_in_tables() {
     }
 }
 
-/// Writers, flushes and merges of the whole and of parts beside each other, with three threads for background work: no two merges take the same table, and nothing is left out.
+/// Writers, flushes and merges of the whole and of parts beside each other, with three threads for
+/// background work: no two merges take the same table, and nothing is left out.
 #[test]
 fn merges_beside_each_other_lose_no_write() {
     const WRITERS: u32 = 3;
@@ -99,7 +102,8 @@ fn merges_beside_each_other_lose_no_write() {
     db.verify(&mut |_, _| ()).unwrap();
 }
 
-/// Other engines synced the bytes of a file that had grown, and not its length. A write that was synced is there although it made a file longer, or began another: a segment, a blob file.
+/// Other engines synced the bytes of a file that had grown, and not its length. A write that was
+/// synced is there although it made a file longer, or began another: a segment, a blob file.
 #[test]
 fn what_made_a_file_longer_is_there_after_a_power_loss() {
     let options = |env: &MemEnv| -> Options {

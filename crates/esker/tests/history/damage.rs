@@ -1,4 +1,5 @@
-//! Damage to stored files: an error, or a state that the contract allows. Never half of a batch, and never less than what was durable without a word.
+//! Damage to stored files: an error, or a state that the contract allows. Never half of a batch,
+//! and never less than what was durable without a word.
 
 use crate::common::{keyspace, simulated, synced, unlogged};
 use esker::env::mem::{CrashMode, MemEnv};
@@ -17,7 +18,8 @@ fn files(env: &MemEnv, part: &str) -> Vec<PathBuf> {
     env.files().into_iter().filter(|path| path.parent() == Some(Path::new(DIRECTORY)) && named(path)).collect()
 }
 
-/// Calls `look` with a copy of the disk for every byte of the file with one bit of it flipped, another one each time.
+/// Calls `look` with a copy of the disk for every byte of the file with one bit of it flipped,
+/// another one each time.
 fn with_every_byte_flipped(env: &MemEnv, path: &Path, mut look: impl FnMut(MemEnv, usize)) {
     let bytes = env.file_bytes(path).unwrap();
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -30,7 +32,8 @@ fn with_every_byte_flipped(env: &MemEnv, path: &Path, mut look: impl FnMut(MemEn
     }
 }
 
-/// Which of the keys `a` in keyspace `a` and `b` in keyspace `b` are there; none if the database says that it is damaged.
+/// Which of the keys `a` in keyspace `a` and `b` in keyspace `b` are there; none if the database
+/// says that it is damaged.
 fn what_is_there(env: &MemEnv) -> Option<[bool; 2]> {
     let db = match Db::open(DIRECTORY, options(env)) {
         Ok(db) => db,
@@ -40,8 +43,10 @@ fn what_is_there(env: &MemEnv) -> Option<[bool; 2]> {
     Some(["a", "b"].map(|name| keyspace(&db, name).get(name).unwrap().is_some()))
 }
 
-/// Seen: after a bit of the log had flipped, one half of a batch was there and the other was not. Trigger: the other half is in a table, whose flush had synced the log for that;
-/// nothing durable said how far, so that the damage passed for a torn end of the log. Cost: half of a batch, without an error.
+/// Seen: after a bit of the log had flipped, one half of a batch was there and the other was not.
+/// Trigger: the other half is in a table, whose flush had synced the log for that; nothing durable
+/// said how far, so that the damage passed for a torn end of the log. Cost: half of a batch,
+/// without an error.
 #[test]
 fn a_flip_in_a_log_that_a_flush_synced_exposes_no_half_of_a_batch() {
     let env = MemEnv::new();
@@ -69,7 +74,8 @@ fn a_flip_in_a_log_that_a_flush_synced_exposes_no_half_of_a_batch() {
     assert!(noticed > 50, "{noticed} flips were noticed");
 }
 
-/// Seen: a commit older than a load was gone, the load was there. Trigger: a flipped bit in the log, as above. Cost: a hole.
+/// Seen: a commit older than a load was gone, the load was there. Trigger: a flipped bit in the
+/// log, as above. Cost: a hole.
 #[test]
 fn a_flip_in_a_log_that_a_load_synced_leaves_no_hole() {
     let env = MemEnv::new();
@@ -85,7 +91,8 @@ fn a_flip_in_a_log_that_a_load_synced_leaves_no_hole() {
     }
 }
 
-/// What stands in a table and nowhere else, brought there by a load or by a flush of writes without log.
+/// What stands in a table and nowhere else, brought there by a load or by a flush of writes without
+/// log.
 fn only_in_a_table(env: &MemEnv, by_load: bool, closes: bool) {
     let db = Db::open(DIRECTORY, options(env)).unwrap();
     let (a, b) = (keyspace(&db, "a"), keyspace(&db, "b"));
@@ -101,8 +108,9 @@ fn only_in_a_table(env: &MemEnv, by_load: bool, closes: bool) {
     }
 }
 
-/// Seen: a load was gone without an error, and the next open removed its table. Trigger: damage to the last edit of the manifest, a file cut short, or an
-/// older copy of it put back, also after a clean close. Cost: all that was loaded.
+/// Seen: a load was gone without an error, and the next open removed its table. Trigger: damage to
+/// the last edit of the manifest, a file cut short, or an older copy of it put back, also after a
+/// clean close. Cost: all that was loaded.
 #[test]
 fn damage_to_the_manifest_loses_nothing_that_is_only_in_a_table() {
     for (by_load, closes) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -132,7 +140,8 @@ fn damage_to_the_manifest_loses_nothing_that_is_only_in_a_table() {
     }
 }
 
-/// The older copy is of the manifest or of `CURRENT`. Both put back together are an older state of the database, which nothing tells from the present one.
+/// The older copy is of the manifest or of `CURRENT`. Both put back together are an older state of
+/// the database, which nothing tells from the present one.
 #[test]
 fn an_older_copy_of_the_manifest_loses_nothing_that_is_only_in_a_table() {
     for closes in [false, true] {
@@ -158,8 +167,9 @@ fn an_older_copy_of_the_manifest_loses_nothing_that_is_only_in_a_table() {
     }
 }
 
-/// A power loss has taken the log and the record that vouches for the last edit, and then that edit rots: nothing tells it from one that was never made. The database opens without
-/// what it announced, and keeps the table.
+/// A power loss has taken the log and the record that vouches for the last edit, and then that edit
+/// rots: nothing tells it from one that was never made. The database opens without what it
+/// announced, and keeps the table.
 #[test]
 fn a_table_that_a_lost_edit_may_have_announced_is_kept() {
     let env = MemEnv::new();
@@ -180,8 +190,9 @@ fn a_table_that_a_lost_edit_may_have_announced_is_kept() {
     assert_eq!(after.file_bytes(&kept), Some(table_bytes), "{:?}", after.files());
 }
 
-/// Seen: a table was gone. Trigger: the last edit of the manifest is damaged, and so is the footer of the table that it announced. Cost: the open took the table for one that was
-/// still being written, and removed it with its large values; a repair could have had most of it.
+/// Seen: a table was gone. Trigger: the last edit of the manifest is damaged, and so is the footer
+/// of the table that it announced. Cost: the open took the table for one that was still being
+/// written, and removed it with its large values; a repair could have had most of it.
 #[test]
 fn a_damaged_table_that_a_lost_edit_may_have_announced_is_kept() {
     for from_the_end in [1, 9, 60, 100] {
@@ -209,8 +220,9 @@ fn a_damaged_table_that_a_lost_edit_may_have_announced_is_kept() {
     }
 }
 
-/// As above, with the manifest cut short instead: at the place where the edit began it is like one that nothing was added to, and the table goes too. So says the second exception; anywhere
-/// else behind the first record the table is kept.
+/// As above, with the manifest cut short instead: at the place where the edit began it is like one
+/// that nothing was added to, and the table goes too. So says the second exception; anywhere else
+/// behind the first record the table is kept.
 #[test]
 fn a_manifest_cut_short_after_a_power_loss_keeps_tables_but_for_one_length() {
     let env = MemEnv::new();
@@ -234,8 +246,9 @@ fn a_manifest_cut_short_after_a_power_loss_keeps_tables_but_for_one_length() {
     assert!(missing > 10 && gone == 1, "{missing} without the write, {gone} without the table");
 }
 
-/// Seen: entries were gone. Trigger: a keyspace's style is changed from FIFO to another, and the last edit of the manifest is lost. Cost: FIFO was in force again without an error,
-/// and dropped the oldest tables before the program could say otherwise.
+/// Seen: entries were gone. Trigger: a keyspace's style is changed from FIFO to another, and the
+/// last edit of the manifest is lost. Cost: FIFO was in force again without an error, and dropped
+/// the oldest tables before the program could say otherwise.
 #[test]
 fn a_style_that_was_changed_is_not_forgotten() {
     let env = MemEnv::new();

@@ -8,8 +8,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seen: a new table every half second, and in the end a database that would not open. Trigger: a manifest record that reached the device though
-/// its sync failed: background work went on, and removed what the manifest in memory did not name. Cost: tables that the manifest on the device named.
+/// Seen: a new table every half second, and in the end a database that would not open. Trigger: a
+/// manifest record that reached the device though its sync failed: background work went on, and
+/// removed what the manifest in memory did not name. Cost: tables that the manifest on the device
+/// named.
 #[test]
 fn a_poisoned_handle_does_no_more_background_work() {
     let scratch = Scratch::new("poisoned");

@@ -5,7 +5,8 @@ use esker::{Db, Error, Options};
 
 const LONGEST_KEY: usize = 65536;
 
-/// The empty key is a key, the empty value a value; both limits hold exactly, in memory, in the log and in tables.
+/// The empty key is a key, the empty value a value; both limits hold exactly, in memory, in the log
+/// and in tables.
 #[test]
 fn keys_and_values_of_extreme_lengths_come_back() {
     let scratch = Scratch::new("limits");

@@ -8,8 +8,9 @@ use std::io::ErrorKind;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Seen: after a reopening, sync writes were gone. Trigger: a record longer than the segment that lay prepared; that segment kept its place in the
-/// order although it was never written to, so that replay took it for the end of the log. Cost: acknowledged sync writes.
+/// Seen: after a reopening, sync writes were gone. Trigger: a record longer than the segment that
+/// lay prepared; that segment kept its place in the order although it was never written to, so that
+/// replay took it for the end of the log. Cost: acknowledged sync writes.
 #[test]
 fn a_record_longer_than_the_prepared_segment_breaks_no_chain() {
     let scratch = Scratch::new("long-record");
@@ -34,8 +35,9 @@ fn a_record_longer_than_the_prepared_segment_breaks_no_chain() {
 const CHILD: &str = "ESKER_HISTORY_CHILD";
 const LAST_WRITES: u32 = 2000;
 
-/// Seen: a database that would not open, or opened without its last writes. Trigger: a writer faster than the preparation of segments, then the
-/// death of the process: the writer and the background thread made segments under the same number. Cost: the end of the log.
+/// Seen: a database that would not open, or opened without its last writes. Trigger: a writer
+/// faster than the preparation of segments, then the death of the process: the writer and the
+/// background thread made segments under the same number. Cost: the end of the log.
 #[test]
 fn a_fast_writer_that_dies_loses_nothing() {
     let options =
@@ -70,8 +72,9 @@ fn a_fast_writer_that_dies_loses_nothing() {
     }
 }
 
-/// Seen: a sync write was gone, or two files said to be one segment. Trigger: a kill between the creation of a segment file and its
-/// header left an empty file, whose number was given out again. Cost: acknowledged sync writes.
+/// Seen: a sync write was gone, or two files said to be one segment. Trigger: a kill between the
+/// creation of a segment file and its header left an empty file, whose number was given out again.
+/// Cost: acknowledged sync writes.
 #[test]
 fn an_empty_segment_file_left_by_a_kill_gives_its_name_to_nobody() {
     let scratch = Scratch::new("empty-segment");
@@ -89,8 +92,8 @@ fn an_empty_segment_file_left_by_a_kill_gives_its_name_to_nobody() {
     assert!(keyspace(&db, "k").get("b").unwrap().is_some());
 }
 
-/// Seen: writes went on behind a record of which only a part was in the log. Trigger: a log write that failed half way. Cost: every later write,
-/// which no replay would have reached.
+/// Seen: writes went on behind a record of which only a part was in the log. Trigger: a log write
+/// that failed half way. Cost: every later write, which no replay would have reached.
 #[test]
 fn a_failed_append_ends_writing_until_the_next_open() {
     let mem = MemEnv::default();
@@ -108,8 +111,9 @@ fn a_failed_append_ends_writing_until_the_next_open() {
     assert!(keyspace(&db, "k").get("b").unwrap().is_none());
 }
 
-/// Seen: hundreds of empty segment files. Trigger: a segment whose header could not be written: each write tried with another file, and left it.
-/// Cost: the rest of the disk, until the next open.
+/// Seen: hundreds of empty segment files. Trigger: a segment whose header could not be written:
+/// each write tried with another file, and left it. Cost: the rest of the disk, until the next
+/// open.
 #[test]
 fn a_segment_that_cannot_be_prepared_leaves_no_file() {
     let mem = MemEnv::default();
@@ -125,9 +129,10 @@ fn a_segment_that_cannot_be_prepared_leaves_no_file() {
     k.put("after", vec![0; 1000]).unwrap();
 }
 
-/// Seen: an acknowledged sync write was lost together with one that had failed. Trigger: a failed sync, then a reopening in the same life of the
-/// machine: the system still showed the pages that it had given up, and the next sync did not miss them. Cost: acknowledged sync
-/// writes, or a database that would not open.
+/// Seen: an acknowledged sync write was lost together with one that had failed. Trigger: a failed
+/// sync, then a reopening in the same life of the machine: the system still showed the pages that
+/// it had given up, and the next sync did not miss them. Cost: acknowledged sync writes, or a
+/// database that would not open.
 #[test]
 fn sync_writes_after_a_failed_sync_and_a_reopening_survive_power_loss() {
     let mem = MemEnv::default();
@@ -147,7 +152,8 @@ fn sync_writes_after_a_failed_sync_and_a_reopening_survive_power_loss() {
     assert_eq!(k.get("b").unwrap().is_some(), seen, "what a reader saw before a later sync cannot go away after it");
 }
 
-/// Seen: writes without log were gone after a close that reported success. Trigger: `close` with such writes in memory. Cost: all of them.
+/// Seen: writes without log were gone after a close that reported success. Trigger: `close` with
+/// such writes in memory. Cost: all of them.
 #[test]
 fn writes_without_log_survive_a_close_and_are_lost_only_unflushed() {
     for threads in [0, 1] {
@@ -176,7 +182,8 @@ fn writes_without_log_survive_a_close_and_are_lost_only_unflushed() {
     }
 }
 
-/// A batch on two keyspaces is in both or in neither, wherever the process dies and whatever was flushed in between; what was acknowledged is there.
+/// A batch on two keyspaces is in both or in neither, wherever the process dies and whatever was
+/// flushed in between; what was acknowledged is there.
 #[test]
 fn a_batch_on_two_keyspaces_is_whole_wherever_the_process_dies() {
     let options = |env: MemEnv| simulated(env).wal_segment_bytes(4096).write_buffer_bytes(4096);

@@ -1,5 +1,5 @@
-//! Defects that the engine once had, and promises that were once broken or nearly so. Each test says what was seen, what it
-//! took to see it, and what it would have cost.
+//! Defects that the engine once had, and promises that were once broken or nearly so. Each test
+//! says what was seen, what it took to see it, and what it would have cost.
 #![allow(clippy::unwrap_used)]
 
 mod closing;

@@ -12,8 +12,8 @@ fn count_in(env: &MemEnv) -> usize {
     count(&keyspace(&Db::open("/db", simulated(env.clone())).unwrap(), "k"))
 }
 
-/// Another engine went on appending behind half a record that had found the disk full; the edits behind it were lost. Here the handle writes no more, and the next open begins another
-/// manifest.
+/// Another engine went on appending behind half a record that had found the disk full; the edits
+/// behind it were lost. Here the handle writes no more, and the next open begins another manifest.
 #[test]
 fn behind_an_edit_that_found_the_disk_full_comes_another_manifest() {
     let current = |env: &MemEnv| env.file_bytes(Path::new("/db/CURRENT")).unwrap();
@@ -47,7 +47,8 @@ fn behind_an_edit_that_found_the_disk_full_comes_another_manifest() {
     }
 }
 
-/// Writes a key and flushes it into a manifest whose sync fails: with the record on its way to the device, or not.
+/// Writes a key and flushes it into a manifest whose sync fails: with the record on its way to the
+/// device, or not.
 fn fail_to_flush(env: &MemEnv, key: u8, action: Action) {
     let fault = FaultEnv::new(Arc::new(env.clone()));
     let db = Db::open("/db", simulated(fault.clone())).unwrap();
@@ -59,8 +60,9 @@ fn fail_to_flush(env: &MemEnv, key: u8, action: Action) {
     assert!(matches!(db.compact(), Err(Error::ReadOnly { .. })));
 }
 
-/// Other engines have removed the tables of an edit whose sync had failed, and given their numbers out again, while the device had the edit. Here over two such failures in a row, with
-/// every way that the power may go after each.
+/// Other engines have removed the tables of an edit whose sync had failed, and given their numbers
+/// out again, while the device had the edit. Here over two such failures in a row, with every way
+/// that the power may go after each.
 #[test]
 fn an_edit_whose_sync_failed_may_be_found_later() {
     let actions = [Action::Fail(ErrorKind::Other), Action::FailAfter(ErrorKind::Other)];

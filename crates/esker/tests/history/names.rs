@@ -5,7 +5,8 @@ use esker::env::mem::MemEnv;
 use esker::{Db, Error};
 use std::path::Path;
 
-/// Another engine took the empty name, and the keyspace was gone after the next open. What is accepted is there again; what is not leaves nothing behind.
+/// Another engine took the empty name, and the keyspace was gone after the next open. What is
+/// accepted is there again; what is not leaves nothing behind.
 #[test]
 fn a_name_that_is_accepted_is_there_after_an_open() {
     let env = MemEnv::new();
@@ -46,7 +47,8 @@ fn a_name_that_is_accepted_is_there_after_an_open() {
     }
 }
 
-/// `CURRENT` is exactly its line. Anything else, a line without its end or the same line twice included, is damage and not a database that is new; nothing is removed, and a repair finds
+/// `CURRENT` is exactly its line. Anything else, a line without its end or the same line twice
+/// included, is damage and not a database that is new; nothing is removed, and a repair finds
 /// everything.
 #[test]
 fn a_pointer_that_is_not_exactly_its_line_is_damage() {

@@ -34,8 +34,9 @@ fn value(k: &Keyspace, key: &str) -> Option<String> {
     k.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
-/// Seen: the next write on any key failed, or waited for ever. Trigger: an operator that panicked while the memtable combined two operands, under
-/// the writer lock. Cost: the handle, for one bad operand.
+/// Seen: the next write on any key failed, or waited for ever. Trigger: an operator that panicked
+/// while the memtable combined two operands, under the writer lock. Cost: the handle, for one bad
+/// operand.
 #[test]
 fn a_panicking_operator_harms_reads_of_its_key_only() {
     for threads in [0, 1] {
@@ -71,8 +72,9 @@ fn a_panicking_operator_harms_reads_of_its_key_only() {
     }
 }
 
-/// Seen: a keyspace whose operator was supplied late never combined operands in memory again. Trigger: opening it without the operator first. Cost: memory
-/// and reads that walk every operand since.
+/// Seen: a keyspace whose operator was supplied late never combined operands in memory again.
+/// Trigger: opening it without the operator first. Cost: memory and reads that walk every operand
+/// since.
 #[test]
 fn an_operator_supplied_late_makes_merges_readable_and_folds_them() {
     let scratch = Scratch::new("late");

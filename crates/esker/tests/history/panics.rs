@@ -29,8 +29,10 @@ fn write_until_refused(k: &Keyspace, what: &str, fault: &FaultEnv) -> (u32, Erro
     found.unwrap_or_else(|| panic!("{what}: all writes succeeded; {} panics", fault.fired()))
 }
 
-/// The background thread, or one that merges for it, panics in a call of this kind on this kind of file, after a number of such calls. Writing ends with an error that says why, also for
-/// those who were waiting; reads, snapshots and scans go on; everything that was acknowledged is there after the next open.
+/// The background thread, or one that merges for it, panics in a call of this kind on this kind of
+/// file, after a number of such calls. Writing ends with an error that says why, also for those who
+/// were waiting; reads, snapshots and scans go on; everything that was acknowledged is there after
+/// the next open.
 #[test]
 fn a_panic_in_the_background_ends_writing_and_nothing_else() {
     let places = [

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Seen: a read-only handle flushed. Trigger: `wait_idle`, `flush` or `compact` on it, without a background thread. Cost: a second writer in the
-/// directory of the first.
+/// Seen: a read-only handle flushed. Trigger: `wait_idle`, `flush` or `compact` on it, without a
+/// background thread. Cost: a second writer in the directory of the first.
 #[test]
 fn a_read_only_handle_writes_nothing() {
     let scratch = Scratch::new("read-only");
@@ -39,8 +39,9 @@ fn a_read_only_handle_writes_nothing() {
     }
 }
 
-/// Seen: a commit of an empty batch and a delete of an empty range succeeded on a handle that may not write. Trigger: a read-only handle, or one that had been closed. Cost: a
-/// caller that believes it can write.
+/// Seen: a commit of an empty batch and a delete of an empty range succeeded on a handle that may
+/// not write. Trigger: a read-only handle, or one that had been closed. Cost: a caller that
+/// believes it can write.
 #[test]
 fn every_write_call_on_a_read_only_handle_is_refused() {
     let mem = MemEnv::default();
@@ -107,8 +108,9 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
     transaction.commit().unwrap();
 }
 
-/// Seen: a scan of a read-only handle yielded a part of the keys, while `get` found them all. Trigger: nothing in the log above the last flush: the handle
-/// then read as of the beginning of time, where only the oldest run is. Cost: wrong answers, without an error.
+/// Seen: a scan of a read-only handle yielded a part of the keys, while `get` found them all.
+/// Trigger: nothing in the log above the last flush: the handle then read as of the beginning of
+/// time, where only the oldest run is. Cost: wrong answers, without an error.
 #[test]
 fn a_read_only_scan_sees_what_is_only_in_tables() {
     for closed in [None, Some(false), Some(true)] {
@@ -135,8 +137,8 @@ fn a_read_only_scan_sees_what_is_only_in_tables() {
     }
 }
 
-/// Seen: "MANIFEST-... is missing". Trigger: a read-only open between whose looks at `CURRENT` and at the manifest a writer put another in its place.
-/// Cost: a false alarm.
+/// Seen: "MANIFEST-... is missing". Trigger: a read-only open between whose looks at `CURRENT` and
+/// at the manifest a writer put another in its place. Cost: a false alarm.
 #[test]
 fn a_manifest_that_goes_before_it_is_read_is_looked_for_again() {
     let mem = MemEnv::default();
@@ -152,8 +154,9 @@ fn a_manifest_that_goes_before_it_is_read_is_looked_for_again() {
 /// Keys that the writer of the next test goes round and round.
 const ROUND: u64 = 500;
 
-/// Seen: "the table is missing", or an older state than the one acknowledged. Trigger: a read-only open while the writer flushed, merged and recycled log
-/// segments. Cost: false alarms, and readers of the past.
+/// Seen: "the table is missing", or an older state than the one acknowledged. Trigger: a read-only
+/// open while the writer flushed, merged and recycled log segments. Cost: false alarms, and readers
+/// of the past.
 #[test]
 fn a_reader_beside_a_writer_sees_every_write_and_no_damage() {
     let scratch = Scratch::new("beside");
@@ -222,8 +225,9 @@ fn check_round(reader: &Db, least: u64) {
     assert_eq!(numbers.len() as u64, ROUND.min(newest + 1));
 }
 
-/// Seen: a checkpoint with a batch in one keyspace and not in the other. Trigger: writing while the checkpoint flushed one keyspace after the other. Cost:
-/// a backup that never was a state of the database.
+/// Seen: a checkpoint with a batch in one keyspace and not in the other. Trigger: writing while the
+/// checkpoint flushed one keyspace after the other. Cost: a backup that never was a state of the
+/// database.
 #[test]
 fn a_checkpoint_made_while_writing_holds_whole_batches() {
     let (scratch, copies) = (Scratch::new("checkpointed"), Scratch::new("checkpoints"));

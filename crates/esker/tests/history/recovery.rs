@@ -1,4 +1,5 @@
-//! Opening: after a clean close, after a death, after an attempt that was itself cut short, and where it must be refused.
+//! Opening: after a clean close, after a death, after an attempt that was itself cut short, and
+//! where it must be refused.
 
 use crate::common::{Scratch, keyspace, simulated, synced};
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
@@ -9,8 +10,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seen: "the database was closed with its log ending at offset ..." although nothing was damaged. Trigger: a clean close, then an open that failed
-/// behind the start of its log segment. Cost: a database that would not open again, with all data in place.
+/// Seen: "the database was closed with its log ending at offset ..." although nothing was damaged.
+/// Trigger: a clean close, then an open that failed behind the start of its log segment. Cost: a
+/// database that would not open again, with all data in place.
 #[test]
 fn an_open_that_fails_after_a_clean_close_can_be_tried_again() {
     let mem = MemEnv::default();
@@ -26,8 +28,9 @@ fn an_open_that_fails_after_a_clean_close_can_be_tried_again() {
     assert!(keyspace(&db, "k").get("a").unwrap().is_some());
 }
 
-/// Seen: synced writes gone with the database's whole directory. Trigger: a first open that made several levels of directories and failed to sync the
-/// outermost of them, a second that succeeded, then a power loss. Cost: everything.
+/// Seen: synced writes gone with the database's whole directory. Trigger: a first open that made
+/// several levels of directories and failed to sync the outermost of them, a second that succeeded,
+/// then a power loss. Cost: everything.
 #[test]
 fn an_open_that_could_not_sync_a_new_directory_can_be_tried_again() {
     for failing in 0..8 {
@@ -67,8 +70,9 @@ fn a_reopening_after_a_clean_close_may_lose_power_several_times_in_a_row() {
     }
 }
 
-/// Seen: half a batch. Trigger: power loss between the flushes of two keyspaces that a batch had written to, without a sync in between: one half was in a
-/// table, the other in a log that was not on the device. Cost: atomicity.
+/// Seen: half a batch. Trigger: power loss between the flushes of two keyspaces that a batch had
+/// written to, without a sync in between: one half was in a table, the other in a log that was not
+/// on the device. Cost: atomicity.
 #[test]
 fn power_loss_between_two_flushes_does_not_tear_a_batch() {
     let mem = MemEnv::default();
@@ -87,8 +91,9 @@ fn power_loss_between_two_flushes_does_not_tear_a_batch() {
     assert_eq!(read("a"), read("b"));
 }
 
-/// Seen: a database that would not open. Trigger: several segments that were not synced at a power loss, then another power loss while the first
-/// recovery prepared its segment in the file of one that its own chain still led through. Cost: everything.
+/// Seen: a database that would not open. Trigger: several segments that were not synced at a power
+/// loss, then another power loss while the first recovery prepared its segment in the file of one
+/// that its own chain still led through. Cost: everything.
 #[test]
 fn a_recovery_that_loses_power_leaves_what_the_next_one_needs() {
     let options = |env| simulated(env).wal_segment_bytes(4096);
@@ -114,9 +119,10 @@ fn a_recovery_that_loses_power_leaves_what_the_next_one_needs() {
     }
 }
 
-/// Seen: "the header of log segment 2 is broken", although nothing was damaged. Trigger: a clean close; an open that failed behind the start of its log
-/// segment; a second open, which gave that segment up and prepared its file for another; and power loss in the middle of that, with the old link still in
-/// the file. Cost: a database that would not open, with all data in place.
+/// Seen: "the header of log segment 2 is broken", although nothing was damaged. Trigger: a clean
+/// close; an open that failed behind the start of its log segment; a second open, which gave that
+/// segment up and prepared its file for another; and power loss in the middle of that, with the old
+/// link still in the file. Cost: a database that would not open, with all data in place.
 #[test]
 fn a_segment_given_up_may_be_torn_while_it_is_prepared_again() {
     let options = |env| simulated(env).wal_segment_bytes(4096);
@@ -146,8 +152,8 @@ fn a_segment_given_up_may_be_torn_while_it_is_prepared_again() {
     }
 }
 
-/// Seen: the whole database was gone. Trigger: a database made several directories deep, and power loss: only the last directory's name was durable.
-/// Cost: every sync write.
+/// Seen: the whole database was gone. Trigger: a database made several directories deep, and power
+/// loss: only the last directory's name was durable. Cost: every sync write.
 #[test]
 fn a_database_made_several_directories_deep_is_there_after_power_loss() {
     let mem = MemEnv::default();
@@ -161,8 +167,9 @@ fn a_database_made_several_directories_deep_is_there_after_power_loss() {
     }
 }
 
-/// Seen: entries with time left were gone for good. Trigger: a machine whose clock stood years ahead when it opened a database that had not been closed, and was then put right: what the
-/// log held was written to tables without what seemed to have expired. Cost: synced writes.
+/// Seen: entries with time left were gone for good. Trigger: a machine whose clock stood years
+/// ahead when it opened a database that had not been closed, and was then put right: what the log
+/// held was written to tables without what seemed to have expired. Cost: synced writes.
 #[test]
 fn a_clock_far_ahead_at_an_open_costs_no_entry() {
     let env = MemEnv::new();
@@ -188,7 +195,8 @@ fn a_clock_far_ahead_at_an_open_costs_no_entry() {
     assert_eq!(value.as_deref(), Some(&7u64.to_le_bytes()[..]));
 }
 
-/// A second open is refused, names the holder, and becomes possible with a close, though other handles of the database still live.
+/// A second open is refused, names the holder, and becomes possible with a close, though other
+/// handles of the database still live.
 #[test]
 fn a_second_open_is_refused_and_names_the_holder() {
     let scratch = Scratch::new("second-open");

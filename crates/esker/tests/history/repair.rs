@@ -152,7 +152,8 @@ const DAMAGES: [&str; 7] = [
     "a table is damaged",
 ];
 
-/// Whether power goes while a repair of `found` works, `after` so many calls, and what may be found then, with a name for it.
+/// Whether power goes while a repair of `found` works, `after` so many calls, and what may be found
+/// then, with a name for it.
 fn cut_short(found: &MemEnv, after: u64, seeds: std::ops::Range<u64>) -> (bool, Vec<(String, MemEnv)>) {
     let env = found.kill();
     env.crash_after(env.mutations() + after);
@@ -163,9 +164,11 @@ fn cut_short(found: &MemEnv, after: u64, seeds: std::ops::Range<u64>) -> (bool, 
     (is_cut, images.chain([("the process died".to_owned(), env.kill_losing_buffers())]).collect())
 }
 
-/// Seen: after a second repair synced writes were gone, or merge operands counted twice. Trigger: a damaged or missing manifest, and a power loss while it was repaired: of the
-/// tables written from the log the one was on the device that says how far they reach, others were not, and the next repair skipped that much of the log.
-/// Also a manifest that `CURRENT` named and that was missing: the repair's own got its name. Cost: synced writes.
+/// Seen: after a second repair synced writes were gone, or merge operands counted twice. Trigger: a
+/// damaged or missing manifest, and a power loss while it was repaired: of the tables written from
+/// the log the one was on the device that says how far they reach, others were not, and the next
+/// repair skipped that much of the log. Also a manifest that `CURRENT` named and that was missing:
+/// the repair's own got its name. Cost: synced writes.
 #[test]
 fn a_repair_that_loses_power_costs_the_next_one_nothing() {
     let seeds = 2;
@@ -180,7 +183,8 @@ fn a_repair_that_loses_power_costs_the_next_one_nothing() {
             for (at, (loss, image)) in found.into_iter().enumerate() {
                 let what = format!("{shape}, {harm}, {calls} calls, {loss}");
                 images += 1;
-                // Now and then it is cut short again, somewhere; or an open is tried first, which may succeed.
+                // Now and then it is cut short again, somewhere; or an open is tried first, which
+                // may succeed.
                 let mut image = image;
                 let turn = (calls as usize + at) % 5;
                 if turn == 0 {
@@ -204,12 +208,15 @@ fn a_repair_that_loses_power_costs_the_next_one_nothing() {
     println!("{images} images");
 }
 
-/// Seen: synced writes were gone after a repair. Trigger: power loss while an open, or a flush, wrote the log's writes to tables, and then a missing manifest: the table that says how
-/// far they reach was there, others of the same job were not, or it had itself not all of its blocks. Cost: synced writes.
+/// Seen: synced writes were gone after a repair. Trigger: power loss while an open, or a flush,
+/// wrote the log's writes to tables, and then a missing manifest: the table that says how far they
+/// reach was there, others of the same job were not, or it had itself not all of its blocks. Cost:
+/// synced writes.
 #[test]
 fn a_table_that_says_how_far_it_reaches_is_not_alone() {
     let mut images = 0;
-    // Operands that are in such a table and in the log count twice where no manifest tells; the repair warns of it.
+    // Operands that are in such a table and in the log count twice where no manifest tells; the
+    // repair warns of it.
     for shape in SHAPES.into_iter().filter(|shape| *shape != "operands") {
         let found = database(shape);
         let expected = contents(&found.kill()).unwrap();
@@ -237,8 +244,9 @@ fn a_table_that_says_how_far_it_reaches_is_not_alone() {
     println!("{images} images");
 }
 
-/// Seen: deleted keys came back. Trigger: a power loss that took the manifest's last record, which nothing had synced, and the removal of merged tables; then a repair
-/// for another reason. Cost: what a merge had dropped for good, with a warning that said so of any repair.
+/// Seen: deleted keys came back. Trigger: a power loss that took the manifest's last record, which
+/// nothing had synced, and the removal of merged tables; then a repair for another reason. Cost:
+/// what a merge had dropped for good, with a warning that said so of any repair.
 #[test]
 fn what_a_merge_has_dropped_does_not_come_back_because_the_end_of_the_manifest_is_torn() {
     for cut_bytes in [0, 1, 9] {
@@ -273,8 +281,9 @@ fn what_a_merge_has_dropped_does_not_come_back_because_the_end_of_the_manifest_i
     }
 }
 
-/// Seen: a write without an older one of another keyspace. Trigger: a flush whose sync of the log failed after its tables were written, a power loss, and a repair without manifest.
-/// Cost: half of what belongs together.
+/// Seen: a write without an older one of another keyspace. Trigger: a flush whose sync of the log
+/// failed after its tables were written, a power loss, and a repair without manifest. Cost: half of
+/// what belongs together.
 #[test]
 fn tables_of_a_flush_that_could_not_sync_the_log_hold_nothing_that_the_log_may_be_without() {
     let memory = MemEnv::new();
@@ -299,7 +308,8 @@ fn tables_of_a_flush_that_could_not_sync_the_log_hold_nothing_that_the_log_may_b
     assert!(has("a", "second") || !has("b", "third"), "{found:?}");
 }
 
-/// A table that says how much of the log is in tables has its own entries on the device before it says so: where no manifest is left, a repair believes it.
+/// A table that says how much of the log is in tables has its own entries on the device before it
+/// says so: where no manifest is left, a repair believes it.
 #[test]
 fn a_flush_that_is_cut_short_leaves_no_table_that_says_more_than_it_has() {
     for calls in 0.. {

@@ -26,7 +26,8 @@ fn shown(item: esker::Result<(esker::Slice, esker::Slice)>) -> String {
     }
 }
 
-/// Seen: a backward scan ended at the first key whose merge failed. Trigger: one bad operand. Cost: all keys below it, unseen.
+/// Seen: a backward scan ended at the first key whose merge failed. Trigger: one bad operand. Cost:
+/// all keys below it, unseen.
 #[test]
 fn scans_in_both_directions_go_on_behind_a_failed_merge() {
     let scratch = Scratch::new("failed-merge");
@@ -42,7 +43,8 @@ fn scans_in_both_directions_go_on_behind_a_failed_merge() {
     assert!(db.health().failed_merges >= 8);
 }
 
-/// Seen: a key came from both ends. Trigger: an iterator used from both ends, meeting at a key whose merge failed. Cost: double counting.
+/// Seen: a key came from both ends. Trigger: an iterator used from both ends, meeting at a key
+/// whose merge failed. Cost: double counting.
 #[test]
 fn an_iterator_used_from_both_ends_hands_out_nothing_twice() {
     let scratch = Scratch::new("both-ends");
@@ -80,7 +82,8 @@ fn at(cursor: &Cursor) -> Option<(Vec<u8>, Vec<u8>)> {
     cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()))
 }
 
-/// Keys overwritten, deleted and merged, in memory and in tables, with old versions kept by snapshots.
+/// Keys overwritten, deleted and merged, in memory and in tables, with old versions kept by
+/// snapshots.
 fn shuffled(db: &Db, k: &Keyspace, numbers: &mut Numbers) -> Vec<esker::Snapshot> {
     let mut snapshots = Vec::new();
     for n in 0..400 {

@@ -47,7 +47,8 @@ fn count_of(k: &Keyspace) -> u32 {
     count(k) as u32
 }
 
-/// Killed while writers waited for flushes that could not be done. What was acknowledged is there after the next open, and writes go on, as many as there were.
+/// Killed while writers waited for flushes that could not be done. What was acknowledged is there
+/// after the next open, and writes go on, as many as there were.
 #[test]
 fn a_database_killed_in_a_stall_takes_writes_when_it_is_opened_again() {
     for threads in [1, 3] {
@@ -77,7 +78,8 @@ fn a_database_killed_in_a_stall_takes_writes_when_it_is_opened_again() {
     }
 }
 
-/// Killed while writers waited for merges that failed: there are more runs than may be left to them. After the next open writers wait for the merge, and it comes.
+/// Killed while writers waited for merges that failed: there are more runs than may be left to
+/// them. After the next open writers wait for the merge, and it comes.
 #[test]
 fn a_database_opened_with_too_many_runs_takes_writes() {
     for style in [CompactionStyle::LazyLeveling, CompactionStyle::Leveled, CompactionStyle::Tiered] {

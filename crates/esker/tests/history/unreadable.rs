@@ -33,7 +33,8 @@ fn prefix(db: &Db) -> u32 {
     keys.len() as u32
 }
 
-/// Another engine took a read error in its log for the end of it. Here every single read of a segment fails in turn.
+/// Another engine took a read error in its log for the end of it. Here every single read of a
+/// segment fails in turn.
 #[test]
 fn a_log_that_cannot_be_read_does_not_end_there() {
     let env = killed(true);
@@ -69,7 +70,8 @@ fn last_in_use(env: &MemEnv, segments: &[PathBuf]) -> PathBuf {
     segments.iter().filter_map(number).max().unwrap().1
 }
 
-/// A segment that is not the last, whose end is missing: zeroes from some place on. What was synced is missed with an error; what was not may end there, and nothing comes behind it.
+/// A segment that is not the last, whose end is missing: zeroes from some place on. What was synced
+/// is missed with an error; what was not may end there, and nothing comes behind it.
 #[test]
 fn a_record_cut_short_in_a_segment_that_is_not_the_last_leaves_no_hole() {
     for is_synced in [true, false] {
@@ -104,7 +106,8 @@ fn a_record_cut_short_in_a_segment_that_is_not_the_last_leaves_no_hole() {
     }
 }
 
-/// Another engine left a table out of a merge because its first block could not be read, and then removed it. Here every single read of a table fails in turn.
+/// Another engine left a table out of a merge because its first block could not be read, and then
+/// removed it. Here every single read of a table fails in turn.
 #[test]
 fn a_merge_that_cannot_read_a_table_leaves_nothing_out() {
     let env = MemEnv::new();
@@ -142,7 +145,9 @@ fn a_merge_that_cannot_read_a_table_leaves_nothing_out() {
     assert!(failed >= 3, "only {failed} merges failed");
 }
 
-/// Two runs have each key, and one of them cannot be read for a while: no answer is the older value, and none is that the key is missing. A scan that has failed does not go on as if it had not.
+/// Two runs have each key, and one of them cannot be read for a while: no answer is the older
+/// value, and none is that the key is missing. A scan that has failed does not go on as if it had
+/// not.
 #[test]
 fn a_block_that_cannot_be_read_is_no_older_value() {
     let env = MemEnv::new();

@@ -24,8 +24,10 @@ fn check(k: &Keyspace, taken: &Taken, newest: Option<&[u8]>) {
     }
 }
 
-/// Other engines have split the versions of a key over two tables of a level, and then merged the one with the newer versions away from above the older ones, which came back. Here one
-/// key has ten tables' worth of versions, all of them held by snapshots; then ranges that end at the key, begin at it or go past it are merged alone.
+/// Other engines have split the versions of a key over two tables of a level, and then merged the
+/// one with the newer versions away from above the older ones, which came back. Here one key has
+/// ten tables' worth of versions, all of them held by snapshots; then ranges that end at the key,
+/// begin at it or go past it are merged alone.
 #[test]
 fn an_old_version_does_not_surface_when_a_part_of_the_tables_is_merged() {
     let env = MemEnv::new();

@@ -1,5 +1,6 @@
-//! What a merge operator, a compaction filter, a clock, an environment or a listener may do with the database that calls it: every callback times every call. A call works, or is
-//! refused at once; what called the callback goes on as if nothing had been.
+//! What a merge operator, a compaction filter, a clock, an environment or a listener may do with
+//! the database that calls it: every callback times every call. A call works, or is refused at
+//! once; what called the callback goes on as if nothing had been.
 
 mod apart;
 mod calls;
@@ -19,7 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use ways::{ENV_WAYS, WAYS, Way};
 
-/// Makes the database call the callback, which makes the call; then sees that the database is as good as before.
+/// Makes the database call the callback, which makes the call; then sees that the database is as
+/// good as before.
 fn run(way: &Way, threads: usize, call: &Listed) {
     let site = Site::open(threads, way.has_faults);
     let Site { hook, db, k, .. } = &site;
@@ -208,7 +210,8 @@ fn callbacks_that_call_themselves_come_to_an_end() {
     assert_eq!(reads, Ok(()));
 }
 
-/// Trap: an environment that looks something up to read something, which it reads from the same file.
+/// Trap: an environment that looks something up to read something, which it reads from the same
+/// file.
 #[test]
 fn an_environment_that_reads_to_read_comes_to_an_end() {
     let reads = outcome(|| {
@@ -304,7 +307,8 @@ impl MergeOperator for Drops {
     }
 }
 
-/// Trap: the background thread waits for itself to end, or for a thread of a merge that waits for it, for ever; and the directory stays locked.
+/// Trap: the background thread waits for itself to end, or for a thread of a merge that waits for
+/// it, for ever; and the directory stays locked.
 #[test]
 fn the_last_handle_may_go_in_the_background() {
     let dropped = outcome(move || {

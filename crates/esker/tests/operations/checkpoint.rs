@@ -1,4 +1,5 @@
-//! A checkpoint that failed, or was cut short, must not stand in the way of the next attempt, nor pass for a database.
+//! A checkpoint that failed, or was cut short, must not stand in the way of the next attempt, nor
+//! pass for a database.
 
 use crate::common::*;
 use esker::env::Env;

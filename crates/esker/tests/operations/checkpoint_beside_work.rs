@@ -1,4 +1,5 @@
-//! A checkpoint that has to copy whole files holds up nobody meanwhile, and copies what was there when it began.
+//! A checkpoint that has to copy whole files holds up nobody meanwhile, and copies what was there
+//! when it began.
 
 use crate::common::*;
 use esker::env::mem::MemEnv;
@@ -102,8 +103,9 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
     assert_eq!(names.iter().count(), 1);
 }
 
-/// Seen: a checkpoint that has to copy went well over a damaged file, and the damage was found by whoever opened the copy. Trigger: no hard links, and a flipped bit anywhere in
-/// what is copied. Cost: a backup that is none.
+/// Seen: a checkpoint that has to copy went well over a damaged file, and the damage was found by
+/// whoever opened the copy. Trigger: no hard links, and a flipped bit anywhere in what is copied.
+/// Cost: a backup that is none.
 #[test]
 fn a_checkpoint_that_copies_refuses_what_has_rotted() {
     let env = MemEnv::new();

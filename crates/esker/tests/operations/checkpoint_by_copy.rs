@@ -1,4 +1,5 @@
-//! A checkpoint with files of its own: nothing that happens to them happens to the database, and damage does not get into them.
+//! A checkpoint with files of its own: nothing that happens to them happens to the database, and
+//! damage does not get into them.
 
 use crate::common::*;
 use esker::env::Env;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 
 const COPY: &str = "copy";
 
-/// Small and large values in several tables, of two keyspaces and two runs; some values are garbage.
+/// Small and large values in several tables, of two keyspaces and two runs; some values are
+/// garbage.
 fn fill(db: &Db) {
     for round in 0..2u8 {
         for name in ["a", "b"] {
@@ -79,7 +81,8 @@ fn a_flipped_bit_anywhere_ends_it_or_does_no_harm() {
                         assert!(problem.contains(path.to_str().unwrap()), "{what}: health says {problem:?}");
                         assert_eq!(env.list(Path::new(COPY)).unwrap(), [""; 0], "{what}");
                     }
-                    // A blob file has bytes that no value needs: garbage, padding, and what a reference says too.
+                    // A blob file has bytes that no value needs: garbage, padding, and what a
+                    // reference says too.
                     Ok(()) if !is_table => {
                         harmless += 1;
                         let copy = open_copy(options(&env), &what);
@@ -140,7 +143,8 @@ fn another_file_system_gets_checked_copies() {
     assert_eq!(contents(&open_copy(options(&env), "after the original has lost everything")), expected);
 }
 
-/// Trap: the files are the database's own under a second name, which it reads through mappings: cut short, they kill the process.
+/// Trap: the files are the database's own under a second name, which it reads through mappings: cut
+/// short, they kill the process.
 #[test]
 fn a_copy_that_is_cut_short_leaves_the_database_whole() {
     for (read_mode, compression) in [(ReadMode::Mmap, Compression::None), (ReadMode::Pread, Compression::Lz4)] {

@@ -66,7 +66,8 @@ pub fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(START_MS) + Duration::from_secs(seconds)
 }
 
-/// Moves what was written so far to that place. For an upper run, there must be something in the last one below it: `ballast` is put there.
+/// Moves what was written so far to that place. For an upper run, there must be something in the
+/// last one below it: `ballast` is put there.
 pub fn settle(db: &Db, place: Place) {
     match place {
         Place::Memtable => {}

@@ -10,7 +10,8 @@ fn options(env: &MemEnv) -> Options {
     small.env(Arc::new(env.clone()))
 }
 
-/// What was written: the state after each write, how many were acknowledged, and how many of these were known to be on the device.
+/// What was written: the state after each write, how many were acknowledged, and how many of these
+/// were known to be on the device.
 #[derive(Default)]
 struct History {
     states: Vec<Model>,

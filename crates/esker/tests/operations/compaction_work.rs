@@ -19,7 +19,8 @@ fn options(env: &MemEnv) -> Options {
     one_table_each.compression(Compression::None).env(Arc::new(env.clone()))
 }
 
-/// Two runs, of which the older has a table that the newer does not touch, and the newer one that the older does not.
+/// Two runs, of which the older has a table that the newer does not touch, and the newer one that
+/// the older does not.
 #[test]
 fn tables_that_overlap_nothing_are_not_written_again() {
     let env = MemEnv::new();
@@ -86,7 +87,8 @@ fn a_random_load_is_written_few_times() {
     assert_eq!(db.stats().keyspaces[0].runs.len(), 1);
 }
 
-/// The average number of runs while 40,000 keys are read and written in turn, or only written; and how many tables each get searched.
+/// The average number of runs while 40,000 keys are read and written in turn, or only written; and
+/// how many tables each get searched.
 fn updates(filter_bits: u32, reads: bool, model: &mut Model) -> (f64, f64) {
     let seed = 5;
     println!("seed {seed}, {filter_bits} bits, reads: {reads}");

@@ -115,14 +115,16 @@ fn failures_are_told_once_and_their_end_too() {
         number += 1;
     }
     faulty.clear();
-    // A writer hears of the last failure until then. Events may be told a little after what they tell of.
+    // A writer hears of the last failure until then. Events may be told a little after what they
+    // tell of.
     wait_until("the background thread tries again", || recorder.told().iter().any(|told| told == "recovered"));
     a.put(number.to_be_bytes(), [7; 100]).unwrap();
     db.wait_idle().unwrap();
     faulty.add(Rule::new(Class::Sync, 0, Action::Fail(std::io::ErrorKind::Other)).on_names_with(".wal").from_then_on());
     assert!(a.put_with("key", "value", &esker::WriteOptions::new().sync(true)).is_err());
     assert!(a.put("key", "value").is_err());
-    // Long enough, as a rule, for the background thread to look for work again: that it may do none is not told as another failure.
+    // Long enough, as a rule, for the background thread to look for work again: that it may do none
+    // is not told as another failure.
     std::thread::sleep(Duration::from_millis(1500));
     let _ = db.close();
     let told = recorder.told();

@@ -1,4 +1,5 @@
-//! The examples hold what they say: each checks itself as it runs, here on a new directory and once more on what it left.
+//! The examples hold what they say: each checks itself as it runs, here on a new directory and once
+//! more on what it left.
 
 use crate::merge_support::Scratch;
 

@@ -1,4 +1,5 @@
-//! An open that fails leaves nothing that would pile up with the next attempts: a full disk gets no fuller.
+//! An open that fails leaves nothing that would pile up with the next attempts: a full disk gets no
+//! fuller.
 
 use crate::common::*;
 use esker::Db;
@@ -18,7 +19,8 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// A database that was not closed: what is in the log is written to several tables at the next open.
+/// A database that was not closed: what is in the log is written to several tables at the next
+/// open.
 fn unclosed() -> MemEnv {
     let env = MemEnv::new();
     let db = open(&env);

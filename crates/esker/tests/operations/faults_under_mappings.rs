@@ -1,5 +1,7 @@
-//! Files of a real directory that lose their bytes while they are mapped, as when the medium fails: the system answers an access to such a page with a
-//! signal that ends a process, and the engine must answer the call with an error. Nothing that was read before may change, and nothing wrong be read after.
+//! Files of a real directory that lose their bytes while they are mapped, as when the medium fails:
+//! the system answers an access to such a page with a signal that ends a process, and the engine
+//! must answer the call with an error. Nothing that was read before may change, and nothing wrong
+//! be read after.
 #![cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 
 use crate::calling_env::Telling;
@@ -31,8 +33,9 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
 /// No system has larger pages than this, usually.
 const PAGE_BYTES: u64 = 16 << 10;
 
-/// Cuts all files with this ending to a part of their length; the paths. At a page: the rest of a page that is cut within reads as zeroes without a fault, which is a change of
-/// the file as any other.
+/// Cuts all files with this ending to a part of their length; the paths. At a page: the rest of a
+/// page that is cut within reads as zeroes without a fault, which is a change of the file as any
+/// other.
 fn cut(directory: &Path, ending: &str, part: u64) -> Vec<PathBuf> {
     let files = files(directory, ending);
     assert!(!files.is_empty());
@@ -105,7 +108,8 @@ fn check(item: Result<(Slice, Slice)>, number: usize) -> Result<()> {
 
 const BOTH: [Compression; 2] = [Compression::None, Compression::Lz4];
 
-/// Seen: the process was gone. Trigger: a get from a mapped table whose file was cut short, or whose medium failed. Cost: the process, with all else that it did.
+/// Seen: the process was gone. Trigger: a get from a mapped table whose file was cut short, or
+/// whose medium failed. Cost: the process, with all else that it did.
 #[test]
 fn a_get_from_a_table_that_is_cut_off_is_an_error() {
     for compression in BOTH {
@@ -125,8 +129,9 @@ fn a_get_from_a_table_that_is_cut_off_is_an_error() {
     }
 }
 
-/// Seen: values of zeroes. Trigger: an environment of the program's own that passes the mappings of another one on; what the engine puts around it did not ask for faults.
-/// Cost: wrong answers, without an error.
+/// Seen: values of zeroes. Trigger: an environment of the program's own that passes the mappings of
+/// another one on; what the engine puts around it did not ask for faults. Cost: wrong answers,
+/// without an error.
 #[test]
 fn a_fault_is_told_through_an_environment_of_the_programs_own() {
     for compression in BOTH {
@@ -203,7 +208,8 @@ fn a_scan_in_a_transaction_over_a_table_that_is_cut_off_fails() {
     }
 }
 
-/// What a cursor lends may turn to nothing while it is looked at; then no move passes over it in silence.
+/// What a cursor lends may turn to nothing while it is looked at; then no move passes over it in
+/// silence.
 #[test]
 fn a_cursor_whose_value_is_gone_fails_at_its_next_move() {
     type Move = fn(&mut esker::Cursor) -> Result<()>;
@@ -232,8 +238,8 @@ fn a_cursor_whose_value_is_gone_fails_at_its_next_move() {
     }
 }
 
-/// Seen: the process was gone. Trigger: a write into a mapped log segment whose file was cut short; or whose file had to be given a block, on a full disk. Cost: the
-/// process.
+/// Seen: the process was gone. Trigger: a write into a mapped log segment whose file was cut short;
+/// or whose file had to be given a block, on a full disk. Cost: the process.
 #[test]
 fn a_store_into_a_log_that_is_cut_off_is_an_error_and_the_last_write() {
     let scratch = Scratch::new();

@@ -5,7 +5,8 @@ use esker::{CompactionFilter, Db, Decision, Keyspace, KeyspaceOptions, Snapshot}
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Removes values that begin with `x`, shortens those that begin with `s`, and panics at `p`. Counts what it is asked.
+/// Removes values that begin with `x`, shortens those that begin with `s`, and panics at `p`.
+/// Counts what it is asked.
 struct Letters(Arc<AtomicU64>);
 
 impl CompactionFilter for Letters {

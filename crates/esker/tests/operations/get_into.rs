@@ -135,7 +135,8 @@ impl esker::MergeOperator for Named {
     }
 }
 
-/// Blocks go from the cache while others copy from them: places in memory that the cache remembers are only hints.
+/// Blocks go from the cache while others copy from them: places in memory that the cache remembers
+/// are only hints.
 #[test]
 fn readers_in_a_cache_that_is_too_small_see_whole_values() {
     const KEYS: u64 = 2000;

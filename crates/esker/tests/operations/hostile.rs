@@ -1,4 +1,5 @@
-//! Directories that somebody prepared: links that lead out of them, pipes, directories under the engine's names, files of absurd lengths.
+//! Directories that somebody prepared: links that lead out of them, pipes, directories under the
+//! engine's names, files of absurd lengths.
 #![cfg(unix)]
 
 use esker::{Compression, Db, KeyspaceOptions, Options};

@@ -1,4 +1,5 @@
-//! Writes of eight bytes that are in no log are made without the writer lock. They must be as exact as all others.
+//! Writes of eight bytes that are in no log are made without the writer lock. They must be as exact
+//! as all others.
 
 use super::common::Machine;
 use esker::{Db, Error, Keyspace, KeyspaceOptions, Options, WriteOptions, merge};

@@ -145,7 +145,8 @@ fn what_is_not_sorted_is_refused_and_leaves_nothing() {
     assert!(matches!(a.ingest(pairs(1, "x")), Err(Error::ReadOnly { .. })));
 }
 
-/// A second load that is done first takes the sequence number of the first: the first is then written again.
+/// A second load that is done first takes the sequence number of the first: the first is then
+/// written again.
 #[test]
 fn writes_and_loads_within_a_load_are_older() {
     let env = MemEnv::default();
@@ -217,7 +218,8 @@ fn a_power_loss_anywhere_leaves_all_or_nothing() {
     }
 }
 
-/// A failed job removes tables that no manifest names; those of a load that is going on are not meant.
+/// A failed job removes tables that no manifest names; those of a load that is going on are not
+/// meant.
 #[test]
 fn the_files_of_a_load_outlive_the_cleaning_up_of_another_job() {
     let memory = MemEnv::default();
@@ -237,7 +239,8 @@ fn the_files_of_a_load_outlive_the_cleaning_up_of_another_job() {
     assert_eq!(all(&keyspace(&open(&memory), "a")).len(), 901);
 }
 
-/// The merges that a load brings about are work of their own: one that fails is no reason to report the load as failed.
+/// The merges that a load brings about are work of their own: one that fails is no reason to report
+/// the load as failed.
 #[test]
 fn a_load_that_is_told_as_failed_has_loaded_nothing() {
     let mut failed_merges = 0;
@@ -290,7 +293,8 @@ fn db_is_well(env: &MemEnv) {
     db.verify(&mut |_, _| {}).unwrap();
 }
 
-/// Writes that overtake a load make it read its own tables again. Bits that flip in them meanwhile, anywhere, end it with the place, and nothing is loaded.
+/// Writes that overtake a load make it read its own tables again. Bits that flip in them meanwhile,
+/// anywhere, end it with the place, and nothing is loaded.
 #[test]
 fn a_load_refuses_tables_that_rot_before_it_reads_them() {
     const STEP: usize = 11;
@@ -310,7 +314,8 @@ fn a_load_refuses_tables_that_rot_before_it_reads_them() {
             let before = tables();
             let mut rotten = None;
             let loaded = pairs(400, "loaded").into_iter().enumerate().map(|(index, pair)| {
-                // The first table is finished, another one is not; and a longer load within the load takes the numbers that this one had in view.
+                // The first table is finished, another one is not; and a longer load within the
+                // load takes the numbers that this one had in view.
                 if index == 399 {
                     let own = tables().into_iter().find(|name| !before.contains(name)).expect("a table of the load");
                     assert!(tables().len() > before.len() + 1, "it is finished");
@@ -348,7 +353,8 @@ fn a_load_refuses_tables_that_rot_before_it_reads_them() {
     assert!(flips > 500, "{flips} flips");
 }
 
-/// Loads three pairs into `names` of a database, which also has `other`; `write` does something while the load syncs the log.
+/// Loads three pairs into `names` of a database, which also has `other`; `write` does something
+/// while the load syncs the log.
 fn with_a_write_while_a_load_syncs_the_log(
     env: &MemEnv,
     write: impl Fn(&Keyspace, &Keyspace) + Send + Sync + 'static,
@@ -375,7 +381,8 @@ fn with_a_write_while_a_load_syncs_the_log(
     (db, names)
 }
 
-/// A write that comes while the load syncs the log is older than the load, and no less durable: a load without it would be a hole.
+/// A write that comes while the load syncs the log is older than the load, and no less durable: a
+/// load without it would be a hole.
 #[test]
 fn what_is_written_while_a_load_syncs_the_log_is_durable_with_it() {
     let env = MemEnv::new();
@@ -385,7 +392,8 @@ fn what_is_written_while_a_load_syncs_the_log_is_durable_with_it() {
     assert_eq!((count("names"), count("other")), (3, 2));
 }
 
-/// The same for the keys that are loaded: what comes while the load syncs the log is hidden by it, in memory and in tables.
+/// The same for the keys that are loaded: what comes while the load syncs the log is hidden by it,
+/// in memory and in tables.
 #[test]
 fn what_is_written_to_loaded_keys_while_a_load_syncs_the_log_is_older() {
     let env = MemEnv::new();

@@ -1,4 +1,5 @@
-//! The last handle of a database goes in one of its callbacks: in a merge, in the thread that does the work or in one of those that it is divided among, and in the one that calls listeners.
+//! The last handle of a database goes in one of its callbacks: in a merge, in the thread that does
+//! the work or in one of those that it is divided among, and in the one that calls listeners.
 
 use crate::callbacks::{FOR_EVER, name_of_this_thread, outcome};
 use crate::calling_env::Telling;
@@ -11,7 +12,8 @@ use esker::{
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 
-/// A callback that waits, once it is told to and called in that thread, for the last handle, and drops it.
+/// A callback that waits, once it is told to and called in that thread, for the last handle, and
+/// drops it.
 #[derive(Debug)]
 struct Drops {
     thread: &'static str,
@@ -85,7 +87,8 @@ const KEYS: u64 = 120;
 
 /// Each key gets a value, or one operand more.
 fn write(k: &Keyspace, kind: Kind, round: usize) {
-    // Other lengths: tables begin at other keys, so that a merge of few of them can be divided as well.
+    // Other lengths: tables begin at other keys, so that a merge of few of them can be divided as
+    // well.
     let bytes = vec![round as u8; 300 + 50 * (round % 3)];
     for number in 0..KEYS {
         match kind {
@@ -95,8 +98,9 @@ fn write(k: &Keyspace, kind: Kind, round: usize) {
     }
 }
 
-/// Two rounds of tables over the same keys, which the database merges by itself. Should that merge not be divided, there are more. A flush cannot meet a callback that waits: no
-/// merge begins before there are two runs, the second of which is that of the flush.
+/// Two rounds of tables over the same keys, which the database merges by itself. Should that merge
+/// not be divided, there are more. A flush cannot meet a callback that waits: no merge begins
+/// before there are two runs, the second of which is that of the flush.
 fn until_it_is_called(db: &Db, k: &Keyspace, kind: Kind, drops: &Drops) -> usize {
     for round in 1..=100 {
         write(k, kind, round);
@@ -154,7 +158,8 @@ fn drop_in(kind: Kind, thread: &'static str, background_threads: usize) {
     db.verify(&mut |_, _| {}).unwrap();
 }
 
-/// Trap: a thread of a merge waits for the background thread to end, which waits for the threads of its merge; or for itself; and the directory stays locked.
+/// Trap: a thread of a merge waits for the background thread to end, which waits for the threads of
+/// its merge; or for itself; and the directory stays locked.
 #[test]
 fn the_last_handle_may_go_in_any_thread_of_the_database() {
     for (kind, thread, threads) in [

@@ -1,4 +1,5 @@
-//! What the log takes on disk while nobody writes, and that giving it back costs nothing that anybody needs.
+//! What the log takes on disk while nobody writes, and that giving it back costs nothing that
+//! anybody needs.
 
 use crate::common::{keyspace, wait_until};
 use crate::compaction_support::Scratch;
@@ -81,7 +82,8 @@ fn a_pause_is_enough() {
     check(&keyspace(&db, "k"), 1);
 }
 
-/// With a write buffer of 64 MiB nothing of it would be written to a table. Merging would write all tables again, so there must be something to gain.
+/// With a write buffer of 64 MiB nothing of it would be written to a table. Merging would write all
+/// tables again, so there must be something to gain.
 #[test]
 fn a_memtable_that_keeps_much_of_the_log_is_flushed_once_writes_pause() {
     let scratch = Scratch::new("held-log");
@@ -138,7 +140,8 @@ fn resident_log_bytes(directory: &std::path::Path) -> u64 {
     bytes
 }
 
-/// Mapped pages count as memory of the process. A log of many times as many bytes takes only those around the writer.
+/// Mapped pages count as memory of the process. A log of many times as many bytes takes only those
+/// around the writer.
 #[test]
 #[cfg(target_os = "linux")]
 fn only_pages_around_the_writer_are_in_memory() {

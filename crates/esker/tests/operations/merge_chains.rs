@@ -35,7 +35,8 @@ enum Base {
     Table,
 }
 
-/// Merges into a key, keeping a snapshot every so often, and checks all that can be read, again and again.
+/// Merges into a key, keeping a snapshot every so often, and checks all that can be read, again and
+/// again.
 fn run(name: &str, options: fn() -> KeyspaceOptions, base: Base, snapshot_every: Option<usize>, closes: bool) {
     let scratch = Scratch::new(&format!("chains-{name}-{base:?}-{closes}"));
     let db = Db::open(scratch.path(), inline()).unwrap();
@@ -71,7 +72,8 @@ fn run(name: &str, options: fn() -> KeyspaceOptions, base: Base, snapshot_every:
     };
     check(&k, &db, "in memory");
     check_snapshots("in memory");
-    // What is flushed here is gone for the reopen, so that one of the two runs finds all of it in the log.
+    // What is flushed here is gone for the reopen, so that one of the two runs finds all of it in
+    // the log.
     if !closes {
         db.flush().unwrap();
         check(&k, &db, "flushed");
@@ -154,8 +156,8 @@ fn signed_counters_that_go_up_and_down() {
     }
 }
 
-/// Trap: while the log is replayed a custom operator is not known, so that all operands are kept apart. Supplying it makes amends, at the
-/// latest with the next compaction.
+/// Trap: while the log is replayed a custom operator is not known, so that all operands are kept
+/// apart. Supplying it makes amends, at the latest with the next compaction.
 #[test]
 fn operands_replayed_without_their_operator_are_combined_once_it_is_there() {
     const FEWER: usize = 20_000;
@@ -179,7 +181,8 @@ fn operands_replayed_without_their_operator_are_combined_once_it_is_there() {
             let db = Db::open(scratch.path(), inline()).unwrap();
             let k = db.keyspace("k", options()).unwrap();
             assert!(k.get("key").unwrap().as_deref() == Some(&expected("", FEWER)[..]), "{context}");
-            // In memory, operands are combined as the operator comes, if it can without what is below.
+            // In memory, operands are combined as the operator comes, if it can without what is
+            // below.
             let longest = db.stats().longest_merge_chain;
             assert_eq!(longest <= SHORT, closes && (partial || base == Base::None), "{context}: {longest}");
             db.compact().unwrap();
@@ -209,7 +212,8 @@ fn an_operator_that_fails_is_not_asked_at_every_write() {
     assert_eq!(k.get("key").unwrap().as_deref(), Some(&b"a"[..]));
 }
 
-/// Trap: the value is looked up without a lock, and another thread writes in between: its merge must not be lost, nor be counted twice.
+/// Trap: the value is looked up without a lock, and another thread writes in between: its merge
+/// must not be lost, nor be counted twice.
 #[test]
 fn threads_that_merge_into_one_key_lose_nothing() {
     let scratch = Scratch::new("chains-threads");

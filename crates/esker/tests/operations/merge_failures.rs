@@ -17,7 +17,8 @@ fn fill(k: &Keyspace, operand: &str) {
     k.merge("bad 1a good", "h").unwrap();
 }
 
-/// Every way of reading: the bad keys fail, each once and by name, the others are as they should be.
+/// Every way of reading: the bad keys fail, each once and by name, the others are as they should
+/// be.
 fn check(k: &Keyspace, snapshot: Option<&Snapshot>) {
     let get = |key: &str| match snapshot {
         Some(snapshot) => snapshot.get(k, key),
@@ -45,7 +46,8 @@ fn check(k: &Keyspace, snapshot: Option<&Snapshot>) {
     assert!(both_ends.next_back().is_none() && both_ends.next().is_none());
 }
 
-/// Trap: an operator's failure is handled where reads are, and forgotten where operands are combined: in memory, flushes and compactions.
+/// Trap: an operator's failure is handled where reads are, and forgotten where operands are
+/// combined: in memory, flushes and compactions.
 #[test]
 fn only_reads_of_the_key_fail_wherever_its_operands_lie() {
     for operand in ["panic", "error"] {
@@ -103,7 +105,8 @@ fn heal(db: &Db, k: &Keyspace) {
     }
 }
 
-/// Trap: the good operands around a bad one get lost when it is kept. They are all there for an operator that has learnt.
+/// Trap: the good operands around a bad one get lost when it is kept. They are all there for an
+/// operator that has learnt.
 #[test]
 fn operands_are_kept_as_they_were_for_an_operator_that_can() {
     struct Learnt;
@@ -143,7 +146,8 @@ fn operands_are_kept_as_they_were_for_an_operator_that_can() {
     }
 }
 
-/// Trap: `check_operand` is the user's code too. Nothing is written, alone or in a batch, and the batch goes on without the operand.
+/// Trap: `check_operand` is the user's code too. Nothing is written, alone or in a batch, and the
+/// batch goes on without the operand.
 #[test]
 fn an_operand_whose_check_panics_is_refused() {
     let scratch = Scratch::new("check-operand");
@@ -177,7 +181,8 @@ impl MergeOperator for Swells {
     }
 }
 
-/// Trap: limits are checked where values come in, and operators make values of their own. A result longer than a value may be is a failure.
+/// Trap: limits are checked where values come in, and operators make values of their own. A result
+/// longer than a value may be is a failure.
 #[test]
 fn a_result_that_is_too_long_is_a_failure() {
     let scratch = Scratch::new("too-long");
@@ -199,7 +204,8 @@ fn a_result_that_is_too_long_is_a_failure() {
     assert_eq!(text(k.get("a").unwrap()).as_deref(), Some("w"));
 }
 
-/// Trap: a delete by an operator at the edge of a snapshot comes back, or takes what is below with it.
+/// Trap: a delete by an operator at the edge of a snapshot comes back, or takes what is below with
+/// it.
 #[test]
 fn deletes_by_an_operator_are_deletes() {
     let scratch = Scratch::new("delete");

@@ -37,7 +37,8 @@ fn built_in_operators_attach_by_name() {
     }
 }
 
-/// Trap: an operator is mistaken for another of the same shape. Both names are told, at every later open, and nothing changes.
+/// Trap: an operator is mistaken for another of the same shape. Both names are told, at every later
+/// open, and nothing changes.
 #[test]
 fn another_operator_is_refused_after_a_reopen_too() {
     let scratch = Scratch::new("another");
@@ -54,7 +55,8 @@ fn another_operator_is_refused_after_a_reopen_too() {
     assert_eq!(k.get("a").unwrap().as_deref(), Some(&5i64.to_le_bytes()[..]));
 }
 
-/// Trap: a keyspace whose operator is missing is unreadable as a whole. Only merged keys are, and only until it is supplied.
+/// Trap: a keyspace whose operator is missing is unreadable as a whole. Only merged keys are, and
+/// only until it is supplied.
 #[test]
 fn without_its_operator_only_merged_keys_are_unreadable() {
     let scratch = Scratch::new("missing");
@@ -119,7 +121,8 @@ fn restless() -> &'static str {
     if CALLS.fetch_add(1, Ordering::Relaxed) == 0 { "first" } else { panic!("never again") }
 }
 
-/// Trap: a name that panics while the database is locked, that no tool can show, or that is another one every time.
+/// Trap: a name that panics while the database is locked, that no tool can show, or that is another
+/// one every time.
 #[test]
 fn names_that_cannot_be_kept_are_refused() {
     let scratch = Scratch::new("names");
@@ -141,7 +144,8 @@ fn names_that_cannot_be_kept_are_refused() {
     db.keyspace("still writable", KeyspaceOptions::default()).unwrap().put("a", "b").unwrap();
 }
 
-/// Trap: whoever opens the database next finds the built-in operator of that name attached, and other values.
+/// Trap: whoever opens the database next finds the built-in operator of that name attached, and
+/// other values.
 #[test]
 fn names_of_built_in_operators_are_reserved() {
     let scratch = Scratch::new("reserved");
@@ -162,7 +166,8 @@ fn names_of_built_in_operators_are_reserved() {
             Err(Error::InvalidArgument { what }) => assert!(what.contains(name()), "{what}"),
             other => panic!("{}: {other:?}", name()),
         }
-        // One of the same name and kind is welcome, shared or not, and the other is not taken for it at a later open either.
+        // One of the same name and kind is welcome, shared or not, and the other is not taken for
+        // it at a later open either.
         let own = merge::built_in(name()).unwrap();
         db.keyspace(&keyspace, KeyspaceOptions::default().shared_merge_operator(own)).unwrap();
         assert!(db.keyspace(&keyspace, KeyspaceOptions::default().merge_operator(Named(name))).is_err());

@@ -1,4 +1,5 @@
-//! Random merges on few keys, so that chains get long, against a model that applies operands one by one.
+//! Random merges on few keys, so that chains get long, against a model that applies operands one by
+//! one.
 
 use crate::merge_support::{Moody, Scratch, inline};
 use esker::merge::{Int64Add, StringAppend};

@@ -1,4 +1,5 @@
-//! Every kind of file is damaged in every kind of way. After the repair the database opens and verifies, and has nothing that was not written.
+//! Every kind of file is damaged in every kind of way. After the repair the database opens and
+//! verifies, and has nothing that was not written.
 
 use crate::common::*;
 use esker::env::Env;
@@ -178,7 +179,8 @@ fn a_damaged_table_keeps_its_intact_blocks() {
             let env = with_files(&files);
             let what = format!("byte {at} of {name} changed");
             let (report, found) = repaired(&env, &written, &what);
-            // Blocks have about a dozen entries; what is behind a damaged index or footer is found without it.
+            // Blocks have about a dozen entries; what is behind a damaged index or footer is found
+            // without it.
             let missing = written.last.keys().filter(|key| !found.contains_key(*key)).count();
             assert!(missing < 40, "{what}: {missing} keys are missing\n{report}");
             let file = report.files.iter().find(|file| file.path.ends_with(name.as_str())).unwrap();

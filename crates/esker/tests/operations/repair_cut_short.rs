@@ -1,5 +1,5 @@
-//! A repair replaces damaged files. Wherever it is cut short, the bytes of every damaged file are still somewhere: under its name, or in `lost`, also after the next
-//! open has cleaned up.
+//! A repair replaces damaged files. Wherever it is cut short, the bytes of every damaged file are
+//! still somewhere: under its name, or in `lost`, also after the next open has cleaned up.
 
 use crate::common::*;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// A database with two tables, a large value and a log; and the names of its files that were damaged.
+/// A database with two tables, a large value and a log; and the names of its files that were
+/// damaged.
 fn damaged(what: &[&str]) -> (Files, Vec<String>) {
     let env = MemEnv::new();
     let db = Db::open(DIRECTORY, simulated(&env).large_value_bytes(1000)).unwrap();
@@ -64,7 +65,8 @@ fn check_kept(env: &MemEnv, files: &Files, harmed: &[String], what: &str) {
     }
 }
 
-/// Cuts a repair short after each of its steps, then opens the database if it lets itself be opened, and repairs it if not.
+/// Cuts a repair short after each of its steps, then opens the database if it lets itself be
+/// opened, and repairs it if not.
 fn cut_short_everywhere(damage: &[&str], wrap: impl Fn(&MemEnv) -> Options) {
     let (files, harmed) = damaged(damage);
     let mut opened = 0;

@@ -1,4 +1,5 @@
-//! Bits that change on the device while the database is open: no job may write what it has not checked.
+//! Bits that change on the device while the database is open: no job may write what it has not
+//! checked.
 
 use crate::common::Scratch;
 use esker::{CheckpointMode, Compression, Db, Error, Keyspace, KeyspaceOptions, Options, ReadMode};
@@ -60,7 +61,8 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
 
-/// That the error names the file, and a place at or before `at` in it that is no further away than a block.
+/// That the error names the file, and a place at or before `at` in it that is no further away than
+/// a block.
 fn assert_names<T: std::fmt::Debug>(result: esker::Result<T>, expected: &Path, at: u64) {
     match result {
         Err(Error::Corruption { path, offset, .. }) => {
@@ -147,8 +149,9 @@ fn damage_that_is_gone_is_no_problem_any_more() {
     }
 }
 
-/// Seen: `health()` told of damage that was no more. Trigger: the bits of a damaged file came right again, or the file was removed without being read. Cost: an alarm without
-/// a reason, and a table that background merges left alone for nothing.
+/// Seen: `health()` told of damage that was no more. Trigger: the bits of a damaged file came right
+/// again, or the file was removed without being read. Cost: an alarm without a reason, and a table
+/// that background merges left alone for nothing.
 #[test]
 fn damage_is_forgotten_with_the_file_or_when_a_check_finds_none() {
     for is_removed in [false, true] {
@@ -175,7 +178,8 @@ fn damage_is_forgotten_with_the_file_or_when_a_check_finds_none() {
     }
 }
 
-/// With [`ReadMode::MmapChecked`] no read misses what rots beneath the mapping after the first check, in place or compressed, from either end.
+/// With [`ReadMode::MmapChecked`] no read misses what rots beneath the mapping after the first
+/// check, in place or compressed, from either end.
 #[test]
 fn with_every_read_checked_rot_beneath_the_mapping_is_an_error() {
     for compression in [Compression::None, Compression::Lz4] {

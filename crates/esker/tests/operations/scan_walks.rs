@@ -1,5 +1,6 @@
-//! Walks of cursors over everything that makes a scan take another way: versions that snapshots keep, several runs, blocks and memtables that end in the middle of
-//! a key, deletes of keys and ranges, expiry, merges, and turns. Each is compared with a model step by step.
+//! Walks of cursors over everything that makes a scan take another way: versions that snapshots
+//! keep, several runs, blocks and memtables that end in the middle of a key, deletes of keys and
+//! ranges, expiry, merges, and turns. Each is compared with a model step by step.
 
 use crate::common::Machine;
 use esker::{Cursor, Db, Iter, Keyspace, KeyspaceOptions, Snapshot, Ttl, merge};
@@ -220,7 +221,8 @@ fn random_walks_see_what_the_model_holds() {
             world.disturb();
             let pairs = world.visible();
             let mut cursor = world.keyspace.cursor().unwrap();
-            // What is written after the cursor was made it does not see, and neither its memtable's folding nor a flush takes what it does see.
+            // What is written after the cursor was made it does not see, and neither its memtable's
+            // folding nor a flush takes what it does see.
             for _ in 0..world.random.below(100) {
                 world.write();
             }
@@ -245,7 +247,8 @@ fn random_walks_see_what_the_model_holds() {
     }
 }
 
-/// A cursor that is used for seeks and writes in turn: each seek sees the write before it, and the memtable's order stays right.
+/// A cursor that is used for seeks and writes in turn: each seek sees the write before it, and the
+/// memtable's order stays right.
 #[test]
 fn a_seek_after_every_write_sees_it() {
     let mut world = World::new(6);
@@ -259,7 +262,8 @@ fn a_seek_after_every_write_sees_it() {
     }
 }
 
-/// A scan that has passed much stops to fill the cache, and its blocks in memory of its own are right whichever way it goes.
+/// A scan that has passed much stops to fill the cache, and its blocks in memory of its own are
+/// right whichever way it goes.
 #[test]
 fn a_long_scan_leaves_room_in_the_cache_for_others() {
     let machine = Machine::new();

@@ -1,4 +1,5 @@
-//! Scans while somebody writes: what they need put in order meanwhile must be neither missing nor twice.
+//! Scans while somebody writes: what they need put in order meanwhile must be neither missing nor
+//! twice.
 
 use esker::env::mem::MemEnv;
 use esker::{Db, KeyspaceOptions, Options};
@@ -50,7 +51,8 @@ fn a_scan_beside_a_writer_sees_one_moment_in_order() {
     }
 }
 
-/// The state that an iterator finds is that behind some round between those acknowledged before and after it was made.
+/// The state that an iterator finds is that behind some round between those acknowledged before and
+/// after it was made.
 fn check_one_moment(keyspace: &esker::Keyspace, written: &AtomicU64, backward: bool, uneven: bool) {
     let before = written.load(SeqCst);
     let iter = keyspace.iter();

@@ -110,7 +110,8 @@ fn the_style_is_stored_and_can_be_changed() {
     assert!(db.keyspace("k", nothing).is_err());
 }
 
-/// Leveled compaction never had a run of its own to go into here: tables must go down one by one, past others of their run.
+/// Leveled compaction never had a run of its own to go into here: tables must go down one by one,
+/// past others of their run.
 #[test]
 fn levels_form_and_tables_go_down() {
     let options = tiny().compression(Compression::None).env(Arc::new(MemEnv::new()));
@@ -197,7 +198,8 @@ fn two_runs(scratch: &Scratch, threads: usize, bytes_per_second: u64) -> Db {
     db
 }
 
-/// A limit that holds back flushes too would stop writes. The merge would take hours; a close ends it.
+/// A limit that holds back flushes too would stop writes. The merge would take hours; a close ends
+/// it.
 #[test]
 fn flushes_go_on_beside_a_limited_merge() {
     for threads in [1, 2] {

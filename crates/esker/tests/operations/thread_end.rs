@@ -1,4 +1,5 @@
-//! The database is used by a thread that is ending: what the engine keeps for the thread may be gone already.
+//! The database is used by a thread that is ending: what the engine keeps for the thread may be
+//! gone already.
 
 use crate::common::{Machine, keyspace};
 use esker::merge::{StringAppend, UInt64Add};
@@ -42,8 +43,8 @@ thread_local! {
     static AFTER: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
 }
 
-/// Trap: a write in the destructor of a thread-local value ends the process. Such values go in one order or the other, so one is made before the
-/// engine makes its own, and one after.
+/// Trap: a write in the destructor of a thread-local value ends the process. Such values go in one
+/// order or the other, so one is made before the engine makes its own, and one after.
 #[test]
 fn destructors_of_thread_local_values_may_use_the_database() {
     let db = Machine::new().open();

@@ -1,4 +1,5 @@
-//! Time to live: every trap that an engine with it has fallen into, on versions in memory, in upper runs and in the last one.
+//! Time to live: every trap that an engine with it has fallen into, on versions in memory, in upper
+//! runs and in the last one.
 
 use crate::common::{DIRECTORY, Machine, PLACES, Place, START_MS, at, pairs, settle, text};
 use esker::{Clock as _, Db, Error, Expiry, Keyspace, KeyspaceOptions, Ttl, WriteOptions};

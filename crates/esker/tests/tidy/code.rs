@@ -1,4 +1,5 @@
-//! The rules about what code may contain: `unsafe` where it is declared and argued, and nothing that gives up.
+//! The rules about what code may contain: `unsafe` where it is declared and argued, and nothing
+//! that gives up.
 
 use crate::report::Violation;
 use crate::source::Source;
@@ -37,7 +38,8 @@ pub fn unsafe_code(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
 }
 
 enum Unsafe {
-    /// The type of a function, or a function for C to call, whose contract is that of the C interface.
+    /// The type of a function, or a function for C to call, whose contract is that of the C
+    /// interface.
     Foreign,
     /// A block or an implementation: someone claims that the rules are kept.
     Work,
@@ -64,7 +66,8 @@ fn kind(source: &Source, index: usize) -> Unsafe {
     }
 }
 
-/// Whether the comment directly above the statement or item of a token, or on its line, has one of these marks.
+/// Whether the comment directly above the statement or item of a token, or on its line, has one of
+/// these marks.
 fn comment_above(source: &Source, index: usize, marks: &[&str]) -> bool {
     let marked = |line: usize| marks.iter().any(|mark| source.comment_lines[line].contains(mark));
     let mut line = source.tokens[index].line - 1;
@@ -90,7 +93,8 @@ fn comment_above(source: &Source, index: usize, marks: &[&str]) -> bool {
     false
 }
 
-/// Every pause of a test outside the declared files. What a test waits for is a condition, or the machine's speed decides about it.
+/// Every pause of a test outside the declared files. What a test waits for is a condition, or the
+/// machine's speed decides about it.
 pub fn sleeping_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
     let is_call = |source: &Source, index: usize| index == 0 || source.word(index - 1) != "fn";
     let sleeps = |source: &Source, index: usize| source.reads(index, &["sleep", "("]) && is_call(source, index);
@@ -98,14 +102,16 @@ pub fn sleeping_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation
     in_tests(workspace, declared, sleeps, what, "declared for tests that sleep, but none does; remove it from the list")
 }
 
-/// Every look of a test outside the declared files at how much time has passed. What takes long on one machine does not on another.
+/// Every look of a test outside the declared files at how much time has passed. What takes long on
+/// one machine does not on another.
 pub fn timed_tests(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
     let what = "a test looks at how much time has passed; step a clock, or wait for a condition";
     let needless = "declared for tests that look at how much time has passed, but none does; remove it from the list";
     in_tests(workspace, declared, looks_at_time, what, needless)
 }
 
-/// Whether a stopwatch is read here, or the time of now compared with another. A time to begin from, for a clock that is stepped, or to end at is none of these.
+/// Whether a stopwatch is read here, or the time of now compared with another. A time to begin
+/// from, for a clock that is stepped, or to end at is none of these.
 fn looks_at_time(source: &Source, index: usize) -> bool {
     let before = |steps: usize| index.checked_sub(steps).map_or("", |index| source.word(index));
     if source.reads(index, &["elapsed", "("]) {
@@ -125,7 +131,8 @@ fn looks_at_time(source: &Source, index: usize) -> bool {
         || matches!((source.word(index + 5), source.word(index + 6)), ("<" | ">" | "-" | ".", _) | ("=" | "!", "="))
 }
 
-/// Every place in tests that is one of these, outside the declared files; and every declared file without one.
+/// Every place in tests that is one of these, outside the declared files; and every declared file
+/// without one.
 fn in_tests(
     workspace: &Workspace,
     declared: &[&str],

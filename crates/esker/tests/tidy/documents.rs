@@ -7,7 +7,8 @@ const README: &str = "README.md";
 const CONTRIBUTING: &str = "CONTRIBUTING.md";
 const LIBRARY: &str = "crates/esker/src/lib.rs";
 
-/// Where the example in the README differs from the one that is compiled and run with the documentation of the engine.
+/// Where the example in the README differs from the one that is compiled and run with the
+/// documentation of the engine.
 pub fn example(workspace: &Workspace) -> Vec<Violation> {
     let text = |path: &str| workspace.texts.get(path).map_or("", String::as_str);
     let documentation: String = text(LIBRARY)
@@ -28,7 +29,8 @@ pub fn example(workspace: &Workspace) -> Vec<Violation> {
     different.map(|index| Violation::new(README, start + index, what)).into_iter().collect()
 }
 
-/// The first block of code that begins with the line `fence`: the number of its first line, and its text.
+/// The first block of code that begins with the line `fence`: the number of its first line, and its
+/// text.
 fn block<'a>(text: &'a str, fence: &str) -> (usize, &'a str) {
     let mut offset = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {

@@ -49,7 +49,8 @@ const ROOT_NUMBER: u32 = 7;
 /// The root of the engine.
 pub const ENGINE: &str = "crates/esker/src/lib.rs";
 
-/// An import that breaks a rule and is to go away: the importing file, and the module it should not need.
+/// An import that breaks a rule and is to go away: the importing file, and the module it should not
+/// need.
 pub type Allowed<'a> = (&'a str, &'a str);
 
 /// Whether an import is one of these.
@@ -111,7 +112,8 @@ fn goes_up(from: &[String], to: &[String]) -> Option<String> {
     }
     let number_of = |room: Option<&String>| room.map_or(Some(ROOT_NUMBER), |room| number(rooms, room));
     let (above, below) = (number_of(from)?, number_of(to)?);
-    // `base` and `error` are one room: an error names positions, and everything fails with an error.
+    // `base` and `error` are one room: an error names positions, and everything fails with an
+    // error.
     let is_base = depth == 0 && above == 0;
     if below < above || (below == above && (is_base || above == ROOT_NUMBER)) {
         return None;
@@ -124,8 +126,8 @@ fn number(rooms: &[(&str, u32)], room: &str) -> Option<u32> {
     rooms.iter().find(|(name, _)| *name == room).map(|(_, number)| *number)
 }
 
-/// Every cycle of imports, in every crate. Modules are compared with their siblings and their parent, each together
-/// with all below it: so neither two files nor two folders need each other.
+/// Every cycle of imports, in every crate. Modules are compared with their siblings and their
+/// parent, each together with all below it: so neither two files nor two folders need each other.
 pub fn cycles(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation> {
     let roots: BTreeSet<&str> =
         workspace.modules.iter().filter(|module| !module.test).map(|module| module.root.as_str()).collect();

@@ -1,9 +1,10 @@
-//! Which module needs which: every `use` and every path in code, followed through re-exports to the module that defines
-//! the item.
+//! Which module needs which: every `use` and every path in code, followed through re-exports to the
+//! module that defines the item.
 //!
-//! A re-export of a module's own descendant (`pub use child::Item`) is a facade: it makes no edge, and who imports the
-//! item from the facade depends on the child. Every other re-export counts as an import of its own, and who imports
-//! through it depends on both. Code that is compiled only for tests is left out.
+//! A re-export of a module's own descendant (`pub use child::Item`) is a facade: it makes no edge,
+//! and who imports the item from the facade depends on the child. Every other re-export counts as
+//! an import of its own, and who imports through it depends on both. Code that is compiled only for
+//! tests is left out.
 
 use crate::source::Source;
 use crate::workspace::{Module, Workspace};
@@ -104,7 +105,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Collects imports, paths in code and definitions of one file, and of the inline modules inside it.
+    /// Collects imports, paths in code and definitions of one file, and of the inline modules
+    /// inside it.
     fn scan(
         &mut self,
         file: usize,
@@ -195,7 +197,8 @@ impl<'a> Names<'a> {
         !reached.is_empty() && reached.iter().all(|to| self.modules[*to].path.starts_with(path))
     }
 
-    /// The modules that `segments`, written in `from`, lead to: the definition, and re-exports elsewhere on the way.
+    /// The modules that `segments`, written in `from`, lead to: the definition, and re-exports
+    /// elsewhere on the way.
     fn resolve(&self, from: usize, segments: &[String], depth: usize) -> Vec<usize> {
         // Imports may be circular, as two globs of each other are.
         if depth > 12 {
@@ -279,7 +282,8 @@ fn path_at(source: &Source, index: usize) -> Vec<String> {
     segments
 }
 
-/// Reads a tree of imports at `index`, reports each leaf with its name and line, and returns the index behind it.
+/// Reads a tree of imports at `index`, reports each leaf with its name and line, and returns the
+/// index behind it.
 fn use_tree(
     source: &Source,
     index: usize,

@@ -1,6 +1,7 @@
 //! Separates the code of a Rust file from its comments and literals.
 //!
-//! Both views have the length and the line breaks of the text, so an offset or a line number means the same in all three.
+//! Both views have the length and the line breaks of the text, so an offset or a line number means
+//! the same in all three.
 
 /// Stands for a byte inside a literal: it makes a line count as code but is no token.
 pub const LITERAL: u8 = 1;
@@ -13,7 +14,8 @@ pub struct Views {
     pub comments: Vec<u8>,
 }
 
-/// Separates `text` into its views. Text that does not end properly is taken as far as it goes: the compiler complains.
+/// Separates `text` into its views. Text that does not end properly is taken as far as it goes: the
+/// compiler complains.
 pub fn separate(text: &str) -> Views {
     let bytes = text.as_bytes();
     let mut views = Views { code: blank(bytes), comments: blank(bytes) };
@@ -119,7 +121,8 @@ fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// Tells a character literal from a lifetime: a lifetime has no quote right behind its first character.
+/// Tells a character literal from a lifetime: a lifetime has no quote right behind its first
+/// character.
 fn is_character(text: &str, at: usize) -> bool {
     let mut following = text[at + 1..].chars();
     match following.next() {

@@ -1,5 +1,5 @@
-//! Proves the house rules (CONTRIBUTING.md) over the whole workspace. `planted.rs` proves that each rule finds what it
-//! is for.
+//! Proves the house rules (CONTRIBUTING.md) over the whole workspace. `planted.rs` proves that each
+//! rule finds what it is for.
 
 mod code;
 mod documents;

@@ -1,4 +1,5 @@
-//! Plants violations in small made-up workspaces: each rule must find its own, at its line, and nothing else.
+//! Plants violations in small made-up workspaces: each rule must find its own, at its line, and
+//! nothing else.
 
 use crate::report::Violation;
 use crate::workspace::Workspace;

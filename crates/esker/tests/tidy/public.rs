@@ -1,7 +1,9 @@
-//! The rule about documentation: whoever uses the engine finds, at every public item, an example that compiles, and how it fails.
+//! The rule about documentation: whoever uses the engine finds, at every public item, an example
+//! that compiles, and how it fails.
 //!
-//! Public is what `lib.rs` re-exports or holds in a `pub mod`: types, traits and functions, their `pub` methods and constants, and the methods of traits.
-//! Fields and variants are explained by the example of their type. That there is a comment at all is for the compiler to say.
+//! Public is what `lib.rs` re-exports or holds in a `pub mod`: types, traits and functions, their
+//! `pub` methods and constants, and the methods of traits. Fields and variants are explained by the
+//! example of their type. That there is a comment at all is for the compiler to say.
 
 use crate::report::Violation;
 use crate::source::Source;
@@ -9,7 +11,8 @@ use crate::workspace::Workspace;
 
 const ROOT: &str = "crates/esker/src/";
 
-/// A name that users of the engine can write, and the path from the root of the crate below which it is declared.
+/// A name that users of the engine can write, and the path from the root of the crate below which
+/// it is declared.
 type Export = (String, String);
 
 /// Every public item without an example, and every one that can fail and does not say how.
@@ -78,7 +81,8 @@ fn returns_result(source: &Source, index: usize) -> bool {
     false
 }
 
-/// The public items that begin at token `index`: a declaration, or all that is public in an `impl` or a `trait`.
+/// The public items that begin at token `index`: a declaration, or all that is public in an `impl`
+/// or a `trait`.
 fn items(source: &Source, index: usize, is_public: &dyn Fn(&str, bool) -> bool) -> Vec<usize> {
     if source.tokens[index].test {
         return Vec::new();
@@ -110,7 +114,8 @@ fn body(source: &Source, index: usize) -> usize {
     (index..source.tokens.len()).find(|at| source.word(*at) == "{").unwrap_or(index)
 }
 
-/// The functions and constants directly inside what begins at `index`, from the token that makes them public.
+/// The functions and constants directly inside what begins at `index`, from the token that makes
+/// them public.
 fn members(source: &Source, index: usize, begins: &[&str]) -> Vec<usize> {
     let open = body(source, index);
     let end = source.closing(open);

@@ -10,7 +10,8 @@ pub const FILE_LINES: usize = 600;
 /// The most lines of a function, from its name to its closing brace.
 pub const FUNCTION_LINES: usize = 70;
 
-/// Longer than the rule: file, function (empty for the file as a whole) and the length it must not exceed.
+/// Longer than the rule: file, function (empty for the file as a whole) and the length it must not
+/// exceed.
 pub type Allowed<'a> = (&'a str, &'a str, usize);
 
 /// Files and functions that are too long, and entries of the list that are not needed any more.

@@ -54,7 +54,8 @@ impl Source {
         words.iter().enumerate().all(|(step, word)| self.word(index + step) == *word)
     }
 
-    /// The number of lines in `lines` (from 1, end exclusive) that hold code which is not only for tests.
+    /// The number of lines in `lines` (from 1, end exclusive) that hold code which is not only for
+    /// tests.
     pub fn count_code(&self, lines: Range<usize>) -> usize {
         let mut test = vec![false; self.code_lines.len() + 2];
         for token in self.tokens.iter().filter(|token| token.test) {
@@ -112,7 +113,8 @@ fn closing(tokens: &[Token], open: usize) -> usize {
     tokens.len().saturating_sub(1)
 }
 
-/// Marks every item behind `#[cfg(test)]`, `#[cfg(all(test, ...))]` or `#[test]`, together with its attributes.
+/// Marks every item behind `#[cfg(test)]`, `#[cfg(all(test, ...))]` or `#[test]`, together with its
+/// attributes.
 fn mark_tests(tokens: &mut [Token]) {
     let reads = |tokens: &[Token], index: usize, words: &[&str]| {
         words.iter().enumerate().all(|(step, word)| tokens.get(index + step).is_some_and(|token| token.text == *word))

@@ -1,4 +1,5 @@
-//! The rules about all text: ASCII, nothing of the machine it was written on, and no file that nobody compiles.
+//! The rules about all text: ASCII, nothing of the machine it was written on, and no file that
+//! nobody compiles.
 
 use crate::report::Violation;
 use crate::workspace::Workspace;

@@ -1,4 +1,5 @@
-//! The versions of dependencies below which something is known to be wrong: `Cargo.lock` must have none of them.
+//! The versions of dependencies below which something is known to be wrong: `Cargo.lock` must have
+//! none of them.
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
@@ -8,7 +9,8 @@ const LOCK: &str = "Cargo.lock";
 /// A crate, its first version that may be used, and what is wrong with those before.
 pub type Least<'a> = (&'a str, [u64; 3], &'a str);
 
-/// Every locked crate that is older than it may be, and every rule about a crate that is not used any more.
+/// Every locked crate that is older than it may be, and every rule about a crate that is not used
+/// any more.
 pub fn too_old(workspace: &Workspace, least: &[Least<'_>]) -> Vec<Violation> {
     let lines: Vec<&str> = workspace.texts.get(LOCK).map_or("", String::as_str).lines().collect();
     let mut found = Vec::new();

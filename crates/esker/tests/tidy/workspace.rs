@@ -1,4 +1,5 @@
-//! The workspace as the compiler sees it: files, and the modules that are reached from the roots of the crates.
+//! The workspace as the compiler sees it: files, and the modules that are reached from the roots of
+//! the crates.
 
 use crate::source::Source;
 use std::collections::BTreeMap;
@@ -158,7 +159,8 @@ fn declarations(source: &Source) -> Vec<Declaration> {
     found
 }
 
-/// The value of `#[path = "..."]` directly above the token at `index`, which literals being masked must be read from the text.
+/// The value of `#[path = "..."]` directly above the token at `index`, which literals being masked
+/// must be read from the text.
 fn path_attribute(source: &Source, index: usize) -> Option<String> {
     // # [ path = " " ] mod, perhaps with `pub` or other attributes between.
     let from = index.saturating_sub(24);
@@ -174,7 +176,8 @@ fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
-/// Reads every text file below `directory` that people write; generated and foreign directories are left out.
+/// Reads every text file below `directory` that people write; generated and foreign directories are
+/// left out.
 fn collect(directory: &Path, prefix: &str, texts: &mut BTreeMap<String, String>) -> io::Result<()> {
     const LEFT_OUT: [&str; 6] = ["target", ".git", "bench-out", "corpus", "artifacts", "results"];
     const ENDINGS: [&str; 9] = [".rs", ".toml", ".lock", ".md", ".css", ".js", ".sh", ".py", ".yml"];

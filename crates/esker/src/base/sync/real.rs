@@ -7,7 +7,8 @@ pub use std::sync::OnceLock;
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 pub use std::thread::yield_now;
 
-/// Memory that a type owns raw: words in it that are only accessed as atomics, and bytes that are not.
+/// Memory that a type owns raw: words in it that are only accessed as atomics, and bytes that are
+/// not.
 pub mod raw {
     use std::sync::atomic::{AtomicU32, AtomicU64};
 

@@ -1,8 +1,10 @@
 //! The same of loom. All threads of a model run on one thread of the system, in turn.
 //!
-//! What loom has not is replaced by what its documentation promises, and no more: parking_lot's locks by loom's, and arc-swap's pointers by [`ArcSwapAny`]. So what is tried is the
-//! engine above arc-swap, not arc-swap (doc/decisions/0032). References of `Arc` are those of the standard library: when they are counted is tried, since threads take
-//! turns in between, the orderings within `Arc` are not.
+//! What loom has not is replaced by what its documentation promises, and no more: parking_lot's
+//! locks by loom's, and arc-swap's pointers by [`ArcSwapAny`]. So what is tried is the engine above
+//! arc-swap, not arc-swap (doc/decisions/0032). References of `Arc` are those of the standard
+//! library: when they are counted is tried, since threads take turns in between, the orderings
+//! within `Arc` are not.
 
 pub use loom::hint::spin_loop;
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
@@ -87,13 +89,16 @@ impl<T> OnceLock<T> {
     }
 }
 
-/// A model of arc-swap's pointers by what their documentation promises, and no more: a load acquires what the store of its value released, and may miss later
-/// ones. The pointer keeps its current value alive and no other; a load never returns one that is gone. How arc-swap sees to that is not tried here.
+/// A model of arc-swap's pointers by what their documentation promises, and no more: a load
+/// acquires what the store of its value released, and may miss later ones. The pointer keeps its
+/// current value alive and no other; a load never returns one that is gone. How arc-swap sees to
+/// that is not tried here.
 pub struct ArcSwapAny<T: Kept> {
     values: std::sync::Mutex<Vec<Value<T>>>,
     current: AtomicUsize,
-    /// Touched, for nothing that anybody could see, before `current` is. Loom remembers the last access of an atomic only: a load of one thread would be forgotten when another one
-    /// loads before it swaps, as whoever replaces a view does, and no other order of the two be tried.
+    /// Touched, for nothing that anybody could see, before `current` is. Loom remembers the last
+    /// access of an atomic only: a load of one thread would be forgotten when another one loads
+    /// before it swaps, as whoever replaces a view does, and no other order of the two be tried.
     order: AtomicUsize,
 }
 
@@ -231,7 +236,8 @@ impl<T: Kept> fmt::Debug for ArcSwapAny<T> {
     }
 }
 
-/// Loom's atomics cannot lie in memory that somebody else owns: they are kept beside it, found by its address, while a model runs once.
+/// Loom's atomics cannot lie in memory that somebody else owns: they are kept beside it, found by
+/// its address, while a model runs once.
 pub mod raw {
     use super::{AtomicU32, AtomicU64};
     use loom::cell::UnsafeCell;
@@ -258,8 +264,8 @@ pub mod raw {
         static PLAIN: Kept<UnsafeCell<()>> = RefCell::default();
     }
 
-    /// The object of an address, made at the first access. Loom takes that for the writing of its first value, so that an access that is not ordered
-    /// behind the first one is an error.
+    /// The object of an address, made at the first access. Loom takes that for the writing of its
+    /// first value, so that an access that is not ordered behind the first one is an error.
     fn of<T>(kept: &'static std::thread::LocalKey<Kept<T>>, address: usize, first: impl FnOnce() -> T) -> &'static T {
         if let Some(found) = kept.with_borrow(|kept| kept.now.get(&address).copied()) {
             return found;
@@ -287,7 +293,8 @@ pub mod raw {
         }
     }
 
-    /// Without it a reader would meet the former values of addresses that the allocator has given out again.
+    /// Without it a reader would meet the former values of addresses that the allocator has given
+    /// out again.
     pub fn end(start: *const u8, bytes: usize) {
         fn let_go<T>(kept: &mut Objects<T>, addresses: std::ops::Range<usize>) {
             let Objects { now, gone } = kept;

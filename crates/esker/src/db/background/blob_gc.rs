@@ -1,5 +1,5 @@
-//! Emptying blob files that are mostly garbage, or whose values a database at rest can make smaller: which files, and which table to rewrite next.
-//! (`compaction.rs` does it.)
+//! Emptying blob files that are mostly garbage, or whose values a database at rest can make
+//! smaller: which files, and which table to rewrite next. (`compaction.rs` does it.)
 
 use crate::blob::format::HEADER_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -8,14 +8,14 @@ use crate::job::blob_garbage::{BlobShape, condemned as choose};
 use crate::job::pick::shape::Plan;
 use crate::options::CompactionStyle;
 use crate::table::Table;
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A table to be rewritten so that its values in these blob files are copied.
 pub struct Collection {
     pub keyspace: Arc<KeyspaceInner>,
-    pub tree: Arc<Tree>,
+    pub version: Arc<Version>,
     pub plan: Plan,
     pub files: BTreeSet<u64>,
 }
@@ -24,7 +24,7 @@ pub struct Collection {
 pub fn live_bytes(inner: &Inner) -> BTreeMap<u64, u64> {
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for keyspace in inner.all_keyspaces() {
-        for (_, table) in keyspace.view.load().tree.tables() {
+        for (_, table) in keyspace.read_state.load().version.tables() {
             for (&number, &bytes) in &table.summary().blobs {
                 let sum = live.entry(number).or_default();
                 *sum = sum.saturating_add(bytes);
@@ -34,7 +34,8 @@ pub fn live_bytes(inner: &Inner) -> BTreeMap<u64, u64> {
     live
 }
 
-/// The blob files whose values are to be copied elsewhere. `eager`: also if it saves little. The caller holds the job lock.
+/// The blob files whose values are to be copied elsewhere. `eager`: also if it saves little. The
+/// caller holds the job lock.
 pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
     if inner.blobs.is_empty() {
         return BTreeSet::new();
@@ -44,7 +45,8 @@ pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
     let lengths = inner.blobs.lengths().into_iter().filter(|(number, _)| !spared.contains(number));
     let shape = |(number, bytes): (u64, u64)| BlobShape {
         number,
-        // Without the header: a file of one short value is no garbage, and copying it would not make it less.
+        // Without the header: a file of one short value is no garbage, and copying it would not
+        // make it less.
         bytes: bytes.saturating_sub(HEADER_BYTES),
         live_bytes: live.get(&number).copied().unwrap_or(0),
     };
@@ -53,13 +55,17 @@ pub fn condemned(inner: &Inner, eager: bool) -> BTreeSet<u64> {
     files
 }
 
-/// Files that are not emptied: with a damaged value, or that memtables refer to. How much of those is alive is not known before the memtables are
-/// flushed.
+/// Files that are not emptied: with a damaged value, or that memtables refer to. How much of those
+/// is alive is not known before the memtables are flushed.
 fn spared(inner: &Inner) -> BTreeSet<u64> {
     let mut spared = inner.blobs.left_alone();
     for keyspace in inner.all_keyspaces() {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).for_each(|memtable| spared.extend(memtable.blob_files()));
+        let read_state = keyspace.read_state.load();
+        read_state
+            .immutable
+            .iter()
+            .chain([&read_state.active])
+            .for_each(|memtable| spared.extend(memtable.blob_files()));
     }
     spared
 }
@@ -77,22 +83,25 @@ pub enum Compressible {
 /// Files looked at in one call: flushes wait meanwhile.
 const LOOKS: usize = 16;
 
-/// The blob files, of those with smaller numbers than `before`, whose values are to be copied elsewhere to be compressed. `asked_for`: by a caller, even if it is
-/// little. The caller holds the job lock.
-pub fn compressible(inner: &Inner, before: u64, asked_for: bool) -> Compressible {
+/// The blob files, of those with smaller numbers than `before`, whose values are to be copied
+/// elsewhere to be compressed. `drain_requested`: by a caller, even if it is little. The caller
+/// holds the job lock.
+pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compressible {
     if inner.blobs.is_empty() || !inner.blobs.compresses() {
         return Compressible::Nothing;
     }
     let live = live_bytes(inner);
-    let least = if asked_for { 0 } else { least_bytes(live.values().fold(0, |sum, &bytes| sum.saturating_add(bytes))) };
+    let least =
+        if drain_requested { 0 } else { least_bytes(live.values().fold(0, |sum, &bytes| sum.saturating_add(bytes))) };
     let mut spared = spared(inner);
     for keyspace in inner.all_keyspaces().iter().filter(|keyspace| has_age(keyspace)) {
-        for (_, table) in keyspace.view.load().tree.tables() {
+        for (_, table) in keyspace.read_state.load().version.tables() {
             spared.extend(table.summary().blobs.keys());
         }
     }
     let is_free = |number: &u64| live.contains_key(number) && !spared.contains(number);
-    // First what was begun. As long as those files are there, because a table was not rewritten or a reader sees it, both they and the copies take space.
+    // First what was begun. As long as those files are there, because a table was not rewritten or
+    // a reader sees it, both they and the copies take space.
     {
         let lengths = inner.blobs.lengths();
         let mut begun = inner.shrinking.lock();
@@ -118,9 +127,9 @@ pub fn compressible(inner: &Inner, before: u64, asked_for: bool) -> Compressible
         }
         inner.blobs.would_shrink(number)
     };
-    let files = due(&files, least, would_shrink, |files| bytes_of_tables_with(inner, files), asked_for);
+    let files = due(&files, least, would_shrink, |files| bytes_of_tables_with(inner, files), drain_requested);
     // Asked for, all are taken together, whose tables are then rewritten once.
-    if files.is_empty() || asked_for && look_again {
+    if files.is_empty() || drain_requested && look_again {
         return if look_again { Compressible::LookAgain } else { Compressible::Nothing };
     }
     inner.blobs.end_growth(&files);
@@ -135,8 +144,8 @@ pub fn may_compress(inner: &Inner) -> bool {
 
 fn bytes_of_tables_with(inner: &Inner, files: &BTreeSet<u64>) -> u64 {
     let of_one = |keyspace: &Arc<KeyspaceInner>| {
-        let tree = Arc::clone(&keyspace.view.load().tree);
-        let refers = tree.tables().map(|(_, table)| table).filter(|table| refers(table, files));
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let refers = version.tables().map(|(_, table)| table).filter(|table| refers(table, files));
         refers.map(|table| table.summary().file_bytes).sum::<u64>()
     };
     inner.all_keyspaces().iter().map(of_one).sum()
@@ -146,24 +155,27 @@ fn refers(table: &Table, files: &BTreeSet<u64>) -> bool {
     table.summary().blobs.keys().any(|file| files.contains(file))
 }
 
-/// Whether the keyspace's tables leave in the order of their age, which a rewritten one would not have.
+/// Whether the keyspace's tables leave in the order of their age, which a rewritten one would not
+/// have.
 fn has_age(keyspace: &KeyspaceInner) -> bool {
     matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. })
 }
 
-/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose tables have an age: their blob files stay until they leave. Nor one that
-/// was found damaged, unless `asked_for` by a caller: to read it again and again would not mend it. The caller holds the job lock.
-pub fn next(inner: &Inner, files: BTreeSet<u64>, asked_for: bool) -> Option<Collection> {
+/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose
+/// tables have an age: their blob files stay until they leave. Nor one that was found damaged,
+/// unless `drain_requested` by a caller: to read it again and again would not mend it. The caller
+/// holds the job lock.
+pub fn next(inner: &Inner, files: BTreeSet<u64>, drain_requested: bool) -> Option<Collection> {
     if files.is_empty() {
         return None;
     }
     inner.all_keyspaces().into_iter().filter(|keyspace| !has_age(keyspace)).find_map(|keyspace| {
-        let tree = Arc::clone(&keyspace.view.load().tree);
-        let is_readable = |table: &Table| asked_for || inner.condition.damage_of(table.path()).is_none();
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let is_readable = |table: &Table| drain_requested || inner.error_state.damage_of(table.path()).is_none();
         let refers = |table: &Arc<Table>| refers(table, &files) && is_readable(table);
-        let places = tree.runs.iter().enumerate();
+        let places = version.runs.iter().enumerate();
         let place = places.filter_map(|(run, tables)| Some((run, tables.tables.iter().position(refers)?))).next();
         let (run, table) = place?;
-        Some(Collection { keyspace, tree, plan: Plan::Rewrite { run, table }, files: files.clone() })
+        Some(Collection { keyspace, version, plan: Plan::Rewrite { run, table }, files: files.clone() })
     })
 }

@@ -1,4 +1,5 @@
-//! What flush and compaction have in common: the right to work, where tables go, and making a result durable.
+//! What flush and compaction have in common: the right to work, where tables go, and making a
+//! result durable.
 
 use crate::base::key::Sequence;
 use crate::db::files::remover;
@@ -9,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::event_listener::TableCreated;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
-use crate::job::retain::Rules;
+use crate::job::version_gc::Rules;
 use crate::merge_operator::MergeOperator;
 use crate::table::{Table, TableKeyspace};
 use crate::version::edit::Change;
@@ -28,7 +29,7 @@ pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
     inner.refuse_in_callback()?;
     let jobs = inner.jobs.lock();
     // Whoever had it before may have closed the database.
-    inner.condition.check()?;
+    inner.error_state.check()?;
     Ok(jobs)
 }
 
@@ -39,8 +40,9 @@ pub fn label(inner: &Inner, id: u64) -> TableKeyspace {
     record.map(|record| record.label(id)).unwrap_or_default()
 }
 
-/// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last write of the keyspace that is in tables with the job, as far as it
-/// changes that. `emptied`: the blob files whose values it copies.
+/// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last
+/// write of the keyspace that is in tables with the job, as far as it changes that. `emptied`: the
+/// blob files whose values it copies.
 pub fn with_output<T>(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -106,14 +108,14 @@ pub fn commit(
     }));
     changes.push(Change::NextFile(inner.next_file.load(Relaxed)));
     changes.extend(inner.log_synced());
-    inner.condition.check()?;
+    inner.error_state.check()?;
     // What the tables refer to is durable before the manifest names them.
     if added.iter().any(|table| !table.summary().blobs.is_empty()) {
-        inner.blobs.sync().map_err(|error| inner.condition.poison(error))?;
+        inner.blobs.sync().map_err(|error| inner.error_state.poison(error))?;
     }
     let mut is_long = false;
     if let Some(manifest) = &mut *inner.manifest.lock() {
-        manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
+        manifest.commit(&changes).map_err(|error| inner.error_state.poison(error))?;
         is_long = manifest.appended_bytes() > LONG_MANIFEST_BYTES;
     }
     if is_long {
@@ -132,12 +134,13 @@ pub fn commit(
     Ok(())
 }
 
-/// Writes the whole state to a new manifest, with `changes`, and makes it the one in force. What is in its first record is safe from damage that passes for a torn edit, so
-/// this is for changes that nothing else in the directory tells of. The caller holds the job lock.
+/// Writes the whole state to a new manifest, with `changes`, and makes it the one in force. What is
+/// in its first record is safe from damage that passes for a torn edit, so this is for changes that
+/// nothing else in the directory tells of. The caller holds the job lock.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
-    inner.condition.check()?;
+    inner.error_state.check()?;
     let (old, mut state) = (current.number(), current.state().clone());
     let number = inner.next_file_number();
     let next_file = Change::NextFile(inner.next_file.load(Relaxed));
@@ -145,7 +148,8 @@ pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
         state.apply(change).map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
     }
     let env = &*inner.options.env;
-    let next = Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.condition.poison(error))?;
+    let next =
+        Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.error_state.poison(error))?;
     *manifest = Some(next);
     drop(manifest);
     remover::remove_manifest(inner, old);
@@ -155,7 +159,7 @@ pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
 /// Removes what a failed job left. If that fails too, the next open does it.
 pub fn clean_up(inner: &Inner) {
     // Once read-only, the manifest on the device may say something else than the one in memory.
-    if inner.condition.check().is_err() {
+    if inner.error_state.check().is_err() {
         return;
     }
     if let Some(manifest) = &*inner.manifest.lock() {

@@ -1,10 +1,11 @@
-//! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it holds the job lock.
+//! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it
+//! holds the job lock.
 
 use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::db::background::blob_gc;
 use crate::db::background::blob_gc::{Collection, Compressible};
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, rules, with_output};
-use crate::db::background::flush::{flush_all, flush_now, freeze_log_holders};
+use crate::db::background::flush::{flush_all, flush_now, rotate_log_holders};
 use crate::db::background::range_del_drop::reclaim_all;
 use crate::db::files::remover;
 use crate::db::state::events::Event;
@@ -15,17 +16,17 @@ use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
 use crate::event_listener::CompactionCompleted;
 use crate::job::compact::{Compacted, compact};
+use crate::job::compaction_inputs::CompactionInputs;
 use crate::job::output::table_options;
-use crate::job::pace::Pace;
 use crate::job::parallel::divide;
 use crate::job::pick::shape::{Plan, RunShape, Shape, TableShape};
-use crate::job::pick::{merge_all, merge_range, next_due, pick, scan_debt_is_due};
-use crate::job::retain::Rules;
-use crate::job::task::Task;
+use crate::job::pick::{merge_all, merge_range, next_due, pick, skipped_tombstones_are_due};
+use crate::job::rate_limiter::RateLimiter;
+use crate::job::version_gc::Rules;
 use crate::options::CompactionStyle;
 use crate::table::{Table, TableSummary};
 use crate::version::edit::Change;
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use parking_lot::MutexGuard;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -36,70 +37,80 @@ use std::time::{Duration, Instant};
 /// What is done for a keyspace.
 pub struct Job {
     keyspace: Arc<KeyspaceInner>,
-    tree: Arc<Tree>,
+    version: Arc<Version>,
     plan: Plan,
     /// Nothing older than what the plan reads exists for any of its keys.
     bottom: bool,
     /// A caller asked for it, and waits: what can be made smaller is.
     by_hand: bool,
-    /// Those that the plan was made for. Held until it is carried out: what it takes for expired is expired for readers to come.
+    /// Those that the plan was made for. Held until it is carried out: what it takes for expired is
+    /// expired for readers to come.
     readers: Readers,
 }
 
 impl Job {
-    fn new(keyspace: &Arc<KeyspaceInner>, tree: &Arc<Tree>, plan: Plan, shape: &Shape<'_>, readers: Readers) -> Job {
+    fn new(
+        keyspace: &Arc<KeyspaceInner>,
+        version: &Arc<Version>,
+        plan: Plan,
+        shape: &Shape<'_>,
+        readers: Readers,
+    ) -> Job {
         let bottom = shape.is_bottom(&plan);
-        Job { keyspace: Arc::clone(keyspace), tree: Arc::clone(tree), plan, bottom, by_hand: false, readers }
+        Job { keyspace: Arc::clone(keyspace), version: Arc::clone(version), plan, bottom, by_hand: false, readers }
     }
 }
 
-/// A table smaller than this part of a full one is written again together with others, although nothing in it changes.
+/// A table smaller than this part of a full one is written again together with others, although
+/// nothing in it changes.
 const LEAST_KEPT: u64 = 4;
 /// A level of its own is a run of at least this many write buffers.
 const LEVEL_BASE_BUFFERS: u64 = 4;
-/// How long a merge that waits, for its rate or for a reader to leave, sleeps before it looks around.
+/// How long a merge that waits, for its rate or for a reader to leave, sleeps before it looks
+/// around.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How often it looks whether readers have left.
 const LOOKS_FOR_READERS: u32 = 20;
 /// With a limited rate the threads of a merge may be this many entries ahead of it.
 const ENTRIES_AHEAD: u64 = 4096;
 
-fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, tree: &'a Tree, idle: bool) -> (Shape<'a>, Readers) {
-    let settled = keyspace.compaction.settled();
+fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, idle: bool) -> (Shape<'a>, Readers) {
+    let rewrite_futile = keyspace.compaction.rewrite_futile();
     let readers = inner.readers(keyspace);
     let table = |table: &'a Arc<Table>| {
         let summary = table.summary();
-        TableShape::new(summary, settled.contains(&summary.file_number))
+        TableShape::new(summary, rewrite_futile.contains(&summary.file_number))
     };
     let shape = Shape {
-        runs: tree.runs.iter().map(|run| RunShape::new(run.tables.iter().map(table).collect())).collect(),
+        runs: version.runs.iter().map(|run| RunShape::new(run.tables.iter().map(table).collect())).collect(),
         idle,
         expired_until_ms: readers.expired_until_ms,
         oldest_snapshot: readers.sequences.first().copied().unwrap_or(MAX_SEQUENCE),
         level_base_bytes: LEVEL_BASE_BUFFERS * inner.options.write_buffer_bytes as u64,
-        scan_debt: keyspace.compaction.scan_debt.load(Relaxed),
-        gets_suffer: keyspace.searches.gets_suffer(),
+        tombstones_skipped: keyspace.compaction.tombstones_skipped.load(Relaxed),
+        high_read_amp: keyspace.read_stats.high_read_amp(),
     };
     (shape, readers)
 }
 
-/// What is due, in some keyspace. If all that is due reads a table that was found damaged, that error: to read it again and again would not mend it. A caller who asks
-/// for a compaction has it read again.
+/// What is due, in some keyspace. If all that is due reads a table that was found damaged, that
+/// error: to read it again and again would not mend it. A caller who asks for a compaction has it
+/// read again.
 pub fn next_job(inner: &Inner, idle: bool) -> Result<Option<Job>> {
     let mut damage = None;
     let job = inner.all_keyspaces().iter().find_map(|keyspace| {
-        let tree = Arc::clone(&keyspace.view.load().tree);
-        let (shape, readers) = shape(inner, keyspace, &tree, idle);
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let (shape, readers) = shape(inner, keyspace, &version, idle);
         let plan = pick(&shape, keyspace.compaction.style());
-        if plan.is_none() && scan_debt_is_due(&shape) {
+        if plan.is_none() && skipped_tombstones_are_due(&shape) {
             keyspace.compaction.forgive_scans();
         }
         let plan = plan?;
-        if let Some(error) = Task::new(&tree, &plan).and_then(|task| known_damage(inner, &task)) {
+        if let Some(error) = CompactionInputs::new(&version, &plan).and_then(|task| known_damage(inner, &task)) {
             damage = Some(error);
             return None;
         }
-        Some(Job::new(keyspace, &tree, plan, &shape, readers))
+        Some(Job::new(keyspace, &version, plan, &shape, readers))
     });
     match (job, damage) {
         (None, Some(error)) => Err(error),
@@ -107,39 +118,42 @@ pub fn next_job(inner: &Inner, idle: bool) -> Result<Option<Job>> {
     }
 }
 
-fn known_damage(inner: &Inner, task: &Task) -> Option<Error> {
-    task.inputs.iter().flat_map(|run| &run.tables).find_map(|table| inner.condition.damage_of(table.path()))
+fn known_damage(inner: &Inner, task: &CompactionInputs) -> Option<Error> {
+    task.inputs.iter().flat_map(|run| &run.tables).find_map(|table| inner.error_state.damage_of(table.path()))
 }
 
 /// The earliest clock time at which something will be due although nobody writes.
 pub fn due_ms(inner: &Inner) -> Option<u64> {
     let due = |keyspace: &Arc<KeyspaceInner>| {
-        let tree = Arc::clone(&keyspace.view.load().tree);
-        let expires = tree.tables().any(|(_, table)| table.summary().expiring_entries > 0);
-        expires.then(|| next_due(&shape(inner, keyspace, &tree, true).0, keyspace.compaction.style()))?
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let expires = version.tables().any(|(_, table)| table.summary().expiring_entries > 0);
+        expires.then(|| next_due(&shape(inner, keyspace, &version, true).0, keyspace.compaction.style()))?
     };
     inner.all_keyspaces().iter().filter_map(due).min()
 }
 
-/// Rewrites one table to empty blob files that are mostly garbage; whether there was one. `asked_for` by a caller: also if it saves little.
-pub fn collect_blobs(inner: &Inner, asked_for: bool) -> Result<bool> {
-    empty_blobs(inner, blob_gc::condemned(inner, asked_for), asked_for)
+/// Rewrites one table to empty blob files that are mostly garbage; whether there was one.
+/// `drain_requested` by a caller: also if it saves little.
+pub fn collect_blobs(inner: &Inner, drain_requested: bool) -> Result<bool> {
+    empty_blobs(inner, blob_gc::condemned(inner, drain_requested), drain_requested)
 }
 
-/// Rewrites one table so that large values it refers to are compressed; whether there may be more to do. Only values in files with smaller numbers than `before`.
-/// `asked_for`: even if it saves little. If the device gives values no more or there is no room for copies, the values of these files stay as they are; what is damaged
-/// is an error.
-pub fn compress_blobs(inner: &Inner, before: u64, asked_for: bool) -> Result<bool> {
-    let files = match blob_gc::compressible(inner, before, asked_for) {
+/// Rewrites one table so that large values it refers to are compressed; whether there may be more
+/// to do. Only values in files with smaller numbers than `before`. `drain_requested`: even if it
+/// saves little. If the device gives values no more or there is no room for copies, the values of
+/// these files stay as they are; what is damaged is an error.
+pub fn compress_blobs(inner: &Inner, before: u64, drain_requested: bool) -> Result<bool> {
+    let files = match blob_gc::compressible(inner, before, drain_requested) {
         Compressible::Nothing => return Ok(false),
         Compressible::LookAgain => return Ok(true),
         Compressible::Files(files) => files,
     };
-    match empty_blobs(inner, files.clone(), asked_for) {
+    match empty_blobs(inner, files.clone(), drain_requested) {
         // The next time that file or table is left out.
         Err(error) if is_noted(inner, &error) => Err(error),
-        // Nobody needs this to be done. What failed may have been a flush in between, which is tried again before the next look.
-        Err(_) if inner.condition.check().is_ok() && !inner.stopping.load(Relaxed) => {
+        // Nobody needs this to be done. What failed may have been a flush in between, which is
+        // tried again before the next look.
+        Err(_) if inner.error_state.check().is_ok() && !inner.stopping.load(Relaxed) => {
             files.iter().for_each(|&number| inner.blobs.leave_as_it_is(number));
             remover::sweep_blobs(inner);
             Ok(true)
@@ -150,20 +164,21 @@ pub fn compress_blobs(inner: &Inner, before: u64, asked_for: bool) -> Result<boo
 
 /// Whether background jobs leave alone what the error says is damaged.
 fn is_noted(inner: &Inner, error: &Error) -> bool {
-    let is_table = matches!(error, Error::Corruption { path, .. } if inner.condition.damage_of(path).is_some());
+    let is_table = matches!(error, Error::Corruption { path, .. } if inner.error_state.damage_of(path).is_some());
     is_table || inner.blobs.leaves_alone(error)
 }
 
-/// Rewrites one table that refers to these blob files, with copies of the values in them, and removes those that nothing refers to; whether there was a table.
-fn empty_blobs(inner: &Inner, files: BTreeSet<u64>, asked_for: bool) -> Result<bool> {
-    let Some(Collection { keyspace, tree, plan, files }) = blob_gc::next(inner, files, asked_for) else {
+/// Rewrites one table that refers to these blob files, with copies of the values in them, and
+/// removes those that nothing refers to; whether there was a table.
+fn empty_blobs(inner: &Inner, files: BTreeSet<u64>, drain_requested: bool) -> Result<bool> {
+    let Some(Collection { keyspace, version, plan, files }) = blob_gc::next(inner, files, drain_requested) else {
         remover::sweep_blobs(inner);
         return Ok(false);
     };
-    let (shape, readers) = shape(inner, &keyspace, &tree, false);
-    let job = Job::new(&keyspace, &tree, plan, &shape, readers);
+    let (shape, readers) = shape(inner, &keyspace, &version, false);
+    let job = Job::new(&keyspace, &version, plan, &shape, readers);
     drop(shape);
-    drop(tree);
+    drop(version);
     carry_out_emptying(inner, job, &files).inspect_err(|_| remover::sweep_blobs(inner))?;
     Ok(true)
 }
@@ -175,12 +190,12 @@ pub fn carry_out(inner: &Inner, job: Job) -> Result<()> {
 
 /// As [`carry_out`]; what is written has copies of the values in the blob files `emptied`.
 fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Result<()> {
-    inner.condition.check()?;
-    let Job { keyspace, tree, plan, bottom, by_hand, readers } = job;
-    match Task::new(&tree, &plan) {
+    inner.error_state.check()?;
+    let Job { keyspace, version, plan, bottom, by_hand, readers } = job;
+    match CompactionInputs::new(&version, &plan) {
         Some(mut task) => {
-            let whole = task.entries() == tree.runs.iter().map(|run| run.entries()).sum::<u64>();
-            drop(tree);
+            let whole = task.entries() == version.runs.iter().map(|run| run.entries()).sum::<u64>();
+            drop(version);
             let rewrite = matches!(plan, Plan::Rewrite { .. });
             if !rewrite && keyspace.compaction.filter().is_none() {
                 let into_last = task.into_last;
@@ -199,8 +214,8 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
         None => {
             let Plan::Drop { tables } = plan else { return Ok(()) };
             let named = |table: &Arc<Table>| tables.contains(&table.summary().file_number);
-            let removed: Vec<Arc<Table>> = tree.tables().map(|(_, table)| table).filter(named).collect();
-            drop(tree);
+            let removed: Vec<Arc<Table>> = version.tables().map(|(_, table)| table).filter(named).collect();
+            drop(version);
             if matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. }) {
                 let newest = removed.iter().map(|table| table.summary().largest_sequence).max();
                 keyspace.compaction.note_dropped(newest.unwrap_or(0));
@@ -230,7 +245,8 @@ fn rewriting_helps(inner: &Inner, table: &TableSummary, bottom: bool, readers: &
         || table.expiring_entries > 0 && table.smallest_expiry_ms <= readers.expired_until_ms
 }
 
-/// Makes `added` take the place of `removed`, and puts them and `moved` into run `run`, durably and then for readers.
+/// Makes `added` take the place of `removed`, and puts them and `moved` into run `run`, durably and
+/// then for readers.
 fn install(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -248,14 +264,14 @@ fn install(
     let mut numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
     commit(inner, keyspace, moves.collect(), run, added, &numbers)?;
     numbers.extend(moved.iter().map(|table| table.summary().file_number));
-    keyspace.view.replace_tables(&numbers, run, added.iter().chain(moved));
+    keyspace.read_state.replace_tables(&numbers, run, added.iter().chain(moved));
     Ok(())
 }
 
 fn merge(
     inner: &Inner,
     keyspace: &Arc<KeyspaceInner>,
-    task: Task,
+    task: CompactionInputs,
     (bottom, rewrite): (bool, bool),
     emptied: &BTreeSet<u64>,
 ) -> Result<()> {
@@ -301,7 +317,7 @@ fn merge(
     // One that was made for the sake of large values says nothing about what is dead in the table.
     if rewrite && emptied.is_empty() && weight(&tables) == weight(&removed) {
         let numbers = tables.iter().map(|table| table.summary().file_number);
-        keyspace.compaction.settle(numbers, &keyspace.view.load().tree);
+        keyspace.compaction.settle(numbers, &keyspace.read_state.load().version);
     }
     drop(task);
     remover::retire_tables(inner, removed);
@@ -321,7 +337,8 @@ pub fn merge_threads(inner: &Inner, keyspace: &KeyspaceInner) -> usize {
     if threads != 1 || !options.is_free("background_threads") || !condition::compaction_is_behind(keyspace) {
         return threads;
     }
-    // A budget has memory set aside for one, a limit leaves nothing to do for two, and there may be no thread to be had.
+    // A budget has memory set aside for one, a limit leaves nothing to do for two, and there may be
+    // no thread to be had.
     if options.memory_budget_bytes > 0
         || options.compaction_bytes_per_second > 0
         || keyspace.compaction.division_failed()
@@ -336,17 +353,17 @@ pub fn merge_threads(inner: &Inner, keyspace: &KeyspaceInner) -> usize {
 fn write(
     inner: &Inner,
     keyspace: &KeyspaceInner,
-    task: &Task,
+    task: &CompactionInputs,
     rules: Rules<'_>,
     emptied: &BTreeSet<u64>,
 ) -> Result<Compacted> {
     let parts = divide(&task.inputs, merge_threads(inner, keyspace), inner.options.target_file_bytes);
-    let mut pace = Pace::new(inner.options.compaction_bytes_per_second, Instant::now());
+    let mut pace = RateLimiter::new(inner.options.compaction_bytes_per_second, Instant::now());
     let ahead = if pace.is_limited() { ENTRIES_AHEAD } else { u64::MAX };
     let (bytes, entries) = (u128::from(task.bytes()), u128::from(task.entries().max(1)));
     let mut pause = |read: u64| {
         let bytes = u64::try_from(u128::from(read) * bytes / entries).unwrap_or(u64::MAX);
-        attend(inner, &mut pace, bytes)
+        yield_point(inner, &mut pace, bytes)
     };
     *inner.merging.lock() = Some((keyspace.id, task.newest));
     let result = with_output(inner, keyspace, 0, task.into_last, emptied, |output| {
@@ -356,7 +373,7 @@ fn write(
     keyspace.compaction.note_failed_division(parts.len() > inner.options.background_threads && result.is_err());
     if result.is_ok() {
         let inputs = task.inputs.iter().flat_map(|run| &run.tables);
-        inputs.for_each(|table| inner.condition.forget_damage(table.path()));
+        inputs.for_each(|table| inner.error_state.forget_damage(table.path()));
     }
     result.inspect_err(|error| {
         note_damage(inner, task, error);
@@ -364,22 +381,23 @@ fn write(
     })
 }
 
-/// Notes that one of the inputs is damaged, if that is the error. What is damaged in blob files is noted where it is read.
-fn note_damage(inner: &Inner, task: &Task, error: &Error) {
+/// Notes that one of the inputs is damaged, if that is the error. What is damaged in blob files is
+/// noted where it is read.
+fn note_damage(inner: &Inner, task: &CompactionInputs, error: &Error) {
     let Error::Corruption { path, .. } = error else { return };
     if task.inputs.iter().flat_map(|run| &run.tables).any(|table| table.path() == path) {
-        inner.condition.note_damage(error);
+        inner.error_state.note_damage(error);
     }
 }
 
 /// What a merge does in its pauses.
-fn attend(inner: &Inner, pace: &mut Pace, bytes: u64) -> Result<()> {
+fn yield_point(inner: &Inner, pace: &mut RateLimiter, bytes: u64) -> Result<()> {
     let look = || {
         if inner.stopping.load(Relaxed) {
             return Err(Error::ReadOnly { why: "the database is being closed".into() });
         }
         // A long merge must not keep the log from being let go of.
-        freeze_log_holders(inner);
+        rotate_log_holders(inner);
         flush_all(inner)
     };
     look()?;
@@ -394,8 +412,9 @@ fn attend(inner: &Inner, pace: &mut Pace, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The writer lock, with no reader at a sequence number above `newest`: nobody can see what a filter has just changed, and nobody can come to see it before it is
-/// installed. `None` if one does not go away.
+/// The writer lock, with no reader at a sequence number above `newest`: nobody can see what a
+/// filter has just changed, and nobody can come to see it before it is installed. `None` if one
+/// does not go away.
 fn lock_without_new_readers(inner: &Inner, newest: Sequence) -> Option<MutexGuard<'_, Writer>> {
     for _ in 0..LOOKS_FOR_READERS {
         let writer = inner.writer.lock();
@@ -412,7 +431,8 @@ fn lock_without_new_readers(inner: &Inner, newest: Sequence) -> Option<MutexGuar
     None
 }
 
-/// Work that a caller asked for, again without the blob file that it found damaged, as often as it finds one. The first error about one goes to `damage`.
+/// Work that a caller asked for, again without the blob file that it found damaged, as often as it
+/// finds one. The first error about one goes to `damage`.
 fn past_damage<T>(inner: &Inner, damage: &mut Option<Error>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match work() {
@@ -422,8 +442,9 @@ fn past_damage<T>(inner: &Inner, damage: &mut Option<Error>, mut work: impl FnMu
     }
 }
 
-/// Flushes, then merges the keyspace, or all of them, into one run each. When it is all of them, log files without use are given back too. A damaged large value is an error
-/// only when all else is done.
+/// Flushes, then merges the keyspace, or all of them, into one run each. When it is all of them,
+/// log files without use are given back too. A damaged large value is an error only when all else
+/// is done.
 pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     flush_now(inner)?;
     let mut damage = None;
@@ -465,7 +486,7 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
         _ => false,
     };
     if is_empty {
-        return inner.condition.check();
+        return inner.error_state.check();
     }
     flush_now(inner)?;
     let mut damage = None;
@@ -476,7 +497,8 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
     damage.map_or(Ok(()), Err)
 }
 
-/// Does once what `choose` chooses; it is told whether merging may do something although the tables do not look like it.
+/// Does once what `choose` chooses; it is told whether merging may do something although the tables
+/// do not look like it.
 fn compact_keyspace(
     inner: &Inner,
     keyspace: &Arc<KeyspaceInner>,
@@ -485,14 +507,14 @@ fn compact_keyspace(
     let _jobs = lock_jobs(inner)?;
     reclaim_all(inner)?;
     let job = {
-        let tree = Arc::clone(&keyspace.view.load().tree);
-        let (shape, readers) = shape(inner, keyspace, &tree, false);
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let (shape, readers) = shape(inner, keyspace, &version, false);
         let plan = match keyspace.compaction.style() {
             // A merged table would have no age: only what is due anyway is done.
             style @ CompactionStyle::Fifo { .. } => pick(&shape, style),
             _ => choose(&shape, keyspace.compaction.filter().is_some()),
         };
-        plan.map(|plan| Job { by_hand: true, ..Job::new(keyspace, &tree, plan, &shape, readers) })
+        plan.map(|plan| Job { by_hand: true, ..Job::new(keyspace, &version, plan, &shape, readers) })
     };
     job.map_or(Ok(()), |job| carry_out(inner, job).inspect_err(|_| remover::sweep_blobs(inner)))
 }

@@ -1,6 +1,7 @@
-//! Memtables of an idle database in which everything that could expire has: they are put aside for a flush, which gives the bytes back.
+//! Memtables of an idle database in which everything that could expire has: they are put aside for
+//! a flush, which gives the bytes back.
 
-use crate::db::background::rotate::freeze;
+use crate::db::background::rotate::rotate;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 
 /// When the keyspace's active memtable is due; none if nothing in it expires.
@@ -8,14 +9,14 @@ pub fn due_ms(keyspace: &KeyspaceInner) -> Option<u64> {
     if !keyspace.ttl.is_enabled() {
         return None;
     }
-    Some(keyspace.view.load().active.last_expiry_ms()).filter(|&expiry_ms| expiry_ms > 0)
+    Some(keyspace.read_state.load().active.last_expiry_ms()).filter(|&expiry_ms| expiry_ms > 0)
 }
 
 /// Puts aside every active memtable whose time has come.
-pub fn freeze_due(inner: &Inner) {
+pub fn rotate_due(inner: &Inner) {
     for keyspace in inner.all_keyspaces() {
         if due_ms(&keyspace).is_some_and(|due_ms| inner.now_ms(&keyspace) >= due_ms) {
-            freeze(inner, &mut inner.writer.lock(), keyspace.id, 0);
+            rotate(inner, &mut inner.writer.lock(), keyspace.id, 0);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Flushes: memtables become tables, oldest first.
 
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
-use crate::db::background::rotate::freeze;
+use crate::db::background::rotate::rotate;
 use crate::db::files::remover;
 use crate::db::read::memtable_sort;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::memory;
-use crate::db::state::write_throttle::MAX_FROZEN;
-use crate::db::write_controller::time_share::Shares;
+use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
+use crate::db::write_controller::time_share::TimeShare;
 use crate::error::Result;
 use crate::event_listener::FlushCompleted;
 use crate::iter::Cursor;
@@ -16,7 +16,7 @@ use crate::job::flush::{Flushed, flush};
 use crate::memtable::Memtable;
 use crate::table::TableSummary;
 use crate::version::edit::Change;
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,17 +29,19 @@ const MAX_LOG_BUFFERS: u64 = 4;
 pub fn flush_all(inner: &Inner) -> Result<()> {
     loop {
         let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
-        // On a full disk a flush may be what makes room for the segment, so the flush is tried whatever became of it.
+        // On a full disk a flush may be what makes room for the segment, so the flush is tried
+        // whatever became of it.
         let prepared = match log {
             Some(log) if log.wants_preparation() => log.prepare_next(),
             _ => Ok(()),
         };
-        // Before a flush, which may first sort for a while, and before the memory of memtables, of which there is more.
-        while log.is_some_and(|log| log.tend()) {}
+        // Before a flush, which may first sort for a while, and before the memory of memtables, of
+        // which there is more.
+        while log.is_some_and(|log| log.prefault_step()) {}
         memory::touch_ahead(inner);
         memtable_sort::merge_runs(inner);
         let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
-            let oldest = keyspace.view.load().frozen.last().cloned();
+            let oldest = keyspace.read_state.load().immutable.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
@@ -49,12 +51,14 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
     }
 }
 
-/// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures are left to whoever needs the segment.
+/// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures
+/// are left to whoever needs the segment.
 ///
-/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the time than the flush while another memtable waits, see [`Shares`].
-fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut Shares) {
+/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the
+/// time than the flush while another memtable waits, see [`TimeShare`].
+fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeShare) {
     let flush_has_its_share = shares.pause(Instant::now());
-    let others_may = flush_has_its_share || keyspace.view.load().frozen.len() < MAX_FROZEN;
+    let others_may = flush_has_its_share || keyspace.read_state.load().immutable.len() < MAX_IMMUTABLE_MEMTABLES;
     let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
     if let Some(log) = log.filter(|log| log.wants_preparation()) {
         let _ = log.prepare_next();
@@ -62,13 +66,13 @@ fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut Shares
     if others_may {
         memory::touch_ahead(inner);
         memtable_sort::merge_runs(inner);
-        log.inspect(|log| _ = log.tend());
+        log.inspect(|log| _ = log.prefault_step());
     }
     shares.go_on(Instant::now());
 }
 
 /// A memtable that is seldom written holds back the log: put it aside when that has become long.
-pub fn freeze_log_holders(inner: &Inner) {
+pub fn rotate_log_holders(inner: &Inner) {
     let Some(log) = &inner.log else { return };
     let limit = (inner.options.write_buffer_bytes as u64).max(inner.options.wal_segment_bytes) * MAX_LOG_BUFFERS;
     if log.retired_bytes() <= limit {
@@ -77,9 +81,9 @@ pub fn freeze_log_holders(inner: &Inner) {
     let oldest = inner.oldest_unflushed(&[]);
     let mut writer = inner.writer.lock();
     for keyspace in inner.all_keyspaces() {
-        let active = Arc::clone(&keyspace.view.load().active);
+        let active = Arc::clone(&keyspace.read_state.load().active);
         if !active.is_empty() && active.first_sequence() == oldest {
-            freeze(inner, &mut writer, keyspace.id, 0);
+            rotate(inner, &mut writer, keyspace.id, 0);
         }
     }
 }
@@ -87,26 +91,28 @@ pub fn freeze_log_holders(inner: &Inner) {
 /// A memtable that waits for its flush, and whose it is.
 type Waiting = (Arc<KeyspaceInner>, Arc<Memtable>);
 
-/// Puts aside every memtable that is not empty, all at one point of the order of writes. Returns all that wait then, oldest first.
+/// Puts aside every memtable that is not empty, all at one point of the order of writes. Returns
+/// all that wait then, oldest first.
 fn freeze_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
     let mut waiting: Vec<Waiting> = Vec::new();
     for keyspace in inner.all_keyspaces() {
-        if !keyspace.view.load().active.is_empty() {
-            freeze(inner, writer, keyspace.id, 0);
+        if !keyspace.read_state.load().active.is_empty() {
+            rotate(inner, writer, keyspace.id, 0);
         }
-        waiting
-            .extend(keyspace.view.load().frozen.iter().map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))));
+        waiting.extend(
+            keyspace.read_state.load().immutable.iter().map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))),
+        );
     }
     waiting.sort_by_key(|(_, memtable)| memtable.first_sequence());
     waiting
 }
 
 fn still_waits((keyspace, memtable): &Waiting) -> bool {
-    keyspace.view.load().frozen.iter().any(|frozen| Arc::ptr_eq(frozen, memtable))
+    keyspace.read_state.load().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
 }
 
-/// Flushes everything written before the call and nothing else, then calls `then` with the job lock still held: the tables are
-/// then the state at one point of the order of writes.
+/// Flushes everything written before the call and nothing else, then calls `then` with the job lock
+/// still held: the tables are then the state at one point of the order of writes.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
     let waiting = freeze_all(inner, &mut inner.writer.lock());
@@ -117,32 +123,33 @@ pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Resu
 }
 
 fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
-    inner.condition.check()?;
+    inner.error_state.check()?;
     // It was put aside before: from here on nobody changes it.
-    inner.unlocked.wait_for_all();
+    inner.thread_gate.wait_for_all();
     let started = Instant::now();
-    let tree = Arc::clone(&keyspace.view.load().tree);
+    let version = Arc::clone(&keyspace.read_state.load().version);
     // Taken before the entries are read: whoever registers later reads at or above all of them.
     let readers = inner.readers(keyspace);
     let operator = keyspace.operator();
-    let rules = rules(keyspace, &readers, tree.runs.is_empty(), operator.as_deref());
-    let goes_last = goes_last(inner, &tree, memtable);
+    let rules = rules(keyspace, &readers, version.runs.is_empty(), operator.as_deref());
+    let goes_last = goes_last(inner, &version, memtable);
     let last = memtable.last_sequence();
-    // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them this flush would leave a hole after a power
-    // loss. Before the tables: where no manifest is left, a repair believes what they say.
+    // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them
+    // this flush would leave a hole after a power loss. Before the tables: where no manifest is
+    // left, a repair believes what they say.
     if others_have_writes(inner, keyspace) {
         inner.sync_log()?;
     }
-    let mut shares = Shares::new(started);
+    let mut shares = TimeShare::new(started);
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
         flush(memtable, rules, output, &mut || attend_to_others(inner, keyspace, &mut shares))
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
     let bytes = tables.iter().map(|table| table.summary().file_bytes).sum();
-    keyspace.searches.note_flush(tables.iter().map(|table| table.summary().entries).sum());
+    keyspace.read_stats.note_flush(tables.iter().map(|table| table.summary().entries).sum());
     let above = inner.merging.lock().and_then(|(id, newest)| (id == keyspace.id).then_some(newest));
-    let run = tree.deepest_free_run(&tables, above).unwrap_or_else(|| inner.next_file_number());
+    let run = version.deepest_free_run(&tables, above).unwrap_or_else(|| inner.next_file_number());
 
     let sequence = memtable.last_sequence();
     let oldest = inner.oldest_unflushed(std::slice::from_ref(memtable));
@@ -151,13 +158,13 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         None => None,
         Some(log) => {
             let floor = log.floor(oldest);
-            log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
+            log.sync_link(floor).map_err(|error| inner.error_state.poison(error))?;
             changes.push(Change::LogFloor(floor));
             Some(floor)
         }
     };
     commit(inner, keyspace, changes, run, &tables, &[])?;
-    keyspace.view.install_flush(memtable, run, &tables);
+    keyspace.read_state.install_flush(memtable, run, &tables);
     if memtable.has_unlogged_writes() {
         // They are nowhere else.
         renew_manifest(inner, &[])?;
@@ -181,10 +188,11 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     Ok(())
 }
 
-/// Whether the tables of the memtable go into the last run. Only looked into where that makes a difference.
-fn goes_last(inner: &Inner, tree: &Tree, memtable: &Arc<Memtable>) -> bool {
+/// Whether the tables of the memtable go into the last run. Only looked into where that makes a
+/// difference.
+fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool {
     let upper = inner.options.upper_compression;
-    if tree.runs.is_empty() || upper.is_none_or(|upper| upper == inner.options.compression) {
+    if version.runs.is_empty() || upper.is_none_or(|upper| upper == inner.options.compression) {
         return true;
     }
     if memtable.has_range_tombstones() {
@@ -198,7 +206,7 @@ fn goes_last(inner: &Inner, tree: &Tree, memtable: &Arc<Memtable>) -> bool {
     match (key_at(false), key_at(true)) {
         (Some(smallest_key), Some(largest_key)) => {
             let bounds = TableSummary { smallest_key, largest_key, ..TableSummary::default() };
-            tree.runs.iter().all(|run| !run.overlaps(&bounds, &bounds))
+            version.runs.iter().all(|run| !run.overlaps(&bounds, &bounds))
         }
         _ => true,
     }
@@ -206,33 +214,34 @@ fn goes_last(inner: &Inner, tree: &Tree, memtable: &Arc<Memtable>) -> bool {
 
 fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
     inner.all_keyspaces().iter().filter(|other| other.id != keyspace.id).any(|other| {
-        let view = other.view.load();
-        view.frozen.iter().chain([&view.active]).any(|memtable| !memtable.is_empty())
+        let read_state = other.read_state.load();
+        read_state.immutable.iter().chain([&read_state.active]).any(|memtable| !memtable.is_empty())
     })
 }
 
 /// Flushes everything written before the call.
 pub fn flush_now(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
-    inner.condition.check()?;
+    inner.error_state.check()?;
     let waiting = freeze_all(inner, &mut inner.writer.lock());
     while waiting.iter().any(still_waits) {
         // Whoever has the job lock flushes too, even in the middle of a merge.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
             Some(_jobs) => {
-                inner.condition.check()?;
+                inner.error_state.check()?;
                 flush_all(inner).inspect_err(|_| remover::sweep_blobs(inner))?;
             }
             None => {
-                inner.condition.check()?;
-                inner.condition.check_background()?;
+                inner.error_state.check()?;
+                inner.error_state.check_background()?;
             }
         }
     }
     Ok(())
 }
 
-/// Flushes everything. The caller holds the job lock and the writer lock, so that nothing comes in between.
+/// Flushes everything. The caller holds the job lock and the writer lock, so that nothing comes in
+/// between.
 pub fn flush_locked(inner: &Inner, writer: &mut Writer) -> Result<()> {
     freeze_all(inner, writer);
     flush_all(inner)

@@ -1,10 +1,14 @@
-//! What a database gives back when no writes come: the space of the log, and memory kept for the next memtables.
+//! What a database gives back when no writes come: the space of the log, and memory kept for the
+//! next memtables.
 //!
-//! A memtable that is not full keeps its log, which takes more space than its table would. It is flushed, once that amounts to something. What that costs is not the
-//! flush but the merge that follows in an idle database: the small table may go into a run as large as the keyspace. So, unless somebody asked for it, as much
-//! must have been logged since the last time as is a good part of all tables. However writes and pauses take turns, each byte is then merged a limited number of times
-//! for it, and a log that stays is a small part of what the database takes. Large values that a memtable refers to count as logged: they are compressed once a table
-//! refers to them.
+//! A memtable that is not full keeps its log, which takes more space than its table would. It is
+//! flushed, once that amounts to something. What that costs is not the flush but the merge that
+//! follows in an idle database: the small table may go into a run as large as the keyspace. So,
+//! unless somebody asked for it, as much must have been logged since the last time as is a good
+//! part of all tables. However writes and pauses take turns, each byte is then merged a limited
+//! number of times for it, and a log that stays is a small part of what the database takes. Large
+//! values that a memtable refers to count as logged: they are compressed once a table refers to
+//! them.
 
 use crate::db::background::blob_gc;
 use crate::db::background::commit_version_edit::lock_jobs;
@@ -22,9 +26,10 @@ const BUFFER_PART: u64 = 8;
 /// And at least this part of what the tables take.
 const TABLES_PART: u64 = 16;
 
-/// Flushes what holds back a log that is worth it, and lets go of that log at once. `asked_for`: by a caller, who waits for it.
-pub fn empty_log(inner: &Inner, asked_for: bool) -> Result<()> {
-    if !log_is_worth_a_flush(inner, asked_for) {
+/// Flushes what holds back a log that is worth it, and lets go of that log at once.
+/// `drain_requested`: by a caller, who waits for it.
+pub fn empty_log(inner: &Inner, drain_requested: bool) -> Result<()> {
+    if !log_is_worth_a_flush(inner, drain_requested) {
         return reclaim(inner);
     }
     if let Some(log) = &inner.log {
@@ -52,14 +57,14 @@ pub fn gives_something_back(inner: &Inner) -> bool {
         || blob_gc::may_compress(inner)
 }
 
-fn log_is_worth_a_flush(inner: &Inner, asked_for: bool) -> bool {
+fn log_is_worth_a_flush(inner: &Inner, drain_requested: bool) -> bool {
     let Some(log) = &inner.log else { return false };
     let large = large_bytes_in_memory(inner);
     if log.held_bytes().max(large) <= SMALL_LOG_BYTES || remover::no_memtable_has_writes(inner) {
         return false;
     }
     let logged = log.unrested_bytes().saturating_add(large);
-    asked_for
+    drain_requested
         || (logged > SMALL_LOG_BYTES
             && logged >= inner.options.write_buffer_bytes as u64 / BUFFER_PART
             && logged >= table_bytes(inner) / TABLES_PART)
@@ -70,11 +75,12 @@ fn large_bytes_in_memory(inner: &Inner) -> u64 {
     if !blob_gc::may_compress(inner) {
         return 0;
     }
-    inner.all_keyspaces().iter().map(|keyspace| keyspace.view.load().active.blob_bytes()).sum()
+    inner.all_keyspaces().iter().map(|keyspace| keyspace.read_state.load().active.blob_bytes()).sum()
 }
 
 fn table_bytes(inner: &Inner) -> u64 {
-    let of_one =
-        |keyspace: &Arc<KeyspaceInner>| keyspace.view.load().tree.runs.iter().map(|run| run.bytes()).sum::<u64>();
+    let of_one = |keyspace: &Arc<KeyspaceInner>| {
+        keyspace.read_state.load().version.runs.iter().map(|run| run.bytes()).sum::<u64>()
+    };
     inner.all_keyspaces().iter().map(of_one).sum()
 }

@@ -4,29 +4,30 @@ use crate::db::background::commit_version_edit::commit;
 use crate::db::files::remover;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::error::Result;
-use crate::job::covered::removable;
+use crate::job::range_del_drop::removable;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Removes what there is to remove in any keyspace. The caller holds the job lock and no merge is at work.
+/// Removes what there is to remove in any keyspace. The caller holds the job lock and no merge is
+/// at work.
 pub fn reclaim_all(inner: &Inner) -> Result<()> {
     inner.all_keyspaces().iter().try_for_each(|keyspace| reclaim(inner, keyspace))
 }
 
-/// Removes what `job/covered.rs` finds, until it finds nothing.
+/// Removes what `job/range_del_drop.rs` finds, until it finds nothing.
 fn reclaim(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
     loop {
-        let tree = Arc::clone(&keyspace.view.load().tree);
+        let version = Arc::clone(&keyspace.read_state.load().version);
         // Whoever registers later sees every range tombstone that is in a table.
-        let numbers = removable(&tree, &inner.snapshots.all());
+        let numbers = removable(&version, &inner.snapshots.all());
         if numbers.is_empty() {
             return Ok(());
         }
         commit(inner, keyspace, Vec::new(), 0, &[], &numbers)?;
-        keyspace.view.replace_tables(&numbers, 0, &[]);
-        let removed = tree.tables().map(|(_, table)| table);
+        keyspace.read_state.replace_tables(&numbers, 0, &[]);
+        let removed = version.tables().map(|(_, table)| table);
         let removed: Vec<Arc<Table>> = removed.filter(|table| numbers.contains(&table.summary().file_number)).collect();
-        drop(tree);
+        drop(version);
         remover::retire_tables(inner, removed);
         inner.tell_waiting();
     }

@@ -4,9 +4,9 @@ use crate::db::state::inner::{Inner, Writer};
 use crate::db::state::memory::new_memtable;
 use crate::db::write_controller::delay;
 
-/// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which waits for its flush from now on. Nothing
-/// happens if the active one is empty and has that room.
-pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
+/// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which
+/// waits for its flush from now on. Nothing happens if the active one is empty and has that room.
+pub fn rotate(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
     let empty = target.memtable.memtable().is_empty();
     if empty && target.memtable.has_room(bytes) {
@@ -14,7 +14,7 @@ pub fn freeze(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     }
     // The next memtable will hold about as many keys.
     let (active, memtable_writer) = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
-    target.keyspace.view.put_aside(&mut target.memtable, (active, memtable_writer));
+    target.keyspace.read_state.rotate_memtable(&mut target.memtable, (active, memtable_writer));
     delay::begin(inner, target);
     // Others may wait for the same.
     inner.tell_waiting();

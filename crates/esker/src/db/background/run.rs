@@ -1,12 +1,13 @@
 //! The background thread: what is next, and when.
 //!
-//! One thread does all of it, so that on two cores the other belongs to the caller (only merges may have more, see `compaction.rs`): flushes first, then the next log segment, then
-//! merging. A flush that becomes due during a merge is done inside the merge. With no background thread the same steps run inside the calls that add
-//! work, in the same order every time.
+//! One thread does all of it, so that on two cores the other belongs to the caller (only merges may
+//! have more, see `compaction.rs`): flushes first, then the next log segment, then merging. A flush
+//! that becomes due during a merge is done inside the merge. With no background thread the same
+//! steps run inside the calls that add work, in the same order every time.
 
 use crate::db::background::commit_version_edit::lock_jobs;
 use crate::db::background::compaction::{carry_out, collect_blobs, compress_blobs, due_ms, next_job};
-use crate::db::background::flush::{flush_all, freeze_log_holders};
+use crate::db::background::flush::{flush_all, rotate_log_holders};
 use crate::db::background::range_del_drop::reclaim_all;
 use crate::db::background::{expired_memtables, idle};
 use crate::db::files::remover;
@@ -19,15 +20,17 @@ use std::time::{Duration, Instant};
 
 /// Without a write for this long the database counts as idle.
 const IDLE_AFTER: Duration = Duration::from_millis(50);
-/// Without a write for this long the log gives back what it keeps for more of them. Longer, because the next write then begins with new files.
+/// Without a write for this long the log gives back what it keeps for more of them. Longer, because
+/// the next write then begins with new files.
 const AT_REST_AFTER: Duration = Duration::from_secs(1);
 /// How long after a failure background work is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// The body of the background thread. A panic in it, which can only be a defect, ends writing and not the process.
+/// The body of the background thread. A panic in it, which can only be a defect, ends writing and
+/// not the process.
 pub fn run(inner: &Inner) {
     if catch_unwind(AssertUnwindSafe(|| work_until_stopped(inner))).is_err() {
-        inner.condition.refuse_after_panic("background work panicked");
+        inner.error_state.refuse_after_panic("background work panicked");
         inner.signals.lock().busy = false;
         inner.work_done.notify_all();
     }
@@ -42,26 +45,27 @@ pub fn run(inner: &Inner) {
 
 fn work_until_stopped(inner: &Inner) {
     loop {
-        let (hurry, idle, at_rest) = {
+        let (manual, idle, at_rest) = {
             let mut signals = inner.signals.lock();
             if signals.shutting_down {
                 return;
             }
             signals.work = false;
             signals.busy = true;
-            let hurry = std::mem::take(&mut signals.hurry);
+            let manual = std::mem::take(&mut signals.manual);
             let pause = pause(inner);
-            (hurry, hurry || pause >= IDLE_AFTER, hurry || pause >= AT_REST_AFTER)
+            (manual, manual || pause >= IDLE_AFTER, manual || pause >= AT_REST_AFTER)
         };
         if !at_rest {
             inner.memory.note_rest(false);
         }
-        let result = if at_rest { work_at_rest(inner, hurry) } else { run_all(inner, idle) };
+        let result = if at_rest { work_at_rest(inner, manual) } else { run_all(inner, idle) };
         match &result {
-            Ok(()) => inner.condition.recovered(),
-            // Giving up for a close is no failure, nor is one of its own that the database has become read-only: that was told.
-            Err(_) if inner.stopping.load(Relaxed) || inner.condition.check().is_err() => {}
-            Err(error) => inner.condition.delay(error),
+            Ok(()) => inner.error_state.recovered(),
+            // Giving up for a close is no failure, nor is one of its own that the database has
+            // become read-only: that was told.
+            Err(_) if inner.stopping.load(Relaxed) || inner.error_state.check().is_err() => {}
+            Err(error) => inner.error_state.delay(error),
         }
         let until_due = if idle && result.is_ok() { wait_for_due(inner) } else { None };
         let mut signals = inner.signals.lock();
@@ -72,7 +76,7 @@ fn work_until_stopped(inner: &Inner) {
         }
         // Once read-only there is nothing to do but to wait for the end.
         let patience = match (&result, idle) {
-            (Err(_), _) if inner.condition.check().is_err() => None,
+            (Err(_), _) if inner.error_state.check().is_err() => None,
             (Err(_), _) => Some(RETRY_AFTER),
             (Ok(()), false) => Some(IDLE_AFTER),
             // Also if a write has put an end to the rest before all was done.
@@ -81,14 +85,15 @@ fn work_until_stopped(inner: &Inner) {
             }
             (Ok(()), true) => until_due,
         };
-        if result.is_err() || !(signals.work || signals.hurry) {
+        if result.is_err() || !(signals.work || signals.manual) {
             wait(inner, &mut signals, patience);
         }
     }
 }
 
-/// How long to wait until something expires that is worth a look. Not longer than that and not all that long: the clock may be set. Readers that see files which are to
-/// go, and before which no more are compressed, do not tell when they leave either.
+/// How long to wait until something expires that is worth a look. Not longer than that and not all
+/// that long: the clock may be set. Readers that see files which are to go, and before which no
+/// more are compressed, do not tell when they leave either.
 fn wait_for_due(inner: &Inner) -> Option<Duration> {
     const LEAST_MS: u64 = 1000;
     const MOST_MS: u64 = 10_000;
@@ -109,7 +114,7 @@ fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<D
 /// For how long no write has come, as far as the looks since then tell.
 fn pause(inner: &Inner) -> Duration {
     // Large values come before the batch that they are part of is committed.
-    let now = (inner.last_sequence.load(Relaxed), inner.unlocked.writes() + inner.blobs.appends());
+    let now = (inner.last_sequence.load(Relaxed), inner.thread_gate.writes() + inner.blobs.appends());
     let mut last = inner.last_write.lock();
     if last.0 != now {
         *last = (now, Instant::now());
@@ -117,7 +122,8 @@ fn pause(inner: &Inner) -> Duration {
     last.1.elapsed()
 }
 
-/// Lets the thread that does the work know that there is more of it; does it here where no other thread does.
+/// Lets the thread that does the work know that there is more of it; does it here where no other
+/// thread does.
 pub fn work_was_added(inner: &Inner) -> Result<()> {
     if inner.inline_jobs() {
         return run_all(inner, false);
@@ -130,7 +136,8 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
 pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     while !inner.stopping.load(Relaxed) {
         let _jobs = lock_jobs(inner)?;
-        // What a job that failed has written of large values would else be there again after each attempt.
+        // What a job that failed has written of large values would else be there again after each
+        // attempt.
         if !run_next(inner, idle).inspect_err(|_| remover::sweep_blobs(inner))? {
             break;
         }
@@ -139,16 +146,17 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     Ok(())
 }
 
-/// Does everything that is due when no more writes are expected. First the log gives back its space, which merges can use; last, large values are compressed.
-fn work_at_rest(inner: &Inner, asked_for: bool) -> Result<()> {
+/// Does everything that is due when no more writes are expected. First the log gives back its
+/// space, which merges can use; last, large values are compressed.
+fn work_at_rest(inner: &Inner, drain_requested: bool) -> Result<()> {
     if inner.stopping.load(Relaxed) {
         return Ok(());
     }
-    idle::empty_log(inner, asked_for)?;
+    idle::empty_log(inner, drain_requested)?;
     run_all(inner, true)?;
     // What is written meanwhile is for the next time: whoever asked is not to wait for ever.
     let before = inner.next_file.load(Relaxed);
-    while !inner.stopping.load(Relaxed) && (asked_for || is_at_rest(inner)) && compress_next(inner, before)? {
+    while !inner.stopping.load(Relaxed) && (drain_requested || is_at_rest(inner)) && compress_next(inner, before)? {
         // Writes, if some come, must not wait for a merge until all is compressed.
         run_all(inner, true)?;
     }
@@ -168,9 +176,9 @@ fn is_at_rest(inner: &Inner) -> bool {
 /// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.
 fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
     flush_all(inner)?;
-    freeze_log_holders(inner);
+    rotate_log_holders(inner);
     if idle {
-        expired_memtables::freeze_due(inner);
+        expired_memtables::rotate_due(inner);
     }
     reclaim_all(inner)?;
     if let Some(job) = next_job(inner, idle)? {
@@ -178,22 +186,23 @@ fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
         return Ok(true);
     }
     let keyspaces = inner.all_keyspaces();
-    Ok(collect_blobs(inner, false)? || keyspaces.iter().any(|keyspace| !keyspace.view.load().frozen.is_empty()))
+    Ok(collect_blobs(inner, false)?
+        || keyspaces.iter().any(|keyspace| !keyspace.read_state.load().immutable.is_empty()))
 }
 
 /// Waits until nothing is left to do in the background, as after a long pause.
 pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
-    inner.condition.check()?;
+    inner.error_state.check()?;
     if inner.inline_jobs() {
         return work_at_rest(inner, true);
     }
     let mut signals = inner.signals.lock();
-    signals.hurry = true;
+    signals.manual = true;
     inner.work_arrived.notify_one();
-    while (signals.hurry || signals.busy || signals.work) && !signals.shutting_down {
-        inner.condition.check()?;
-        inner.condition.check_background()?;
+    while (signals.manual || signals.busy || signals.work) && !signals.shutting_down {
+        inner.error_state.check()?;
+        inner.error_state.check_background()?;
         inner.work_done.wait_for(&mut signals, Duration::from_millis(100));
     }
     Ok(())

@@ -23,12 +23,14 @@ fn read(source: &dyn ReadFile, mut piece: impl FnMut(u64, &[u8]) -> Result<bool>
     Ok(())
 }
 
-/// Gives the file `from` the second name `to`, which nothing has. Where that does not work, returns the file, open: whatever becomes of its name, it can be copied.
+/// Gives the file `from` the second name `to`, which nothing has. Where that does not work, returns
+/// the file, open: whatever becomes of its name, it can be copied.
 pub fn link_or_open(env: &dyn Env, from: &Path, to: &Path) -> Result<Option<Arc<dyn ReadFile>>> {
     if link(env, from, to)? { Ok(None) } else { env.open(from).map(Some) }
 }
 
-/// Gives the file `from` the second name `to`, which nothing has. Returns whether that works; if not, nothing has that name.
+/// Gives the file `from` the second name `to`, which nothing has. Returns whether that works; if
+/// not, nothing has that name.
 pub fn link(env: &dyn Env, from: &Path, to: &Path) -> Result<bool> {
     if env.hard_link(from, to).is_ok() {
         return Ok(true);

@@ -1,8 +1,10 @@
-//! What an open does that found a torn manifest: its last edit may have been made and damaged since, and then files that the remaining state does not name are all that is left
-//! of what the edit announced.
+//! What an open does that found a torn manifest: its last edit may have been made and damaged
+//! since, and then files that the remaining state does not name are all that is left of what the
+//! edit announced.
 //!
-//! Nothing but a flush or an ingest brings writes into tables. A table of either holds writes above what its keyspace's tables are known to hold; any other is the result
-//! of a compaction, whose inputs the remaining state names.
+//! Nothing but a flush or an ingest brings writes into tables. A table of either holds writes above
+//! what its keyspace's tables are known to hold; any other is the result of a compaction, whose
+//! inputs the remaining state names.
 
 use crate::blob::format::{file_name as blob_name, file_number as blob_number};
 use crate::db::files::remover;
@@ -15,9 +17,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Gives the tables that a lost edit may have announced, and the blob files with their large values, a second name in the directory `lost`, durably. A file without the end of a
-/// table was still being written, so that no edit names it. One that has an end and cannot be read, as it is damaged too or of a newer version, may have been announced, with any
-/// blob file that is not among `used`.
+/// Gives the tables that a lost edit may have announced, and the blob files with their large
+/// values, a second name in the directory `lost`, durably. A file without the end of a table was
+/// still being written, so that no edit names it. One that has an end and cannot be read, as it is
+/// damaged too or of a newer version, may have been announced, with any blob file that is not among
+/// `used`.
 ///
 /// # Errors
 /// `Io`.
@@ -61,7 +65,8 @@ pub fn keep_tables(
 /// Whether the table may be of an edit that the manifest has lost: one that brings writes.
 pub fn holds_newer_writes(state: &ManifestState, summary: &TableSummary) -> bool {
     let Some(label) = &summary.keyspace else { return true };
-    // In the last run entries have no sequence numbers; how far a flush reached, its table says besides.
+    // In the last run entries have no sequence numbers; how far a flush reached, its table says
+    // besides.
     let reached = label.flushed.max(summary.largest_sequence);
     state.keyspaces.get(&label.id).is_none_or(|keyspace| reached > keyspace.flushed)
 }

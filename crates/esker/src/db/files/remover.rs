@@ -1,5 +1,6 @@
-//! The remover of the files of a database. A file goes when no durable manifest names it and nobody can be reading it. (What a failed call has just made itself, a
-//! log segment in `wal/segment.rs` or a link in `copy.rs`, that call takes away again.)
+//! The remover of the files of a database. A file goes when no durable manifest names it and nobody
+//! can be reading it. (What a failed call has just made itself, a log segment in `wal/segment.rs`
+//! or a link in `copy.rs`, that call takes away again.)
 
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
@@ -21,7 +22,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Of what a flush lets go of, so many parts of a write buffer are kept for reuse while writes come. To make a file takes the background thread some milliseconds.
+/// Of what a flush lets go of, so many parts of a write buffer are kept for reuse while writes
+/// come. To make a file takes the background thread some milliseconds.
 const KEPT_PART: u64 = 4;
 
 /// Log segment files kept for reuse while writes come.
@@ -30,10 +32,10 @@ fn segments_to_keep(inner: &Inner) -> usize {
     usize::try_from(part / inner.options.wal_segment_bytes).unwrap_or(usize::MAX).clamp(1, 16)
 }
 
-/// Takes tables that a durable edit has just removed, or that none ever named, and removes the files that nobody reads any more. A failure to remove harms nothing: the next open
-/// tries again.
+/// Takes tables that a durable edit has just removed, or that none ever named, and removes the
+/// files that nobody reads any more. A failure to remove harms nothing: the next open tries again.
 pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
-    let removed = removed.into_iter().inspect(|table| inner.condition.forget_damage(table.path()));
+    let removed = removed.into_iter().inspect(|table| inner.error_state.forget_damage(table.path()));
     inner.obsolete.add(removed);
     sweep(inner);
 }
@@ -45,22 +47,24 @@ pub fn sweep(inner: &Inner) {
         let path = table.path().to_path_buf();
         drop(table);
         if inner.options.env.remove(&path).is_ok() {
-            inner.condition.forget_damage(&path);
+            inner.error_state.forget_damage(&path);
             inner.events.note(|| Event::Removed(path));
         }
     }
 }
 
-/// Removes the blob files that no table and no memtable refers to. The caller holds the job lock, so that nothing moves from one to the other, and not the writer lock.
+/// Removes the blob files that no table and no memtable refers to. The caller holds the job lock,
+/// so that nothing moves from one to the other, and not the writer lock.
 pub fn sweep_blobs(inner: &Inner) {
     // Once read-only, the manifest on the device may name other tables than those in memory.
-    if inner.blobs.is_empty() || inner.condition.check().is_err() {
+    if inner.blobs.is_empty() || inner.error_state.check().is_err() {
         return;
     }
     sweep(inner);
     // In this order: what a write refers to after this is in a file that it holds now.
     let mut candidates = inner.blobs.unheld();
-    // Files of a load that no tree names yet. Asked for before the trees are: a load that has ended is in one.
+    // Files of a load that no version names yet. Asked for before the versions are: a load that has
+    // ended is in one.
     let in_progress = inner.in_progress.lock().clone();
     candidates.retain(|number| !in_progress.contains(number));
     if candidates.is_empty() {
@@ -72,7 +76,8 @@ pub fn sweep_blobs(inner: &Inner) {
     if candidates.iter().all(|number| used.contains(number)) {
         return;
     }
-    // Again under the writer lock: a merge may have been copying a reference out of a table that has since gone (`merge_expiry.rs`).
+    // Again under the writer lock: a merge may have been copying a reference out of a table that
+    // has since gone (`merge_expiry.rs`).
     let used = {
         let _writer = inner.writer.lock();
         blobs_in_use(inner)
@@ -87,9 +92,9 @@ pub fn sweep_blobs(inner: &Inner) {
 fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
     let mut used = BTreeSet::new();
     for keyspace in inner.all_keyspaces() {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).for_each(|memtable| used.extend(memtable.blob_files()));
-        view.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+        let read_state = keyspace.read_state.load();
+        read_state.immutable.iter().chain([&read_state.active]).for_each(|memtable| used.extend(memtable.blob_files()));
+        read_state.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
     }
     // What only readers of an earlier state have.
     inner.obsolete.for_each(|table| used.extend(table.summary().blobs.keys()));
@@ -103,7 +108,8 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
     used
 }
 
-/// Removes the blob files in the directory that are not among those in use, and forgets them: what a crash or a failed job left behind. For the end of opening.
+/// Removes the blob files in the directory that are not among those in use, and forgets them: what
+/// a crash or a failed job left behind. For the end of opening.
 pub fn remove_orphan_blobs(env: &dyn Env, directory: &Path, blobs: &BlobStore, used: &BTreeSet<u64>) -> Result<()> {
     for name in env.list(directory)? {
         if let Some(number) = blob_number(&name).filter(|number| !used.contains(number)) {
@@ -119,7 +125,8 @@ pub fn remove_manifest(inner: &Inner, number: u64) {
     let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
 }
 
-/// Lets go of the log segments before `floor`, which a durable manifest names. `keep`: some stay for reuse.
+/// Lets go of the log segments before `floor`, which a durable manifest names. `keep`: some stay
+/// for reuse.
 pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
     if let Some(log) = &inner.log {
         let keep = if keep { segments_to_keep(inner) } else { 0 };
@@ -129,34 +136,36 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
     }
 }
 
-/// Gives back the space of the log that nothing needs: files kept for reuse, the prepared segment and, if no memtable holds a write, all but a segment of the smallest
-/// size. The caller holds the job lock. What still waits for its flush keeps the segments that hold it.
+/// Gives back the space of the log that nothing needs: files kept for reuse, the prepared segment
+/// and, if no memtable holds a write, all but a segment of the smallest size. The caller holds the
+/// job lock. What still waits for its flush keeps the segments that hold it.
 pub fn reclaim_log(inner: &Inner) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
-    inner.condition.check()?;
+    inner.error_state.check()?;
     if log.is_at_rest(no_memtable_has_writes(inner)) {
         return Ok(());
     }
     let mut guard = inner.writer.lock();
     let writer = &mut *guard;
-    // Under the lock no write can come in between: if no memtable has any, the segments up to here hold nothing that is not in tables.
+    // Under the lock no write can come in between: if no memtable has any, the segments up to here
+    // hold nothing that is not in tables.
     let needless = no_memtable_has_writes(inner);
     let mut floor = None;
     if let Some(writing) = &mut writer.log {
         writing.rest(needless, writer.last_sequence).map_err(|error| match error {
             AppendError::NoSegment(error) => error,
-            AppendError::Failed(error) => inner.condition.poison(error),
+            AppendError::Failed(error) => inner.error_state.poison(error),
         })?;
         floor = needless.then(|| writing.position().segment);
     }
     let last_sequence = writer.last_sequence;
     drop(guard);
     if let Some(floor) = floor {
-        log.sync_link(floor).map_err(|error| inner.condition.poison(error))?;
+        log.sync_link(floor).map_err(|error| inner.error_state.poison(error))?;
         if let Some(manifest) = &mut *inner.manifest.lock() {
             let mut changes = vec![Change::LastSequence(last_sequence), Change::LogFloor(floor)];
             changes.extend(inner.log_synced());
-            manifest.commit(&changes).map_err(|error| inner.condition.poison(error))?;
+            manifest.commit(&changes).map_err(|error| inner.error_state.poison(error))?;
         }
     }
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
@@ -172,13 +181,15 @@ pub fn log_is_reclaimable(inner: &Inner) -> bool {
 /// Whether everything written is in tables.
 pub fn no_memtable_has_writes(inner: &Inner) -> bool {
     inner.all_keyspaces().iter().all(|keyspace| {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).all(|memtable| memtable.is_empty())
+        let read_state = keyspace.read_state.load();
+        read_state.immutable.iter().chain([&read_state.active]).all(|memtable| memtable.is_empty())
     })
 }
 
-/// Gives files that a repair replaces or has no use for, as far as they are there, a second name in the directory `lost`, durably: what has only its old name when the
-/// new manifest is in force, the next open removes. A file that is there already keeps its name; the new one gets a number behind it.
+/// Gives files that a repair replaces or has no use for, as far as they are there, a second name in
+/// the directory `lost`, durably: what has only its old name when the new manifest is in force, the
+/// next open removes. A file that is there already keeps its name; the new one gets a number behind
+/// it.
 pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
     let lost = directory.join(LOST);
     if env.list(directory)?.iter().any(|name| name == LOST) {
@@ -194,7 +205,8 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
         found = true;
         env.create_dir_all(&lost)?;
         let Some(to) = free_name(env, &lost, name, &from)? else { continue };
-        // A log segment may be written to again, under another name; everything else stays as it is, and so does what is too long to be a segment.
+        // A log segment may be written to again, under another name; everything else stays as it
+        // is, and so does what is too long to be a segment.
         let segment = file_number(name).map(|_| env.open(&from)).transpose()?;
         let reused = segment.filter(|file| file.len() <= MAX_SEGMENT_BYTES);
         let source = if reused.is_some() { reused } else { copy::link_or_open(env, &from, &to)? };
@@ -212,7 +224,8 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
     Ok(())
 }
 
-/// Removes the files that have a second name in `lost`, now that a manifest without them is in force. Returns that directory, if it exists.
+/// Removes the files that have a second name in `lost`, now that a manifest without them is in
+/// force. Returns that directory, if it exists.
 pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<Option<PathBuf>> {
     for name in names {
         let path = directory.join(name);
@@ -225,7 +238,8 @@ pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) ->
     Ok(env.exists(&lost)?.then_some(lost))
 }
 
-/// A name that no file in `directory` has; none if one like `file` is there under its name already, from an attempt that was cut short.
+/// A name that no file in `directory` has; none if one like `file` is there under its name already,
+/// from an attempt that was cut short.
 fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result<Option<PathBuf>> {
     let mut path = directory.join(name);
     for number in 1u64.. {
@@ -240,8 +254,9 @@ fn free_name(env: &dyn Env, directory: &Path, name: &str, file: &Path) -> Result
     Ok(Some(path))
 }
 
-/// Removes what an open that failed has made: tables, blob files and manifests from number `first` on. Nothing is removed unless `CURRENT` still names manifest `before`
-/// (0: there was none). A failure harms nothing: the next open that succeeds removes them.
+/// Removes what an open that failed has made: tables, blob files and manifests from number `first`
+/// on. Nothing is removed unless `CURRENT` still names manifest `before` (0: there was none). A
+/// failure harms nothing: the next open that succeeds removes them.
 pub fn remove_made_by_failed_open(env: &dyn Env, directory: &Path, before: u64, first: u64) {
     let current = directory.join(CURRENT);
     let is_as_before = match env.exists(&current) {
@@ -258,7 +273,8 @@ pub fn remove_made_by_failed_open(env: &dyn Env, directory: &Path, before: u64, 
     }
 }
 
-/// Takes away a copy that was not finished. The mark goes last and `CURRENT` first: cut short, it still is an unfinished copy.
+/// Takes away a copy that was not finished. The mark goes last and `CURRENT` first: cut short, it
+/// still is an unfinished copy.
 pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<()> {
     let mut names = env.list(directory)?;
     names.sort_by_key(|name| name != CURRENT);
@@ -289,8 +305,9 @@ pub fn remove_checkpoint_mark(env: &dyn Env, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what a repair that was cut short has made, and its mark. Nothing that was there before the repair is gone then: another one begins anew. If `CURRENT` names a
-/// manifest of the repair, the repair is done, and only the mark goes. The caller has the lock on the directory.
+/// Removes what a repair that was cut short has made, and its mark. Nothing that was there before
+/// the repair is gone then: another one begins anew. If `CURRENT` names a manifest of the repair,
+/// the repair is done, and only the mark goes. The caller has the lock on the directory.
 pub fn remove_unfinished_repair(env: &dyn Env, directory: &Path) -> Result<()> {
     if !env.exists(&directory.join(REPAIR))? {
         return Ok(());
@@ -323,7 +340,8 @@ pub fn remove_unnamed_tables(inner: &Inner, numbers: &[u64]) {
     }
 }
 
-/// Removes tables and manifests that `state` does not name and that are not `in_progress`: what a crash or a failed job left behind.
+/// Removes tables and manifests that `state` does not name and that are not `in_progress`: what a
+/// crash or a failed job left behind.
 pub fn remove_orphans(
     env: &dyn Env,
     directory: &Path,

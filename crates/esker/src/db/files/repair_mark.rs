@@ -1,10 +1,12 @@
-//! The mark of a repair that is not complete. It holds the first number that the repair gives to a file of its own:
+//! The mark of a repair that is not complete. It holds the first number that the repair gives to a
+//! file of its own:
 //!
 //! ```text
 //! REPAIR := number " " checksum of the number in hexadecimal "\n"
 //! ```
-//! The mark is durable before the repair makes its first file, and goes when `CURRENT` names the repair's manifest durably. What has a number from there on is
-//! otherwise a copy of what is in the directory besides, perhaps half of it, and tells nothing that may be relied on.
+//! The mark is durable before the repair makes its first file, and goes when `CURRENT` names the
+//! repair's manifest durably. What has a number from there on is otherwise a copy of what is in the
+//! directory besides, perhaps half of it, and tells nothing that may be relied on.
 
 use crate::base::checksum::checksum;
 use crate::env::Env;
@@ -25,7 +27,8 @@ pub fn set(env: &dyn Env, directory: &Path, first: u64) -> Result<()> {
     env.sync_dir(directory)
 }
 
-/// The first number that the repair gives to a file. None where the mark, which exists, is torn: the repair has made no file yet.
+/// The first number that the repair gives to a file. None where the mark, which exists, is torn:
+/// the repair has made no file yet.
 pub fn first_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     let file = env.open(&directory.join(REPAIR))?;
     // A number and a checksum are shorter.

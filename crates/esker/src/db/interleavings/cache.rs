@@ -1,6 +1,8 @@
-//! Readers beside inserts, evictions and the end of a table: what is found in a slot belongs there, and what is counted is what is kept.
+//! Readers beside inserts, evictions and the end of a table: what is found in a slot belongs there,
+//! and what is counted is what is kept.
 //!
-//! Planted and seen: `Cache::insert` without its look at what is present, or without making room; `Slots` dropped without emptying them.
+//! Planted and seen: `Cache::insert` without its look at what is present, or without making room;
+//! `Slots` dropped without emptying them.
 
 use super::*;
 use crate::cache::{Cache, Slots, Weigh};

@@ -1,28 +1,31 @@
-//! Changes in place beside the writer, snapshots, flushes and a close (`memtable/in_place.rs`): none is lost, and none comes where nothing may change any more.
+//! Changes in place beside the writer, snapshots, flushes and a close (`memtable/in_place.rs`):
+//! none is lost, and none comes where nothing may change any more.
 //!
-//! Planted and seen: no fence in `ThreadsAtWork::enter`, or in `wait`; `is_left` loading relaxed; `AtWork` leaving relaxed; `wait` not waiting for the open count; `Eight::add` in two
-//! steps; the writer folding by reading; chains open to changes, or replaced from two operands on; `closing` not looked at; the number of a chain's newest
-//! operand read without the writer lock.
+//! Planted and seen: no fence in `ThreadGate::enter`, or in `wait`; `is_left` loading relaxed;
+//! `GatePass` leaving relaxed; `wait` not waiting for the open count; `Eight::add` in two steps;
+//! the writer folding by reading; chains open to changes, or replaced from two operands on;
+//! `closing` not looked at; the number of a chain's newest operand read without the writer lock.
 
 use super::*;
 use crate::base::clock::ManualClock;
 use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::db::state::read_state::{View, Views};
-use crate::db::state::snapshots::{Registration, SnapshotList};
-use crate::db::state::thread_gate::ThreadsAtWork;
-use crate::db::write::in_place_write::change_at_work;
+use crate::db::state::read_state::{ReadState, ReadStateCell};
+use crate::db::state::snapshots::{SnapshotGuard, SnapshotList};
+use crate::db::state::thread_gate::ThreadGate;
+use crate::db::write::in_place_write::change_in_place;
 use crate::memtable::Change;
 use loom::thread;
 
 const KEY: &[u8] = b"k";
 const ONE: [u8; 8] = 1u64.to_le_bytes();
 
-/// As much of a database as takes part. What `Inner` does under its writer lock is mirrored; what is called is the engine's.
+/// As much of a database as takes part. What `Inner` does under its writer lock is mirrored; what
+/// is called is the engine's.
 struct Database {
     writer: Mutex<Writer>,
-    view: Views,
-    at_work: ThreadsAtWork,
+    read_state: ReadStateCell,
+    gate: ThreadGate,
     snapshots: Arc<SnapshotList>,
     closing: AtomicBool,
 }
@@ -39,8 +42,8 @@ impl Database {
         write(&mut memtable, Kind::Put, KEY, 1, &ONE, 0);
         Arc::new(Database {
             writer: Mutex::new(Writer { memtable, last_sequence: 1 }),
-            view: Views::new(View { active, frozen: Vec::new(), tree: Arc::default() }),
-            at_work: ThreadsAtWork::default(),
+            read_state: ReadStateCell::new(ReadState { active, immutable: Vec::new(), version: Arc::default() }),
+            gate: ThreadGate::default(),
             snapshots: Arc::default(),
             closing: AtomicBool::new(false),
         })
@@ -48,8 +51,8 @@ impl Database {
 
     /// Adds one in place, as a thread with this slot; whether it could.
     fn add(&self, slot: usize) -> bool {
-        let at_work = self.at_work.enter_slot(slot);
-        change_at_work(at_work, &self.closing, &self.view, &self.snapshots, KEY, hash(KEY), Change::Add(1))
+        let gate = self.gate.enter_slot(slot);
+        change_in_place(gate, &self.closing, &self.read_state, &self.snapshots, KEY, hash(KEY), Change::Add(1))
     }
 
     /// Adds one as `commit.rs` does.
@@ -61,25 +64,25 @@ impl Database {
     }
 
     /// As `Inner::register_snapshot`.
-    fn snapshot(&self) -> Registration {
+    fn snapshot(&self) -> SnapshotGuard {
         let writer = self.writer.lock();
-        let registration = self.snapshots.register(writer.last_sequence, &ManualClock::new(1));
-        self.at_work.wait_for_all();
-        registration
+        let snapshot_guard = self.snapshots.register(writer.last_sequence, &ManualClock::new(1));
+        self.gate.wait_for_all();
+        snapshot_guard
     }
 
     /// Puts the active memtable aside, and returns it.
-    fn freeze(&self) -> Arc<Memtable> {
+    fn rotate(&self) -> Arc<Memtable> {
         let mut writer = self.writer.lock();
         let old = Arc::clone(writer.memtable.memtable());
-        self.view.put_aside(&mut writer.memtable, small_memtable());
+        self.read_state.rotate_memtable(&mut writer.memtable, small_memtable());
         old
     }
 
     /// The counter at `sequence`, through all memtables.
     fn sum(&self, sequence: Sequence) -> u64 {
-        let view = self.view.load();
-        [&view.active].into_iter().chain(&view.frozen).map(|memtable| sum(memtable, KEY, sequence)).sum()
+        let read_state = self.read_state.load();
+        [&read_state.active].into_iter().chain(&read_state.immutable).map(|memtable| sum(memtable, KEY, sequence)).sum()
     }
 }
 
@@ -122,11 +125,11 @@ fn a_flush_reads_what_nobody_changes() {
     explore("a flush", PREEMPTIONS, || {
         let database = Database::new();
         let threads = [adding(&database, 0), adding(&database, 1)];
-        let frozen = database.freeze();
-        database.at_work.wait_for_all();
-        let flushed = sum(&frozen, KEY, MAX_SEQUENCE);
+        let immutable = database.rotate();
+        database.gate.wait_for_all();
+        let flushed = sum(&immutable, KEY, MAX_SEQUENCE);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(sum(&frozen, KEY, MAX_SEQUENCE), flushed);
+        assert_eq!(sum(&immutable, KEY, MAX_SEQUENCE), flushed);
         assert_eq!(database.sum(MAX_SEQUENCE), 3);
     });
 }
@@ -138,13 +141,13 @@ fn nothing_is_acknowledged_after_a_close() {
         let other = Arc::clone(&database);
         let thread = thread::spawn(move || u64::from(other.add(0)) + u64::from(other.add(0)));
         database.closing.store(true, Relaxed);
-        database.at_work.wait_for_all();
+        database.gate.wait_for_all();
         let kept = database.sum(MAX_SEQUENCE);
         assert_eq!(thread.join().unwrap() + 1, kept);
     });
 }
 
-/// As `shorten` does, while others add: a chain that snapshots have made.
+/// As `collapse` does, while others add: a chain that snapshots have made.
 #[test]
 fn a_chain_is_replaced_by_all_that_was_added() {
     for operands in [2, 3] {
@@ -158,7 +161,7 @@ fn a_chain_is_replaced_by_all_that_was_added() {
                 database.merge();
                 leaving.join().unwrap();
             }
-            shorten(&database);
+            collapse(&database);
             thread.join().unwrap();
             assert_eq!(database.sum(MAX_SEQUENCE), 2 + operands);
         });
@@ -166,9 +169,9 @@ fn a_chain_is_replaced_by_all_that_was_added() {
 }
 
 /// Mirrors `collapse_operands.rs`.
-fn shorten(database: &Database) {
+fn collapse(database: &Database) {
     let writer = database.writer.lock();
-    let newest = read(&database.view.load().active, KEY, MAX_SEQUENCE).expect("it is there");
+    let newest = read(&database.read_state.load().active, KEY, MAX_SEQUENCE).expect("it is there");
     drop(writer);
     let value = database.sum(newest.0);
     if newest.1 == Kind::Merge {
@@ -178,23 +181,24 @@ fn shorten(database: &Database) {
     }
 }
 
-/// Whoever waits is done although others come and go in the same slot, and sees all of whom it has waited for.
+/// Whoever waits is done although others come and go in the same slot, and sees all of whom it has
+/// waited for.
 #[test]
 fn threads_that_share_a_slot_are_waited_for() {
     explore("shared slots", PREEMPTIONS, || {
-        let (at_work, closed, value) =
-            (Arc::new(ThreadsAtWork::default()), Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0u64)));
+        let (gate, closed, value) =
+            (Arc::new(ThreadGate::default()), Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0u64)));
         let threads = [0, 0].map(|slot| {
-            let (at_work, closed, value) = (Arc::clone(&at_work), Arc::clone(&closed), Arc::clone(&value));
+            let (gate, closed, value) = (Arc::clone(&gate), Arc::clone(&closed), Arc::clone(&value));
             thread::spawn(move || {
-                let _at_work = at_work.enter_slot(slot);
+                let _at_work = gate.enter_slot(slot);
                 if !closed.load(Relaxed) {
                     *value.lock() += 1;
                 }
             })
         });
         closed.store(true, Relaxed);
-        at_work.wait_for_all();
+        gate.wait_for_all();
         let seen = *value.lock();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(*value.lock(), seen);

@@ -1,6 +1,7 @@
 //! One writer and its readers: what is found is complete, and what was there is found.
 //!
-//! Planted and seen: `Slot::publish` relaxed; `Index::grow` publishing its table relaxed; `Memtable::append` storing the end relaxed.
+//! Planted and seen: `Slot::publish` relaxed; `Index::grow` publishing its table relaxed;
+//! `Memtable::append` storing the end relaxed.
 
 use super::*;
 use crate::base::key::MAX_SEQUENCE;

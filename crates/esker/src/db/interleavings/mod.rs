@@ -1,18 +1,19 @@
 //! What threads do, tried in every order: `make interleavings`.
 //!
-//! Loom runs a model again and again, each time with another order of the accesses to what threads share (`base/sync.rs`), and with another of the values that the orderings
-//! of the accesses allow a load to return. All orders with at most [`PREEMPTIONS`] threads stopped in the middle are tried (`LOOM_MAX_PREEMPTIONS` for more), or as many
-//! as `ESKER_SCHEDULES` says.
+//! Loom runs a model again and again, each time with another order of the accesses to what threads
+//! share (`base/sync.rs`), and with another of the values that the orderings of the accesses allow
+//! a load to return. All orders with at most [`PREEMPTIONS`] threads stopped in the middle are
+//! tried (`LOOM_MAX_PREEMPTIONS` for more), or as many as `ESKER_SCHEDULES` says.
 //!
-//! The code of the engine is what runs, unless a model says that it mirrors some. Each test lists at its head the mistakes that were planted in the engine to see it
-//! fail.
+//! The code of the engine is what runs, unless a model says that it mirrors some. Each test lists
+//! at its head the mistakes that were planted in the engine to see it fail.
 
 mod cache;
 mod counters;
 mod log;
 mod memtable;
+mod read_states;
 mod tombstones;
-mod views;
 
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
 use crate::base::sync::raw;

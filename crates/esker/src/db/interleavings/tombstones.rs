@@ -1,36 +1,41 @@
-//! A reader that is not registered beside a batch that deletes a range and writes into it: it finds what was there before the batch, or what the batch has put there, never
-//! nothing and never what was deleted before.
+//! A reader that is not registered beside a batch that deletes a range and writes into it: it finds
+//! what was there before the batch, or what the batch has put there, never nothing and never what
+//! was deleted before.
 //!
-//! Planted and seen: `search_covered` without its last look at `last_sequence`; `search_active` content with operands found while the first tombstone came; `TombstoneSets::add`
-//! told that the batch at work is finished; tombstones of a batch at work that count for what it has not written.
+//! Planted and seen: `search_covered` without its last look at `last_sequence`; `search_active`
+//! content with operands found while the first tombstone came; `TombstoneSets::add` told that the
+//! batch at work is finished; tombstones of a batch at work that count for what it has not written.
 
 use super::*;
 use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync;
 use crate::db::read::get::{Base, Lookup, Sources, look_up};
-use crate::db::state::read_state::View;
-use crate::db::state::read_stats::Searches;
+use crate::db::state::read_state::ReadState;
+use crate::db::state::read_stats::ReadStats;
 use loom::thread;
 use std::sync::atomic::Ordering::Release;
 
 /// A memtable, its readers, and the end of the last batch.
 struct Shared {
-    view: View,
+    read_state: ReadState,
     last_sequence: sync::AtomicU64,
-    searches: Searches,
+    read_stats: ReadStats,
 }
 
 impl Shared {
     fn new() -> (Arc<Shared>, MemtableWriter) {
         let (active, writer) = small_memtable();
-        let view = View { active, frozen: Vec::new(), tree: Arc::default() };
-        (Arc::new(Shared { view, last_sequence: sync::AtomicU64::new(0), searches: Searches::default() }), writer)
+        let read_state = ReadState { active, immutable: Vec::new(), version: Arc::default() };
+        (
+            Arc::new(Shared { read_state, last_sequence: sync::AtomicU64::new(0), read_stats: ReadStats::default() }),
+            writer,
+        )
     }
 
     /// What a reader that is not registered finds.
     fn look_up(&self, key: &[u8]) -> Lookup {
-        let Shared { view, last_sequence, searches } = self;
-        look_up(Sources { view, last_sequence, searches }, key, MAX_SEQUENCE, 0).expect("memory")
+        let Shared { read_state, last_sequence, read_stats } = self;
+        look_up(Sources { read_state, last_sequence, read_stats }, key, MAX_SEQUENCE, 0).expect("memory")
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -81,7 +86,8 @@ fn what_was_deleted_does_not_come_back() {
     });
 }
 
-/// The first range tombstone of a memtable comes while a reader is under way that has found none: an operand above it must not meet what lies below.
+/// The first range tombstone of a memtable comes while a reader is under way that has found none:
+/// an operand above it must not meet what lies below.
 #[test]
 fn operands_do_not_reach_below_the_first_range_tombstone() {
     explore("operands above a new range tombstone", PREEMPTIONS, || {

@@ -5,7 +5,8 @@ use crate::db::state::inner::{Inner, Writer};
 use crate::error::Result;
 use std::sync::atomic::Ordering;
 
-/// Stops accepting writes, makes everything durable and marks the end of the log. The handle is unusable for writes afterwards.
+/// Stops accepting writes, makes everything durable and marks the end of the log. The handle is
+/// unusable for writes afterwards.
 pub fn close(inner: &Inner) -> Result<()> {
     if inner.manifest.lock().is_none() {
         return Ok(());
@@ -17,15 +18,16 @@ pub fn close(inner: &Inner) -> Result<()> {
     let _jobs = inner.jobs.lock();
     let mut writer = inner.writer.lock();
     inner.closing.store(true, Ordering::Release);
-    inner.unlocked.wait_for_all();
+    inner.thread_gate.wait_for_all();
     let result = flushed.and_then(|()| finish(inner, &mut writer));
-    // Whatever became of it: the caller releases the lock on the directory, and then somebody else may write there.
-    inner.condition.refuse_writes("it was closed");
+    // Whatever became of it: the caller releases the lock on the directory, and then somebody else
+    // may write there.
+    inner.error_state.refuse_writes("it was closed");
     result
 }
 
 fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
-    inner.condition.check()?;
+    inner.error_state.check()?;
     if has_unlogged_writes(inner) {
         flush::flush_locked(inner, writer)?;
     }
@@ -44,7 +46,7 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
 
 fn has_unlogged_writes(inner: &Inner) -> bool {
     inner.all_keyspaces().iter().any(|keyspace| {
-        let view = keyspace.view.load();
-        view.frozen.iter().chain([&view.active]).any(|memtable| memtable.has_unlogged_writes())
+        let read_state = keyspace.read_state.load();
+        read_state.immutable.iter().chain([&read_state.active]).any(|memtable| memtable.has_unlogged_writes())
     })
 }

@@ -80,15 +80,17 @@ pub fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()>
             return missing(format!("there is a blob file, {name}"));
         }
     }
-    // A log that was written to, or goes on from an earlier one, belongs to a database whose `CURRENT` got lost.
+    // A log that was written to, or goes on from an earlier one, belongs to a database whose
+    // `CURRENT` got lost.
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
     if holds_history(&maker)? { missing("the log holds writes".into()) } else { Ok(()) }
 }
 
 /// Creates the directory and its parents, and makes all their names durable.
 ///
-/// One at a time, outermost first, each durable before the next is made: so all that contains a directory that exists is durable, and after an
-/// attempt that was cut short only the innermost may not be.
+/// One at a time, outermost first, each durable before the next is made: so all that contains a
+/// directory that exists is durable, and after an attempt that was cut short only the innermost may
+/// not be.
 pub fn create_directory(env: &dyn crate::env::Env, directory: &Path) -> Result<()> {
     let named = |path: &Path| !path.as_os_str().is_empty();
     let mut unsure = Vec::new();

@@ -1,4 +1,5 @@
-//! The user's callbacks as a database calls them: what they call back can tell that they do (`base/callback.rs`).
+//! The user's callbacks as a database calls them: what they call back can tell that they do
+//! (`base/callback.rs`).
 
 use crate::base::callback::Database;
 use crate::base::clock::{Clock, SystemClock};
@@ -77,7 +78,8 @@ impl CompactionFilter for Guarded<dyn CompactionFilter> {
 }
 
 impl Clock for Guarded<dyn Clock> {
-    /// A clock that asks the database for something that needs the time, which needs the clock, gets the system's time in the end.
+    /// A clock that asks the database for something that needs the time, which needs the clock,
+    /// gets the system's time in the end.
     fn now_ms(&self) -> u64 {
         match self.database.enter() {
             Some(_inside) => self.callback.now_ms(),

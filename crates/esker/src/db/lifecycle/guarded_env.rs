@@ -1,5 +1,6 @@
-//! The user's environment as a database calls it: what its calls call back can tell that they do (`base/callback.rs`). Environments that call nothing are left as they are:
-//! the way through here takes some nanoseconds, which a write to a mapped log would feel.
+//! The user's environment as a database calls it: what its calls call back can tell that they do
+//! (`base/callback.rs`). Environments that call nothing are left as they are: the way through here
+//! takes some nanoseconds, which a write to a mapped log would feel.
 
 use crate::base::callback::{Database, Inside};
 use crate::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
@@ -30,7 +31,8 @@ impl Caller {
     }
 }
 
-/// An environment, a file of it or a lock, and who calls. That it goes is a call as any other: files go with locks held.
+/// An environment, a file of it or a lock, and who calls. That it goes is a call as any other:
+/// files go with locks held.
 struct Guarded<C> {
     caller: Caller,
     called: C,
@@ -44,7 +46,8 @@ impl<C> Drop for Guarded<C> {
     }
 }
 
-/// A file of a fixed length. It is asked for once: the log wants to know it with locks held that figures take.
+/// A file of a fixed length. It is asked for once: the log wants to know it with locks held that
+/// figures take.
 #[derive(Debug)]
 struct Fixed<F: ?Sized> {
     file: Arc<F>,

@@ -2,19 +2,19 @@
 
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
-use crate::db::background::rotate::freeze;
+use crate::db::background::rotate::rotate;
 use crate::db::background::{commit_version_edit, run};
 use crate::db::lifecycle::guarded_callbacks;
 use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter};
 use crate::db::state::memory;
-use crate::db::state::read_state::View;
-use crate::db::state::write_throttle::Pace;
+use crate::db::state::read_state::ReadState;
+use crate::db::state::write_throttle::WriteThrottle;
 use crate::error::{Error, Result};
 use crate::merge_operator::chain::LONG_CHAIN;
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
 use crate::options::{CompactionStyle, KeyspaceOptions};
 use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -38,10 +38,10 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
         let what = format!("keyspace name {name:?}: use 1 to {MAX_NAME_BYTES} bytes without control characters");
         return Err(Error::invalid(what));
     }
-    inner.condition.check()?;
+    inner.error_state.check()?;
     // No flush or compaction may commit to the old manifest while the new one is made.
     let jobs = inner.jobs.lock();
-    inner.condition.check()?;
+    inner.error_state.check()?;
     if let Some(found) = find(inner, name) {
         drop(jobs);
         let found = check(inner, found, options.ttl, operator)?;
@@ -78,7 +78,8 @@ fn set_compaction(
         let _jobs = inner.jobs.lock();
         // A handle that only reads merges nothing.
         if inner.log.is_some() {
-            // A manifest of its own: nothing else would tell that the last edit was lost, and an earlier style may drop tables.
+            // A manifest of its own: nothing else would tell that the last edit was lost, and an
+            // earlier style may drop tables.
             commit_version_edit::renew_manifest(inner, &[Change::style(keyspace.id, style)])?;
             keyspace.compaction.set_style(style);
         }
@@ -133,9 +134,15 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
     commit_version_edit::renew_manifest(inner, &[change, Change::style(id, style)])?;
 
     let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
-    let view = View { active, frozen: Vec::new(), tree: Arc::new(Tree::default()) };
-    let keyspace =
-        Arc::new(KeyspaceInner::new(id, name.to_owned(), operator_name, Ttl::from_stored(ttl), operator.clone(), view));
+    let read_state = ReadState { active, immutable: Vec::new(), version: Arc::new(Version::default()) };
+    let keyspace = Arc::new(KeyspaceInner::new(
+        id,
+        name.to_owned(),
+        operator_name,
+        Ttl::from_stored(ttl),
+        operator.clone(),
+        read_state,
+    ));
     keyspace.compaction.set_style(style);
     add(inner, &keyspace, memtable, operator);
     memory::rebalance(inner);
@@ -155,9 +162,9 @@ pub fn add(
         writer.keyspaces.resize_with(at + 1, || None);
     }
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    let pace = Pace::unlimited(inner.options.write_buffer_bytes);
+    let throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
-        Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, pace });
+        Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, throttle });
     drop(writer);
     inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
 }
@@ -172,7 +179,8 @@ pub fn stored_operator(record: &KeyspaceRecord) -> Option<Arc<dyn MergeOperator>
     built_in(record.operator.as_deref()?)
 }
 
-/// Whether a keyspace that exists may be opened with these options; supplies the operator if it was missing.
+/// Whether a keyspace that exists may be opened with these options; supplies the operator if it was
+/// missing.
 fn check(
     inner: &Inner,
     keyspace: Arc<KeyspaceInner>,
@@ -209,8 +217,8 @@ fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperat
     let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { return Ok(()) };
     target.operator = Some(operator);
     // Without the operator, operands were kept apart: the flush combines them.
-    if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.condition.check().is_ok() {
-        freeze(inner, &mut writer, keyspace.id, 0);
+    if may_write && target.memtable.longest_chain() >= LONG_CHAIN && inner.error_state.check().is_ok() {
+        rotate(inner, &mut writer, keyspace.id, 0);
         drop(writer);
         run::work_was_added(inner)?;
     }

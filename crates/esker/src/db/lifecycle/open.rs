@@ -9,8 +9,9 @@
 //! 7. Write a new manifest and point `CURRENT` at it.
 //! 8. Remove what no manifest names.
 //!
-//! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any number of times. One that fails takes away the tables it has written:
-//! on a full disk they would pile up with each attempt.
+//! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any
+//! number of times. One that fails takes away the tables it has written: on a full disk they would
+//! pile up with each attempt.
 
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
@@ -22,18 +23,18 @@ use crate::db::lifecycle::directory::{
     blob_store, create_directory, first_free_number, highest_segment, refuse_foreign_directory, refuse_missing_current,
     refuse_unfinished_checkpoint, segment_maker,
 };
-use crate::db::lifecycle::recovery::{Recovering, blobs_in_use, open_trees, read_state, replay_log};
+use crate::db::lifecycle::recovery::{Recovering, blobs_in_use, open_versions, read_state, replay_log};
 use crate::db::lifecycle::recovery_flush::write_replayed;
 use crate::db::lifecycle::{guarded_callbacks, guarded_env, keyspaces};
 use crate::db::state::counters::Counters;
 use crate::db::state::events::Events;
 use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
 use crate::db::state::memory;
-use crate::db::state::obsolete_tables::Obsolete;
-use crate::db::state::read_state::View;
+use crate::db::state::obsolete_tables::ObsoleteTables;
+use crate::db::state::read_state::ReadState;
 use crate::db::state::snapshots::SnapshotList;
-use crate::db::state::thread_gate::ThreadsAtWork;
-use crate::db::state::write_buffer_manager::MemoryAccount;
+use crate::db::state::thread_gate::ThreadGate;
+use crate::db::state::write_buffer_manager::WriteBufferManager;
 use crate::env::Lock;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -50,7 +51,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-/// Log segments at open above which what they hold is written to tables: many short openings leave one each.
+/// Log segments at open above which what they hold is written to tables: many short openings leave
+/// one each.
 const MANY_SEGMENTS: usize = 4;
 
 /// Opens for reading and writing.
@@ -67,7 +69,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let lock = env.lock(&directory.join(LOCK))?;
     remover::remove_unfinished_repair(&*env, directory)?;
     let found = read_current(&*env, directory)?;
-    // After the death of a process `CURRENT` may be visible without being durable; what follows relies on it.
+    // After the death of a process `CURRENT` may be visible without being durable; what follows
+    // relies on it.
     env.sync_dir(directory)?;
     if found.is_none() {
         refuse_missing_current(&options, directory)?;
@@ -81,7 +84,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
-    let mut recovering = open_trees(directory, &options, &state, &cache, &memory, &blobs)?;
+    let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs)?;
     let inherited = if old_manifest == 0 {
         Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
     } else {
@@ -126,7 +129,7 @@ fn begin(
     let number = state.next_file;
     state.next_file += 1;
     // What the log must still hold: everything replayed into memtables.
-    let oldest = recovering.values().flat_map(|r| r.frozen.iter().chain([&r.memtable]));
+    let oldest = recovering.values().flat_map(|r| r.immutable.iter().chain([&r.memtable]));
     let oldest = oldest.filter(|m| !m.is_empty()).map(|m| m.first_sequence()).min().unwrap_or(state.last_sequence + 1);
     state.log_floor = log.shared().floor(oldest);
     // Its link is, and what comes before is in tables or was when the database was closed.
@@ -135,14 +138,16 @@ fn begin(
     Ok((log, manifest))
 }
 
-/// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this moment.
+/// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this
+/// moment.
 pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     options.validate()?;
     let (number, options) = called_by_a_database(directory, options.resolved());
     let cache = memory::cache(&options);
     let memory = memory::pool(&options);
-    // A writer may remove merged tables and recycle log segments while they are read here, but only after an edit of the manifest. So what was read between two
-    // looks at the same manifest is one state; what failed to be read may just have been in motion.
+    // A writer may remove merged tables and recycle log segments while they are read here, but only
+    // after an edit of the manifest. So what was read between two looks at the same manifest is one
+    // state; what failed to be read may just have been in motion.
     const ATTEMPTS: usize = 50;
     const PATIENCE: Duration = Duration::from_millis(10);
     for attempt in 1.. {
@@ -155,7 +160,8 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
                 (result, matches!(after, Ok(Some(after)) if after == before))
             }
             Ok(None) => return Err(Error::NotFound { what: format!("a database in {}", directory.display()) }),
-            // The manifest that `CURRENT` named may have been replaced, and removed before it was opened.
+            // The manifest that `CURRENT` named may have been replaced, and removed before it was
+            // opened.
             Err(error) => (Err(error), true),
         };
         match result {
@@ -163,7 +169,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
                 let (writing, resources) = (Writing::default(), (cache, memory, blobs));
                 let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
                 inner.replayed_segments = segments;
-                inner.condition.refuse_writes("it was opened read-only");
+                inner.error_state.refuse_writes("it was opened read-only");
                 return Ok(inner);
             }
             // Damage does not go away; a writer at work is not likely to be met so often.
@@ -208,7 +214,7 @@ fn assemble(
     let inner = Inner {
         directory: directory.to_path_buf(),
         number,
-        account: MemoryAccount::new(&options),
+        write_buffer_manager: WriteBufferManager::new(&options),
         large_threshold: options.large_threshold(),
         options,
         checkpoints: Mutex::new(()),
@@ -223,18 +229,18 @@ fn assemble(
         last_sequence: sync::AtomicU64::new(last_sequence),
         next_file: AtomicU64::new(next_file),
         snapshots: Arc::new(SnapshotList::default()),
-        unlocked: ThreadsAtWork::default(),
+        thread_gate: ThreadGate::default(),
         cache,
         blobs,
         flushed: Mutex::new(Vec::new()),
         memory: PoolUser::new(&memory),
         memory_wanted: AtomicBool::new(false),
         order_wanted: AtomicBool::new(false),
-        condition: crate::db::state::error_state::Condition::new(events.clone()),
+        error_state: crate::db::state::error_state::ErrorState::new(events.clone()),
         events,
         counters: Counters::default(),
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
-        obsolete: Obsolete::default(),
+        obsolete: ObsoleteTables::default(),
         merging: Mutex::new(None),
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),
@@ -244,11 +250,12 @@ fn assemble(
         lock: Mutex::new(lock),
     };
     for (id, recovered) in recovering {
-        let Recovering { record, tree, memtable, writer, frozen, operator, .. } = recovered;
+        let Recovering { record, version, memtable, writer, immutable, operator, .. } = recovered;
         let ttl = Ttl::from_stored(record.ttl);
-        let view = View { active: memtable, frozen: frozen.into(), tree };
+        let read_state = ReadState { active: memtable, immutable: immutable.into(), version };
         let style = record.style;
-        let keyspace = Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), view));
+        let keyspace =
+            Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), read_state));
         keyspace.compaction.set_style(style);
         keyspaces::add(&inner, &keyspace, writer, operator);
     }

@@ -1,4 +1,5 @@
-//! What is in the files of a database: its tables, and on top of them, in memory, what is only in the log.
+//! What is in the files of a database: its tables, and on top of them, in memory, what is only in
+//! the log.
 
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
@@ -17,7 +18,7 @@ use crate::options::Options;
 use crate::table::{BlockCache, Table};
 use crate::version::edit::{KeyspaceRecord, ManifestState};
 use crate::version::file_name::{self};
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use crate::wal::reader::{Record, Visited, replay};
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::Inherited;
@@ -29,14 +30,15 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A keyspace while the log is replayed into it.
 pub struct Recovering {
     pub record: KeyspaceRecord,
-    pub tree: Arc<Tree>,
+    pub version: Arc<Version>,
     pub memtable: Arc<Memtable>,
     pub writer: MemtableWriter,
     /// Newest first.
-    pub frozen: VecDeque<Arc<Memtable>>,
+    pub immutable: VecDeque<Arc<Memtable>>,
     /// Large values that were found as they were written: many records may refer to one.
     checked_values: BTreeSet<BlobReference>,
-    /// The built-in operator. A custom one is not known yet: its operands are kept apart until a flush that knows it.
+    /// The built-in operator. A custom one is not known yet: its operands are kept apart until a
+    /// flush that knows it.
     pub operator: Option<Arc<dyn MergeOperator>>,
     adds_uint64: bool,
     pub expires: bool,
@@ -44,24 +46,24 @@ pub struct Recovering {
 
 impl Recovering {
     /// A keyspace with nothing replayed yet.
-    pub fn new(record: KeyspaceRecord, tree: Tree, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
+    pub fn new(record: KeyspaceRecord, version: Version, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
         let (memtable, writer) = new_memtable(options, 0, 0, memory);
         Recovering {
             operator: keyspaces::stored_operator(&record),
             adds_uint64: record.operator.as_deref() == Some(UINT64_ADD),
             expires: Ttl::from_stored(record.ttl).is_enabled(),
             record,
-            tree: Arc::new(tree),
+            version: Arc::new(version),
             memtable,
             writer,
-            frozen: VecDeque::new(),
+            immutable: VecDeque::new(),
             checked_values: BTreeSet::new(),
         }
     }
 }
 
 /// Opens the tables of every keyspace.
-pub fn open_trees(
+pub fn open_versions(
     directory: &Path,
     options: &Options,
     state: &ManifestState,
@@ -88,12 +90,12 @@ pub fn open_trees(
             }
             tables.push((place.run, table));
         }
-        let tree = Tree::from_tables(tables);
-        if let Some((left, right)) = tree.overlap() {
+        let version = Version::from_tables(tables);
+        if let Some((left, right)) = version.overlap() {
             let path = directory.join(file_name::table(left));
             return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
         }
-        recovering.insert(id, Recovering::new(record.clone(), tree, options, memory));
+        recovering.insert(id, Recovering::new(record.clone(), version, options, memory));
     }
     Ok(recovering)
 }
@@ -107,7 +109,7 @@ pub fn read_state(
     memory: &Arc<MemoryPool>,
     blobs: &BlobStore,
 ) -> Result<(BTreeMap<u64, Recovering>, Sequence, u64)> {
-    let mut recovering = open_trees(directory, options, state, cache, memory, blobs)?;
+    let mut recovering = open_versions(directory, options, state, cache, memory, blobs)?;
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
     let mut state = state.clone();
     let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
@@ -136,7 +138,8 @@ pub fn replay_log(
     let referred = blobs_in_use(recovering).last().map_or(0, |last| last.saturating_add(1));
     state.next_file = state.next_file.max(referred);
     if let Some((number, offset)) = state.closed {
-        // Behind the segment that was closed there may be others without writes, from openings that were cut short.
+        // Behind the segment that was closed there may be others without writes, from openings that
+        // were cut short.
         let closed = inherited.retired.iter().find(|retired| retired.segment.number == number);
         let end = closed.map(|retired| retired.segment.written.load(Relaxed));
         if end != Some(offset) || inherited.last_with_batches > number {
@@ -156,7 +159,8 @@ pub fn decode<'a>(record: &Record<'a>) -> Result<Vec<AnyOperation<'a>>> {
     operations.map_err(|error| error.at(record.path, record.offset))
 }
 
-/// Why a large value that the record refers to, and that is in no table yet, is not there as it was written; `None` if all are.
+/// Why a large value that the record refers to, and that is in no table yet, is not there as it was
+/// written; `None` if all are.
 pub fn missing_value(
     recovering: &mut BTreeMap<u64, Recovering>,
     record: &Record<'_>,
@@ -165,7 +169,7 @@ pub fn missing_value(
 ) -> Result<Option<Error>> {
     for (operation, sequence) in operations.iter().zip(record.sequence..) {
         let AnyOperation::Key(operation) = operation else { continue };
-        if operation.kind != Kind::PutLarge {
+        if operation.kind != Kind::PutBlob {
             continue;
         }
         let mut target = recovering.get_mut(&operation.keyspace);
@@ -209,7 +213,7 @@ pub fn apply_record(
         }
         if sequence > target.record.flushed {
             let bytes = match &operation {
-                AnyOperation::Key(operation) => crate::db::write::batch_size::need_of(operation),
+                AnyOperation::Key(operation) => crate::db::write::batch_size::reservation_bytes(operation),
                 AnyOperation::Range(_) => 0,
             };
             let roomy = target.memtable.is_empty()
@@ -220,7 +224,7 @@ pub fn apply_record(
                 let full = std::mem::replace(&mut target.memtable, memtable);
                 target.writer = writer;
                 if !full.is_empty() {
-                    target.frozen.push_front(full);
+                    target.immutable.push_front(full);
                 }
             }
             match operation {
@@ -251,7 +255,7 @@ fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence:
     let grew_long = target.writer.apply(hash(operation.key), entry, context);
     // Where entries expire, what an operand has below it may be older than the log.
     if let (true, false, Some(operator)) = (grew_long, target.expires, operator) {
-        let bottom = target.frozen.is_empty() && target.tree.runs.is_empty();
+        let bottom = target.immutable.is_empty() && target.version.runs.is_empty();
         target.writer.combine_chain(hash(operation.key), operation.key, operator, bottom);
     }
 }
@@ -260,8 +264,8 @@ fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence:
 pub fn blobs_in_use(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
     let mut used = BTreeSet::new();
     for recovered in recovering.values() {
-        recovered.tree.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
-        let memtables = recovered.frozen.iter().chain([&recovered.memtable]);
+        recovered.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+        let memtables = recovered.immutable.iter().chain([&recovered.memtable]);
         memtables.for_each(|memtable| used.extend(memtable.blob_files()));
     }
     used

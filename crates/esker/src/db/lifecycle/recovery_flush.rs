@@ -1,7 +1,8 @@
 //! Writing what was replayed from the log into tables, before the database is opened.
 //!
-//! A log that was not closed may hold less than it shows: after a failed sync the system can still hand out bytes that the device will never
-//! get, and another sync does not miss them. So nothing is promised on top of such a log. What it holds is written to tables, and the manifest that
+//! A log that was not closed may hold less than it shows: after a failed sync the system can still
+//! hand out bytes that the device will never get, and another sync does not miss them. So nothing
+//! is promised on top of such a log. What it holds is written to tables, and the manifest that
 //! names all of them takes the log's place in one step.
 
 use crate::base::memory::MemoryPool;
@@ -12,34 +13,35 @@ use crate::error::{Error, Result};
 use crate::job::flush::flush;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
-use crate::job::retain::Rules;
+use crate::job::version_gc::Rules;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{BlockCache, TableKeyspace};
 use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::CURRENT;
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Writes the memtables of the keyspace that `output` names, oldest first, and returns its new tree and what the manifest must say.
+/// Writes the memtables of the keyspace that `output` names, oldest first, and returns its new
+/// version and what the manifest must say.
 fn write(
     memtables: &[Arc<Memtable>],
-    tree: &Tree,
+    version: &Version,
     rules: Rules<'_>,
     output: &mut OutputOptions<'_>,
-) -> Result<(Tree, Vec<Change>)> {
-    let mut tree = tree.clone();
+) -> Result<(Version, Vec<Change>)> {
+    let mut version = version.clone();
     let mut changes = Vec::new();
     let keyspace = output.keyspace.id;
     for memtable in memtables {
-        let rules = Rules { bottom: tree.runs.is_empty(), ..rules };
+        let rules = Rules { bottom: version.runs.is_empty(), ..rules };
         output.flushed = memtable.last_sequence();
         let tables = flush(memtable, rules, output, &mut || ())?.tables;
-        let run = tree.deepest_free_run(&tables, None).unwrap_or_else(output.next_file);
+        let run = version.deepest_free_run(&tables, None).unwrap_or_else(output.next_file);
         for table in &tables {
             let summary = table.summary();
             let (number, bytes) = (summary.file_number, summary.file_bytes);
@@ -47,13 +49,14 @@ fn write(
         }
         output.keyspace.flushed = memtable.last_sequence();
         changes.push(Change::Flushed { keyspace, sequence: memtable.last_sequence() });
-        tree = tree.edited(&[], tables.into_iter().map(|table| (run, table)));
+        version = version.edited(&[], tables.into_iter().map(|table| (run, table)));
     }
-    Ok((tree, changes))
+    Ok((version, changes))
 }
 
-/// Writes every memtable to tables (`recovery_flush.rs` says why), and notes that in `state`, which is in no manifest yet. Large values are copied, unless they are known
-/// to be on the device, because the log was closed.
+/// Writes every memtable to tables (`recovery_flush.rs` says why), and notes that in `state`, which
+/// is in no manifest yet. Large values are copied, unless they are known to be on the device,
+/// because the log was closed.
 pub fn write_replayed(
     directory: &Path,
     options: &Options,
@@ -84,14 +87,15 @@ pub fn write_replayed(
     for (&id, recovered) in recovering.iter_mut() {
         output.keyspace = recovered.record.label(id);
         let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
-        let memtables: Vec<Arc<Memtable>> = recovered.frozen.drain(..).rev().chain(newest).collect();
-        // Nothing goes here because it has expired: the clock may have been wrong since the machine started. Reads hide it, and later merges drop it.
+        let memtables: Vec<Arc<Memtable>> = recovered.immutable.drain(..).rev().chain(newest).collect();
+        // Nothing goes here because it has expired: the clock may have been wrong since the machine
+        // started. Reads hide it, and later merges drop it.
         let rules = Rules { expires: recovered.expires, operator: recovered.operator.as_deref(), ..Rules::default() };
-        let (tree, changes) = write(&memtables, &recovered.tree, rules, &mut output)?;
+        let (version, changes) = write(&memtables, &recovered.version, rules, &mut output)?;
         for change in &changes {
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
         }
-        recovered.tree = Arc::new(tree);
+        recovered.version = Arc::new(version);
         (recovered.memtable, recovered.writer) = new_memtable(options, 0, 0, memory);
     }
     state.next_file = next.into_inner();

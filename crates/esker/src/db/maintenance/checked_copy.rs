@@ -1,7 +1,9 @@
-//! Copies of tables and blob files for a checkpoint. Damage does not get into them: it ends the copying, and the error names the file and the place.
+//! Copies of tables and blob files for a checkpoint. Damage does not get into them: it ends the
+//! copying, and the error names the file and the place.
 //!
-//! A table is copied block by block: what is written are the bytes whose checksum was right. Large values have their checksums in the tables that refer to them, in the order
-//! of the keys; so a blob file is copied as it is, and every value that is referred to is then read from the copy.
+//! A table is copied block by block: what is written are the bytes whose checksum was right. Large
+//! values have their checksums in the tables that refer to them, in the order of the keys; so a
+//! blob file is copied as it is, and every value that is referred to is then read from the copy.
 
 use crate::blob::BlobStore;
 use crate::blob::format::file_name as blob_name;
@@ -14,7 +16,8 @@ use crate::table::Table;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Of so many copies of blob files the values are checked in one pass over the tables that refer to them: as many files are open meanwhile.
+/// Of so many copies of blob files the values are checked in one pass over the tables that refer to
+/// them: as many files are open meanwhile.
 const FILES_AT_ONCE: usize = 64;
 
 /// Writes the table to the file `to`, durably but for its name.
@@ -23,20 +26,22 @@ pub fn table(inner: &Inner, table: &Table, to: &Path) -> Result<()> {
     let copied = table.copy(&mut |bytes| copy.append(bytes));
     copied.inspect_err(|error| note_table(inner, table, error))?;
     copy.sync()?;
-    inner.condition.forget_damage(table.path());
+    inner.error_state.forget_damage(table.path());
     Ok(())
 }
 
-/// Notes the table's damage. Not what else may be wrong: of the copy nobody needs to know, it is taken away.
+/// Notes the table's damage. Not what else may be wrong: of the copy nobody needs to know, it is
+/// taken away.
 fn note_table(inner: &Inner, table: &Table, error: &Error) {
     if let Error::Corruption { path, .. } = error
         && path == table.path()
     {
-        inner.condition.note_damage(error);
+        inner.error_state.note_damage(error);
     }
 }
 
-/// Copies blob files to the directory `target`, durably but for their names. `tables` are all that may refer to them. The caller sees to it that the files stay.
+/// Copies blob files to the directory `target`, durably but for their names. `tables` are all that
+/// may refer to them. The caller sees to it that the files stay.
 pub fn blobs(inner: &Inner, tables: &[Arc<Table>], numbers: &[u64], target: &Path) -> Result<()> {
     let env = &*inner.options.env;
     let mut known = inner.blobs.damaged();
@@ -52,7 +57,8 @@ pub fn blobs(inner: &Inner, tables: &[Arc<Table>], numbers: &[u64], target: &Pat
     Ok(())
 }
 
-/// Reads every value that tables refer to from the copies of these blob files. What is wrong in the copy as a rule was so in the original, which then is the file to name.
+/// Reads every value that tables refer to from the copies of these blob files. What is wrong in the
+/// copy as a rule was so in the original, which then is the file to name.
 fn check_blobs(inner: &Inner, tables: &[Arc<Table>], numbers: &[u64], target: &Path) -> Result<()> {
     let store = |directory: &Path| {
         BlobStore::new(Arc::clone(&inner.options.env), directory.to_path_buf(), u64::MAX, Compression::None)

@@ -1,11 +1,16 @@
-//! A consistent copy of the database in another directory: tables and blob files by hard link where that is wanted and works, by copying otherwise.
+//! A consistent copy of the database in another directory: tables and blob files by hard link where
+//! that is wanted and works, by copying otherwise.
 //!
-//! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is an unfinished copy.
-//! 2. Flush; link the tables and blob files, or hold those that are to be copied, so that they stay. Only for this step others have to wait.
-//! 3. Copy those, checking what is read (`checked_copy.rs`); make a log segment, a manifest, and last `CURRENT`.
+//! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is
+//!    an unfinished copy.
+//! 2. Flush; link the tables and blob files, or hold those that are to be copied, so that they
+//!    stay. Only for this step others have to wait.
+//! 3. Copy those, checking what is read (`checked_copy.rs`); make a log segment, a manifest, and
+//!    last `CURRENT`.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A copy that failed is taken away again. One that was cut short stays, is refused by whoever tries to open it, and taken away by the next attempt.
+//! A copy that failed is taken away again. One that was cut short stays, is refused by whoever
+//! tries to open it, and taken away by the next attempt.
 
 use crate::blob::BlobFile;
 use crate::blob::format::file_name as blob_name;
@@ -37,20 +42,23 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum CheckpointMode {
-    /// By hard link, in next to no time and space; a file for which that does not work, as to another file system, is copied as by `Copy`. A linked file is the same one in
-    /// both directories: whatever happens to its bytes happens to both.
+    /// By hard link, in next to no time and space; a file for which that does not work, as to
+    /// another file system, is copied as by `Copy`. A linked file is the same one in both
+    /// directories: whatever happens to its bytes happens to both.
     #[default]
     Link,
-    /// Every file is copied, and what is read for that is checked. The copy has nothing in common with the database. It takes as much space, and the time to read and write it;
-    /// large values are read once more, from the copy. Not by reflink, where the file system has it: two files that share their blocks rot together, and what is to be
-    /// checked has to be read anyway.
+    /// Every file is copied, and what is read for that is checked. The copy has nothing in common
+    /// with the database. It takes as much space, and the time to read and write it; large values
+    /// are read once more, from the copy. Not by reflink, where the file system has it: two files
+    /// that share their blocks rot together, and what is to be checked has to be read anyway.
     Copy,
 }
 
-/// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and opens as a database.
+/// Writes the checkpoint. It holds every write acknowledged before the call, in all keyspaces, and
+/// opens as a database.
 pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<()> {
     inner.refuse_in_callback()?;
-    inner.condition.check()?;
+    inner.error_state.check()?;
     // Two into the same directory would take each other's copy for an unfinished one.
     let _alone = inner.checkpoints.lock();
     let env = &*inner.options.env;
@@ -71,7 +79,8 @@ pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<
     result.inspect_err(|_| drop(remover::remove_unfinished_checkpoint(env, target)))
 }
 
-/// Marks what will come as unfinished, durably: a power loss must not leave the copy without the mark.
+/// Marks what will come as unfinished, durably: a power loss must not leave the copy without the
+/// mark.
 fn begin(env: &dyn Env, target: &Path) -> Result<()> {
     let mut file = env.create(&target.join(UNFINISHED))?;
     file.append(b"an unfinished copy\n")?;
@@ -82,26 +91,29 @@ fn begin(env: &dyn Env, target: &Path) -> Result<()> {
 /// What the copy is made of.
 struct Contents {
     state: ManifestState,
-    /// All tables. As long as somebody has them, they and the blob files are not removed, though jobs go on.
+    /// All tables. As long as somebody has them, they and the blob files are not removed, though
+    /// jobs go on.
     tables: BTreeMap<u64, Arc<Table>>,
     /// Those of them that are not linked.
     tables_to_copy: Vec<u64>,
     blobs_to_copy: Vec<Arc<BlobFile>>,
 }
 
-/// Links what the manifest names now, or holds it. The caller holds the job lock, so that no table can go.
+/// Links what the manifest names now, or holds it. The caller holds the job lock, so that no table
+/// can go.
 fn gather(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<Contents> {
     let env = &*inner.options.env;
     let state = match &*inner.manifest.lock() {
         Some(manifest) => manifest.state().clone(),
         None => return Err(Error::ReadOnly { why: "it was opened read-only".into() }),
     };
-    let trees = inner.all_keyspaces().into_iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree));
+    let versions = inner.all_keyspaces().into_iter().map(|keyspace| Arc::clone(&keyspace.read_state.load().version));
     let mut tables = BTreeMap::new();
-    for tree in trees {
-        tables.extend(tree.tables().map(|(_, table)| (table.summary().file_number, table)));
+    for version in versions {
+        tables.extend(version.tables().map(|(_, table)| (table.summary().file_number, table)));
     }
-    // What was appended so far is durable since the flush; nothing more is to be appended through the links.
+    // What was appended so far is durable since the flush; nothing more is to be appended through
+    // the links.
     inner.blobs.roll();
     let is_linked = |name: &str| match mode {
         CheckpointMode::Link => copy::link(env, &inner.directory.join(name), &target.join(name)),
@@ -155,7 +167,8 @@ fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
     Ok(())
 }
 
-/// Removes what went out of use while it was held to be copied. Where a job is at work, its end does that.
+/// Removes what went out of use while it was held to be copied. Where a job is at work, its end
+/// does that.
 fn sweep(inner: &Inner) {
     remover::sweep(inner);
     if let Some(_jobs) = inner.jobs.try_lock() {

@@ -1,19 +1,22 @@
 //! Loading sorted pairs straight into tables, past log and memtable.
 //!
-//! 1. Reserve a sequence number far above those in use, and write the pairs with it to tables that nothing names yet. Writes go on meanwhile, with
-//!    numbers below it.
-//! 2. With the job lock: flush what the keyspace's memtables hold of the same keys, so that everything in a newer source stays newer.
-//! 3. With the writer lock: see that the number is still above all others, make the log durable, name the tables in the manifest and in the view, and let the numbers go on behind
-//!    the reserved one. Whoever registered before reads below it and does not see the pairs.
+//! 1. Reserve a sequence number far above those in use, and write the pairs with it to tables that
+//!    nothing names yet. Writes go on meanwhile, with numbers below it.
+//! 2. With the job lock: flush what the keyspace's memtables hold of the same keys, so that
+//!    everything in a newer source stays newer.
+//! 3. With the writer lock: see that the number is still above all others, make the log durable,
+//!    name the tables in the manifest and in the read state, and let the numbers go on behind the
+//!    reserved one. Whoever registered before reads below it and does not see the pairs.
 //!
-//! If the numbers in use have overtaken the reserved one, the tables are written again with another. Until step 3 is done, the files are in `Inner::in_progress`: a failed
-//! job that cleans up leaves them alone. No file is made or removed by name unless the lock on the directory is held at that moment: the
-//! database may be closed, and opened by somebody else, between two pairs.
+//! If the numbers in use have overtaken the reserved one, the tables are written again with
+//! another. Until step 3 is done, the files are in `Inner::in_progress`: a failed job that cleans
+//! up leaves them alone. No file is made or removed by name unless the lock on the directory is
+//! held at that moment: the database may be closed, and opened by somebody else, between two pairs.
 
 use crate::base::expiry::Life;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
-use crate::db::background::rotate::freeze;
+use crate::db::background::rotate::rotate;
 use crate::db::background::{commit_version_edit, flush, run};
 use crate::db::files::remover;
 use crate::db::state::events::Event;
@@ -22,16 +25,17 @@ use crate::db::write_controller::stop;
 use crate::error::{Error, Result, escape_key};
 use crate::event_listener::IngestCompleted;
 use crate::iter::Cursor;
-use crate::job::cuts::Cuts;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions, table_options};
+use crate::job::output_splitter::OutputSplitter;
 use crate::table::Table;
 use crate::version::edit::Change;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Writes that may come while the pairs are written, at the first attempt, without those that the number of pairs suggests.
+/// Writes that may come while the pairs are written, at the first attempt, without those that the
+/// number of pairs suggests.
 const FIRST_DISTANCE: u64 = 1 << 24;
 /// Writes that may come for each pair.
 const WRITES_PER_PAIR: u64 = 16;
@@ -76,7 +80,7 @@ impl Making<'_> {
     /// Does what makes or removes files, with the lock on the directory.
     fn in_directory<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let lock = self.inner.lock.lock();
-        self.inner.condition.check()?;
+        self.inner.error_state.check()?;
         match &*lock {
             Some(_) => work(),
             None => Err(Error::ReadOnly { why: "it was closed".into() }),
@@ -126,7 +130,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     pairs: impl Iterator<Item = (K, V)>,
 ) -> Result<IngestReport> {
     inner.refuse_in_callback()?;
-    inner.condition.check()?;
+    inner.error_state.check()?;
     stop::wait_if_behind(inner, keyspace)?;
     let expected = pairs.size_hint().0 as u64;
     let mut distance = FIRST_DISTANCE.saturating_add(expected.saturating_mul(WRITES_PER_PAIR)).min(1 << 40);
@@ -150,8 +154,8 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     if entries > 0 {
         let (keyspace, tables) = (keyspace.name.clone(), report.tables);
         inner.events.note(|| Event::Ingest(IngestCompleted { keyspace, entries, tables, bytes }));
-        // The pairs are loaded, whatever becomes of the merges that are due now: what fails in one is tried again, and reported, by the next write that fills a memtable, or the
-        // next load.
+        // The pairs are loaded, whatever becomes of the merges that are due now: what fails in one
+        // is tried again, and reported, by the next write that fills a memtable, or the next load.
         let _ = run::work_was_added(inner);
     }
     Ok(report)
@@ -188,11 +192,12 @@ fn with_output<T>(
             store: &inner.blobs,
             threshold: inner.options.large_threshold(),
             copy: Copy::From(&|_| false),
-            // Until the tables are installed nobody but `in_progress` knows what the values are in: files of the load's own.
+            // Until the tables are installed nobody but `in_progress` knows what the values are in:
+            // files of the load's own.
             one_by_one: false,
         },
     };
-    work(Output::new(&options, RangeTombstones::default(), &Cuts::default()))
+    work(Output::new(&options, RangeTombstones::default(), &OutputSplitter::default()))
 }
 
 fn write<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -228,7 +233,8 @@ fn write<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     })
 }
 
-/// The same entries in other tables, with another number. Nothing else is in them: no range is deleted by a load.
+/// The same entries in other tables, with another number. Nothing else is in them: no range is
+/// deleted by a load.
 fn rewrite(
     making: &Making<'_>,
     keyspace: &KeyspaceInner,
@@ -248,12 +254,13 @@ fn rewrite(
     })
 }
 
-/// Whether a memtable of the keyspace has a key between those of the tables, or a range tombstone there. Exact if nobody writes meanwhile.
+/// Whether a memtable of the keyspace has a key between those of the tables, or a range tombstone
+/// there. Exact if nobody writes meanwhile.
 fn overlaps_memory(keyspace: &KeyspaceInner, tables: &[Arc<Table>]) -> bool {
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return false };
     let (smallest, largest) = (&first.summary().smallest_key, &last.summary().largest_key);
-    let view = keyspace.view.load();
-    view.frozen.iter().chain([&view.active]).any(|memtable| memtable.touches(smallest, largest))
+    let read_state = keyspace.read_state.load();
+    read_state.immutable.iter().chain([&read_state.active]).any(|memtable| memtable.touches(smallest, largest))
 }
 
 /// Makes the tables part of the keyspace; false if writes have reached their sequence number.
@@ -261,12 +268,12 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     let _jobs = commit_version_edit::lock_jobs(inner)?;
     // Most of the work before writers have to wait.
     if overlaps_memory(keyspace, tables) {
-        freeze(inner, &mut inner.writer.lock(), keyspace.id, 0);
+        rotate(inner, &mut inner.writer.lock(), keyspace.id, 0);
         flush::flush_all(inner)?;
     }
     inner.sync_log()?;
     let mut writer = inner.writer.lock();
-    inner.condition.check()?;
+    inner.error_state.check()?;
     if writer.last_sequence >= sequence {
         return Ok(false);
     }
@@ -275,15 +282,16 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     }
     // The manifest will hold this write before any older one that is only in the log.
     inner.sync_log()?;
-    let tree = Arc::clone(&keyspace.view.load().tree);
-    let run = tree.deepest_free_run(tables, None).unwrap_or_else(|| inner.next_file_number());
+    let version = Arc::clone(&keyspace.read_state.load().version);
+    let run = version.deepest_free_run(tables, None).unwrap_or_else(|| inner.next_file_number());
     commit_version_edit::commit(inner, keyspace, vec![Change::LastSequence(sequence)], run, tables, &[])?;
-    // Under the writer lock, so that whoever takes a snapshot has either all of the pairs at or below its number, or none: a transaction that read one of
-    // these keys before finds the entry above its snapshot.
-    keyspace.passed.clear();
+    // Under the writer lock, so that whoever takes a snapshot has either all of the pairs at or
+    // below its number, or none: a transaction that read one of these keys before finds the entry
+    // above its snapshot.
+    keyspace.tombstone_skip_cache.clear();
     writer.last_sequence = sequence;
     inner.last_sequence.store(sequence, Ordering::Release);
-    keyspace.view.replace_tables(&[], run, tables);
+    keyspace.read_state.replace_tables(&[], run, tables);
     drop(writer);
     // The pairs are nowhere else.
     commit_version_edit::renew_manifest(inner, &[])?;

@@ -3,7 +3,8 @@
 use crate::db::state::inner::KeyspaceInner;
 use std::ops::Bound;
 
-/// The range as a first key and the key before which it ends; `None` if it is empty whatever the keys.
+/// The range as a first key and the key before which it ends; `None` if it is empty whatever the
+/// keys.
 fn half_open(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let behind = |key: &[u8]| [key, &[0]].concat();
     let start = match lower {
@@ -22,9 +23,9 @@ fn half_open(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<(Vec<u8>, Optio
 /// About the bytes that the range takes in tables and memtables.
 pub fn approximate(keyspace: &KeyspaceInner, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
     let Some((start, end)) = half_open(lower, upper) else { return 0 };
-    let view = keyspace.view.load();
-    let in_tables = view.tree.tables().map(|(_, table)| table.approximate_bytes(&start, end.as_deref()));
-    let memtables = view.frozen.iter().chain([&view.active]);
+    let read_state = keyspace.read_state.load();
+    let in_tables = read_state.version.tables().map(|(_, table)| table.approximate_bytes(&start, end.as_deref()));
+    let memtables = read_state.immutable.iter().chain([&read_state.active]);
     let in_memory = memtables.map(|memtable| memtable.approximate_bytes(&start, end.as_deref()));
     in_tables.sum::<u64>() + in_memory.sum::<u64>()
 }

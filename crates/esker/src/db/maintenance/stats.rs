@@ -51,17 +51,20 @@ pub struct Stats {
     pub cache_hits: u64,
     /// Reads of a block that did not.
     pub cache_misses: u64,
-    /// Tables that gets searched: those whose range and filter did not rule the key out. Per get it is their read amplification.
+    /// Tables that gets searched: those whose range and filter did not rule the key out. Per get it
+    /// is their read amplification.
     pub tables_searched: u64,
     /// Bytes of memory in the filters and indexes of all tables.
     pub filter_and_index_bytes: u64,
     /// Memory by part, and the budget for it.
     pub memory: MemoryStats,
-    /// Times that a writer slept because its memtable was ahead of the rate of flushes and compactions.
+    /// Times that a writer slept because its memtable was ahead of the rate of flushes and
+    /// compactions.
     pub delays: u64,
     /// Microseconds of those sleeps, of at most 10,000 each.
     pub delay_micros: u64,
-    /// Microseconds that writers stopped for background work: flushes, compactions, or the next segment of the log.
+    /// Microseconds that writers stopped for background work: flushes, compactions, or the next
+    /// segment of the log.
     pub stall_micros: u64,
     /// Times that a writer stopped.
     pub stalls: u64,
@@ -75,8 +78,9 @@ pub struct Stats {
     pub last_sequence: u64,
     /// Log segments that may still be needed.
     pub wal_segments: u64,
-    /// The most merge operands of one key that a read had to combine, or that a flush or compaction kept apart. More than a few dozen: the operator
-    /// declines partial merges or fails, many snapshots live, or an operator was missing.
+    /// The most merge operands of one key that a read had to combine, or that a flush or compaction
+    /// kept apart. More than a few dozen: the operator declines partial merges or fails, many
+    /// snapshots live, or an operator was missing.
     pub longest_merge_chain: u64,
     /// The keyspaces, by name.
     pub keyspaces: Vec<KeyspaceStats>,
@@ -165,17 +169,18 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.live_blob_bytes = live_bytes(inner).values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     }
     for keyspace in inner.all_keyspaces() {
-        let view = keyspace.view.load();
-        let memtables = || view.frozen.iter().chain([&view.active]);
-        let runs: Vec<RunStats> = view.tree.runs.iter().map(|run| run_stats(run)).collect();
+        let read_state = keyspace.read_state.load();
+        let memtables = || read_state.immutable.iter().chain([&read_state.active]);
+        let runs: Vec<RunStats> = read_state.version.runs.iter().map(|run| run_stats(run)).collect();
         stats.memtable_bytes += memtables().map(|memtable| memtable.bytes() as u64).sum::<u64>();
         stats.table_files += runs.iter().map(|run| run.tables).sum::<u64>();
-        stats.filter_and_index_bytes += view.tree.tables().map(|(_, table)| table.memory_bytes() as u64).sum::<u64>();
+        stats.filter_and_index_bytes +=
+            read_state.version.tables().map(|(_, table)| table.memory_bytes() as u64).sum::<u64>();
         let table_bytes = runs.iter().map(|run| run.bytes).sum();
         stats.table_bytes += table_bytes;
         let longest_merge_chain = keyspace.longest_chain.get();
         stats.longest_merge_chain = stats.longest_merge_chain.max(longest_merge_chain);
-        stats.tables_searched += keyspace.searches.tables();
+        stats.tables_searched += keyspace.read_stats.tables();
         stats.keyspaces.push(KeyspaceStats {
             name: keyspace.name.clone(),
             merge_operator: keyspace.operator_name.clone(),
@@ -189,7 +194,7 @@ pub fn collect(inner: &Inner) -> Stats {
     stats
 }
 
-fn run_stats(run: &crate::version::tree::Run) -> RunStats {
+fn run_stats(run: &crate::version::runs::Run) -> RunStats {
     RunStats { tables: run.tables.len() as u64, entries: run.entries(), bytes: run.bytes() }
 }
 

@@ -33,21 +33,25 @@ pub struct VerifyReport {
     pub wal_segments: u64,
 }
 
-/// Checks every block of every table, their order, their bounds and counts, that runs do not overlap, and every large value that tables refer to. What jobs had found damaged
-/// and is intact is no longer damaged for anybody.
+/// Checks every block of every table, their order, their bounds and counts, that runs do not
+/// overlap, and every large value that tables refer to. What jobs had found damaged and is intact
+/// is no longer damaged for anybody.
 pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     // Before the tables: what is noted later may be something that this does not look at.
     let damaged = inner.blobs.damaged();
     let keyspaces = inner.all_keyspaces();
-    let trees: Vec<_> = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.view.load().tree)).collect();
-    for tree in &trees {
-        if let Some((left, right)) = tree.overlap() {
+    let versions: Vec<_> = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.read_state.load().version)).collect();
+    for version in &versions {
+        if let Some((left, right)) = version.overlap() {
             let path = inner.directory.join(crate::version::file_name::table(left));
             return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
         }
     }
-    let tables: BTreeMap<u64, Arc<Table>> =
-        trees.iter().flat_map(|tree| tree.tables()).map(|(_, table)| (table.summary().file_number, table)).collect();
+    let tables: BTreeMap<u64, Arc<Table>> = versions
+        .iter()
+        .flat_map(|version| version.tables())
+        .map(|(_, table)| (table.summary().file_number, table))
+        .collect();
     let referred = |table: &Table| table.summary().blobs.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     let total = tables
         .values()
@@ -60,7 +64,7 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
             done += bytes;
             progress(done.min(total), total);
         })?;
-        inner.condition.forget_damage(table.path());
+        inner.error_state.forget_damage(table.path());
         report.tables += 1;
         report.entries += table.summary().entries;
         report.bytes += table.summary().file_bytes;
@@ -86,7 +90,7 @@ pub fn each_large(table: &Arc<Table>, visit: &mut dyn FnMut(&BlobReference) -> R
     cursor.seek_to_first()?;
     while cursor.valid() {
         let entry = cursor.entry();
-        if entry.kind == Kind::PutLarge {
+        if entry.kind == Kind::PutBlob {
             let Some(reference) = BlobReference::decode(entry.value) else {
                 let what = format!("the reference to the large value of key {} is malformed", escape_key(entry.key));
                 return Err(Error::corruption(table.path(), 0, what));

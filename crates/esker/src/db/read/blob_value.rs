@@ -6,8 +6,8 @@ use crate::blob::Appended;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
 
-/// Bytes of large values at which a memtable counts as full. Recovery reads those of the memtables again, and garbage among them is not
-/// seen before they are flushed.
+/// Bytes of large values at which a memtable counts as full. Recovery reads those of the memtables
+/// again, and garbage among them is not seen before they are flushed.
 pub const MAX_MEMTABLE_BLOB_BYTES: u64 = 256 << 20;
 
 /// After so many bytes of large values the background thread looks around.
@@ -19,21 +19,24 @@ pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
     value.len() >= inner.large_threshold && kind == Kind::Put
 }
 
-/// Writes a value to a blob file. The operation is then a `PutLarge` of the reference; what is returned must live until it was committed.
+/// Writes a value to a blob file. The operation is then a `PutBlob` of the reference; what is
+/// returned must live until it was committed.
 #[cold]
-pub fn put_aside(inner: &Inner, value: &[u8]) -> Result<Appended> {
+pub fn put_blob(inner: &Inner, value: &[u8]) -> Result<Appended> {
     inner.refuse_in_callback()?;
-    inner.condition.check()?;
+    inner.error_state.check()?;
     let appended = inner.blobs.append(value, &|| inner.next_file_number())?;
     let written = appended.written_before + value.len() as u64;
     if written / WAKE_BYTES != appended.written_before / WAKE_BYTES && !inner.inline_jobs() {
-        // Neither log nor memtable grow by much: nothing else would tell it that there is something to compress, once no more writes come.
+        // Neither log nor memtable grow by much: nothing else would tell it that there is something
+        // to compress, once no more writes come.
         inner.wake();
     }
     Ok(appended)
 }
 
-/// The value behind the bytes of a `PutLarge`. The caller holds the view it found them in, so that the file stays.
+/// The value behind the bytes of a `PutBlob`. The caller holds the read state it found them in, so
+/// that the file stays.
 #[cold]
 pub fn load(inner: &Inner, reference: &[u8]) -> Result<Vec<u8>> {
     match BlobReference::decode(reference) {

@@ -1,11 +1,13 @@
 //! The read path for one key.
 //!
-//! 1. Load the keyspace's view: no lock, no counter shared with other readers. Start loading the index slots of all memtables and the filter lines of
-//!    runs of one table.
+//! 1. Load the keyspace's view: no lock, no counter shared with other readers. Start loading the
+//!    index slots of all memtables and the filter lines of runs of one table.
 //! 2. Probe the active memtable's index, then those of the full ones, newest first.
-//! 3. Probe the filters of the runs that can hold the key, those of runs of several tables loaded first, then search those that may, newest first.
-//! 4. The first put or delete decides. Merge operands met before it are combined with it. If the newest version has expired, the key has no value,
-//!    whatever is older. A range tombstone over the key is a delete at its place among the versions: a source is asked for it before its
+//! 3. Probe the filters of the runs that can hold the key, those of runs of several tables loaded
+//!    first, then search those that may, newest first.
+//! 4. The first put or delete decides. Merge operands met before it are combined with it. If the
+//!    newest version has expired, the key has no value, whatever is older. A range tombstone over
+//!    the key is a delete at its place among the versions: a source is asked for it before its
 //!    entries, and ends the search if it has one.
 
 use crate::base::expiry::{Expiry, visible};
@@ -14,12 +16,12 @@ use crate::base::slice::Slice;
 use crate::base::sync::AtomicU64;
 use crate::db::read::blob_value;
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::read_state::View;
-use crate::db::state::read_stats::Searches;
+use crate::db::state::read_state::ReadState;
+use crate::db::state::read_stats::ReadStats;
 use crate::error::{Error, Result, escape_key};
 use crate::memtable::Memtable;
 use crate::merge_operator::contained;
-use crate::table::{Table, Version};
+use crate::table::{FoundEntry, Table};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
@@ -35,7 +37,8 @@ pub enum Base {
     First,
     /// The value of a put.
     Value(Slice),
-    /// The value of a put with no operands above it, which is where the reader wants it: [`get_into`] alone.
+    /// The value of a put with no operands above it, which is where the reader wants it:
+    /// [`get_into`] alone.
     Copied,
     /// The reference of a large value.
     Large(Slice),
@@ -70,16 +73,16 @@ impl Keep for Vec<u8> {
 /// Where a reader looks.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
-    pub view: &'a View,
+    pub read_state: &'a ReadState,
     /// The last write of all finished batches.
     pub last_sequence: &'a AtomicU64,
-    pub searches: &'a Searches,
+    pub read_stats: &'a ReadStats,
 }
 
 impl<'a> Sources<'a> {
     #[inline]
-    pub fn new(inner: &'a Inner, keyspace: &'a KeyspaceInner, view: &'a View) -> Sources<'a> {
-        Sources { view, last_sequence: &inner.last_sequence, searches: &keyspace.searches }
+    pub fn new(inner: &'a Inner, keyspace: &'a KeyspaceInner, read_state: &'a ReadState) -> Sources<'a> {
+        Sources { read_state, last_sequence: &inner.last_sequence, read_stats: &keyspace.read_stats }
     }
 }
 
@@ -132,31 +135,35 @@ impl Lookup {
             }
             Kind::Put if self.operands.is_empty() => keep.keep(value, slice),
             Kind::Put => Base::Value(slice()),
-            Kind::PutLarge => Base::Large(slice()),
+            Kind::PutBlob => Base::Large(slice()),
             Kind::Delete => Base::Absent,
         };
         ControlFlow::Break(())
     }
 
-    /// Searches all sources, newest first.
+    /// ReadStats all sources, newest first.
     #[inline]
     fn search(
         &mut self,
-        Sources { view, last_sequence, searches }: Sources<'_>,
+        Sources { read_state, last_sequence, read_stats }: Sources<'_>,
         key: &[u8],
         sequence: Sequence,
         keep: &mut impl Keep,
     ) -> Result<()> {
         let hash = hash(key);
-        prefetch(view, hash);
-        let mut found = self.search_active(last_sequence, &view.active, key, hash, sequence, keep);
-        for memtable in &view.frozen {
+        prefetch(read_state, hash);
+        let mut found = self.search_active(last_sequence, &read_state.active, key, hash, sequence, keep);
+        for memtable in &read_state.immutable {
             if found.is_break() {
                 return Ok(());
             }
             found = self.search_frozen(memtable, key, hash, sequence, keep);
         }
-        if found.is_break() { Ok(()) } else { search_runs(searches, &view.tree.runs, key, hash, sequence, self, keep) }
+        if found.is_break() {
+            Ok(())
+        } else {
+            search_runs(read_stats, &read_state.version.runs, key, hash, sequence, self, keep)
+        }
     }
 
     /// After a whole source: whether a range tombstone hides all older ones.
@@ -169,7 +176,7 @@ impl Lookup {
         ControlFlow::Break(())
     }
 
-    /// Searches a memtable that is no longer written.
+    /// ReadStats a memtable that is no longer written.
     fn search_frozen(
         &mut self,
         memtable: &Memtable,
@@ -183,7 +190,7 @@ impl Lookup {
         self.end_of_source()
     }
 
-    /// Searches the memtable being written, the first of all sources.
+    /// ReadStats the memtable being written, the first of all sources.
     #[inline]
     fn search_active(
         &mut self,
@@ -204,8 +211,8 @@ impl Lookup {
         self.search_covered(last_sequence, memtable, key, hash, at, keep)
     }
 
-    /// As `search_active`, with range tombstones. One of a batch that is not finished counts only for what the batch itself wrote: who replaces
-    /// a range in one batch never shows it empty.
+    /// As `search_active`, with range tombstones. One of a batch that is not finished counts only
+    /// for what the batch itself wrote: who replaces a range in one batch never shows it empty.
     #[cold]
     fn search_covered(
         &mut self,
@@ -233,7 +240,8 @@ impl Lookup {
             if bound.is_none() {
                 self.cover = memtable.cover(key, newest);
             }
-            // A tombstone written in the meantime may have taken the place of the one that counts: see `memtable/tombstones.rs`.
+            // A tombstone written in the meantime may have taken the place of the one that counts:
+            // see `memtable/tombstones.rs`.
             if newest == at || memtable.cover(key, at) <= newest || last_sequence.load(Ordering::Acquire) == finished {
                 found?;
                 return self.end_of_source();
@@ -251,9 +259,9 @@ pub fn get(
     now_ms: u64,
 ) -> Result<Option<Slice>> {
     // Held until the value is loaded: it keeps the file of a large one.
-    let view = keyspace.view.load();
+    let read_state = keyspace.read_state.load();
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(Sources::new(inner, keyspace, &view), key, sequence, &mut Pinned)?;
+    lookup.search(Sources::new(inner, keyspace, &read_state), key, sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
@@ -264,8 +272,9 @@ pub fn get(
     }
 }
 
-/// As [`get`], but puts the value in the place of what `out` holds, and says whether there is one; without one `out` is empty. The usual value is copied from
-/// where it lies: nothing is allocated, and no counter that others share is touched.
+/// As [`get`], but puts the value in the place of what `out` holds, and says whether there is one;
+/// without one `out` is empty. The usual value is copied from where it lies: nothing is allocated,
+/// and no counter that others share is touched.
 pub fn get_into(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -274,9 +283,9 @@ pub fn get_into(
     now_ms: u64,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    let view = keyspace.view.load();
+    let read_state = keyspace.read_state.load();
     let mut lookup = Lookup::new(now_ms);
-    let searched = lookup.search(Sources::new(inner, keyspace, &view), key, sequence, out);
+    let searched = lookup.search(Sources::new(inner, keyspace, &read_state), key, sequence, out);
     if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
         return Ok(true);
     }
@@ -299,8 +308,8 @@ pub fn expires_at(
     sequence: Sequence,
     now_ms: u64,
 ) -> Result<Option<Expiry>> {
-    let view = keyspace.view.load();
-    let lookup = look_up(Sources::new(inner, keyspace, &view), key, sequence, now_ms)?;
+    let read_state = keyspace.read_state.load();
+    let lookup = look_up(Sources::new(inner, keyspace, &read_state), key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
     if lookup.operands.is_empty() && matches!(lookup.base, Base::Large(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));
@@ -316,11 +325,12 @@ pub fn look_up(sources: Sources<'_>, key: &[u8], sequence: Sequence, now_ms: u64
     Ok(lookup)
 }
 
-/// The value that a lookup amounts to. The caller holds the view that was searched.
+/// The value that a lookup amounts to. The caller holds the read state that was searched.
 #[cold]
 pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Lookup) -> Result<Option<Slice>> {
     let base = match lookup.base {
-        // An operand that lost what it was combined with, when that expired: possible only if the clock stepped back.
+        // An operand that lost what it was combined with, when that expired: possible only if the
+        // clock stepped back.
         Base::None | Base::Absent if keyspace.ttl.is_enabled() => return Ok(None),
         // What operands lie on is not copied.
         Base::None | Base::Absent | Base::First | Base::Copied => None,
@@ -334,13 +344,14 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
     Ok(full_merge(inner, keyspace, key, base.as_deref(), &operands)?.map(Slice::from))
 }
 
-/// Starts loading what the search will look at first, in all sources: one wait instead of one after the other. Of a run of several tables, the search
-/// for the right one would cost too much if a memtable has the key.
+/// Starts loading what the search will look at first, in all sources: one wait instead of one after
+/// the other. Of a run of several tables, the search for the right one would cost too much if a
+/// memtable has the key.
 #[inline]
-fn prefetch(view: &View, hash: u64) {
-    view.active.prefetch(hash);
-    view.frozen.iter().for_each(|memtable| memtable.prefetch(hash));
-    for run in &view.tree.runs {
+fn prefetch(read_state: &ReadState, hash: u64) {
+    read_state.active.prefetch(hash);
+    read_state.immutable.iter().for_each(|memtable| memtable.prefetch(hash));
+    for run in &read_state.version.runs {
         if let [table] = run.tables.as_slice() {
             table.prefetch_filter(hash);
         }
@@ -349,8 +360,8 @@ fn prefetch(view: &View, hash: u64) {
 
 #[inline]
 fn search_runs(
-    searches: &Searches,
-    runs: &[std::sync::Arc<crate::version::tree::Run>],
+    read_stats: &ReadStats,
+    runs: &[std::sync::Arc<crate::version::runs::Run>],
     key: &[u8],
     hash: u64,
     sequence: Sequence,
@@ -362,7 +373,7 @@ fn search_runs(
         of_several.filter_map(|run| run.table_for(key)).for_each(|table| table.prefetch_filter(hash));
     }
     for table in runs.iter().filter_map(|run| run.table_for(key)) {
-        if search_table(searches, table, key, hash, sequence, lookup, keep)?.is_break() {
+        if search_table(read_stats, table, key, hash, sequence, lookup, keep)?.is_break() {
             break;
         }
     }
@@ -371,7 +382,7 @@ fn search_runs(
 
 #[inline]
 fn search_table(
-    searches: &Searches,
+    read_stats: &ReadStats,
     table: &Table,
     key: &[u8],
     hash: u64,
@@ -381,16 +392,16 @@ fn search_table(
 ) -> Result<ControlFlow<()>> {
     lookup.cover = table.range_tombstones().cover(key, sequence);
     let mut found = false;
-    let mut visit = |Version { sequence, kind, expiry_ms, value }: Version<'_>| {
+    let mut visit = |FoundEntry { sequence, kind, expiry_ms, value }: FoundEntry<'_>| {
         found = true;
         let entry = Entry { key, sequence, kind, expiry_ms, value: &value };
         lookup.take(keep, entry, || value.to_slice()).is_continue()
     };
     let go_on = if table.may_contain(hash) {
-        searches.begin();
+        read_stats.begin();
         let go_on = table.search(key, sequence, &mut visit)?;
         if !found {
-            searches.in_vain();
+            read_stats.probe_missed();
         }
         go_on
     } else {
@@ -414,7 +425,7 @@ pub fn full_merge(
     };
     // An error and a panic in a user's operator end here: they harm reads of this key only.
     contained::full_merge(&*operator, key, existing, operands).map_err(|reason| {
-        inner.condition.merge_failed();
+        inner.error_state.merge_failed();
         Error::MergeFailed {
             keyspace: keyspace.name.clone(),
             key: escape_key(key),

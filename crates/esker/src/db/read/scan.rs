@@ -1,10 +1,13 @@
 //! The read path for a range: a cursor over what a reader at one sequence number sees.
 //!
-//! Under it is a merging cursor over every memtable run and every table run of one view, which passes all versions of all keys in THE order. Going forward, the
-//! first version of a key that is not too new decides; going backward, the last one passed. A put that decides is handed out from where it
-//! lies, going backward if it is the only version of its key; everything else is copied. Where the merged cursor knows of a stretch of such puts, the scan steps
-//! through them without a look at any: which stretches there are is found out for a whole block at a time.
-//! A search for the first key begins behind what earlier ones from there have passed for nothing (`tombstone_skip_cache.rs`).
+//! Under it is a merging cursor over every memtable run and every table run of one read state,
+//! which passes all versions of all keys in THE order. Going forward, the first version of a key
+//! that is not too new decides; going backward, the last one passed. A put that decides is handed
+//! out from where it lies, going backward if it is the only version of its key; everything else is
+//! copied. Where the merged cursor knows of a stretch of such puts, the scan steps through them
+//! without a look at any: which stretches there are is found out for a whole block at a time. A
+//! search for the first key begins behind what earlier ones from there have passed for nothing
+//! (`tombstone_skip_cache.rs`).
 
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
@@ -12,8 +15,8 @@ use crate::base::slice::Slice;
 use crate::db::read::get::full_merge;
 use crate::db::read::{blob_value, memtable_sort};
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::read_state::View;
-use crate::db::state::snapshots::Registration;
+use crate::db::state::read_state::ReadState;
+use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::state::tombstone_skip_cache::LEAST_PASSED;
 use crate::env::mapping_fault_seen;
 use crate::error::Result;
@@ -25,7 +28,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Entries passed for nothing are reported in portions of at least this many, and at the end of the scan.
+/// Entries passed for nothing are reported in portions of at least this many, and at the end of the
+/// scan.
 const REPORT_SKIPPED: u64 = 256;
 
 /// A memtable that is scanned while it is written has about so many runs.
@@ -36,38 +40,41 @@ const RUNS_OF_A_MEMTABLE: usize = 4;
 pub struct Source {
     pub inner: Arc<Inner>,
     pub keyspace: Arc<KeyspaceInner>,
-    pub registration: Arc<Registration>,
-    view: Arc<View>,
+    pub snapshot_guard: Arc<SnapshotGuard>,
+    read_state: Arc<ReadState>,
 }
 
 impl Source {
     /// The keyspace as the registered reader sees it.
-    pub fn new(inner: &Arc<Inner>, keyspace: &Arc<KeyspaceInner>, registration: Arc<Registration>) -> Source {
-        // Loaded after the registration: whatever was flushed or merged before kept what the reader sees.
-        let view = keyspace.view.load_full();
-        Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), registration, view }
+    pub fn new(inner: &Arc<Inner>, keyspace: &Arc<KeyspaceInner>, snapshot_guard: Arc<SnapshotGuard>) -> Source {
+        // Loaded after the snapshot_guard: whatever was flushed or merged before kept what the
+        // reader sees.
+        let read_state = keyspace.read_state.load_full();
+        Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state }
     }
 
-    /// All entries but those that range tombstones of newer sources hide; and what all range tombstones hide.
+    /// All entries but those that range tombstones of newer sources hide; and what all range
+    /// tombstones hide.
     fn merged(&self) -> (MergingCursor<AnyCursor>, Covers) {
-        let sequence = self.registration.sequence();
-        let memtables = [&self.view.active].into_iter().chain(&self.view.frozen);
+        let sequence = self.snapshot_guard.sequence();
+        let memtables = [&self.read_state.active].into_iter().chain(&self.read_state.immutable);
         let memtables = memtables.filter(|memtable| !memtable.is_empty());
-        // No more than needed: allocators take a slow path for more than a KiB, which is that of a few cursors.
+        // No more than needed: allocators take a slow path for more than a KiB, which is that of a
+        // few cursors.
         let in_memory = memtables.clone().count() * RUNS_OF_A_MEMTABLE;
-        let mut children: Vec<AnyCursor> = Vec::with_capacity(in_memory + self.view.tree.runs.len());
+        let mut children: Vec<AnyCursor> = Vec::with_capacity(in_memory + self.read_state.version.runs.len());
         let mut newer = Vec::new();
         for memtable in memtables {
             let has_runs_to_merge =
                 memtable.cursors(|cursor| children.push(AnyCursor::Memory(cursor).behind(&newer, sequence)));
-            if has_runs_to_merge && Arc::ptr_eq(memtable, &self.view.active) {
+            if has_runs_to_merge && Arc::ptr_eq(memtable, &self.read_state.active) {
                 memtable_sort::want_merged(&self.inner);
             }
             if memtable.has_range_tombstones() {
                 newer.extend(memtable.range_tombstones());
             }
         }
-        for run in &self.view.tree.runs {
+        for run in &self.read_state.version.runs {
             children.push(AnyCursor::over(run, true).behind(&newer, sequence));
             if !run.range_tombstones.is_empty() {
                 newer.push(Arc::clone(&run.range_tombstones));
@@ -84,13 +91,15 @@ enum Place {
     Nowhere,
     /// On the put handed out, which is borrowed from it.
     At,
-    /// On the put handed out, which is borrowed from it, the only version of its key. Only going backward.
+    /// On the put handed out, which is borrowed from it, the only version of its key. Only going
+    /// backward.
     Only,
     /// Behind all versions of the key handed out, which is in the buffers.
     Behind,
     /// Before all versions of the key handed out, which is in the buffers.
     Before,
-    /// As `Behind` and `Before`, but the operands of the key in the buffer could not be combined: nothing is handed out, and a step goes on from there.
+    /// As `Behind` and `Before`, but the operands of the key in the buffer could not be combined:
+    /// nothing is handed out, and a step goes on from there.
     FailedBehind,
     FailedBefore,
 }
@@ -102,12 +111,14 @@ pub struct ScanCursor {
     now_ms: u64,
     /// Entries passed that no reader at this point of time sees, not reported yet.
     skipped: u64,
-    /// Entries passed since the last seek because they were deleted; `None` once something was passed that may be seen again.
+    /// Entries passed since the last seek because they were deleted; `None` once something was
+    /// passed that may be seen again.
     deleted: Option<u64>,
     merged: MergingCursor<AnyCursor>,
     covers: Covers,
     place: Place,
-    /// How many entries follow in the direction of the last step that are to be handed out as they are. Not 0 only at `At` and `Only`.
+    /// How many entries follow in the direction of the last step that are to be handed out as they
+    /// are. Not 0 only at `At` and `Only`.
     plain: usize,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
@@ -118,8 +129,8 @@ pub struct ScanCursor {
 impl ScanCursor {
     /// A cursor over the keys between the bounds, at none of them yet.
     pub fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScanCursor {
-        let sequence = source.registration.sequence();
-        let now_ms = source.registration.now_ms();
+        let sequence = source.snapshot_guard.sequence();
+        let now_ms = source.snapshot_guard.now_ms();
         let (merged, covers) = source.merged();
         ScanCursor {
             source,
@@ -170,8 +181,9 @@ impl ScanCursor {
         }
     }
 
-    /// Whether what was handed out is to be believed, and what calls that return no `Result` have said: see [`Cursor::intact`](crate::iter::Cursor::intact). If not, the cursor is
-    /// at no key any more.
+    /// Whether what was handed out is to be believed, and what calls that return no `Result` have
+    /// said: see [`Cursor::intact`](crate::iter::Cursor::intact). If not, the cursor is at no key
+    /// any more.
     #[inline]
     pub fn intact(&mut self) -> Result<()> {
         if mapping_fault_seen() { self.look_at_fault() } else { Ok(()) }
@@ -247,11 +259,12 @@ impl ScanCursor {
         self.seek_from(key)
     }
 
-    /// Moves to the first key at or after `from`, which lies within the lower bound: behind what other scans from there have passed for nothing.
+    /// Moves to the first key at or after `from`, which lies within the lower bound: behind what
+    /// other scans from there have passed for nothing.
     fn seek_from(&mut self, from: &[u8]) -> Result<()> {
         self.begin()?;
         self.deleted = Some(0);
-        match self.source.keyspace.passed.behind(from, self.sequence) {
+        match self.source.keyspace.tombstone_skip_cache.behind(from, self.sequence) {
             Some(end) => self.merged.seek(&end, MAX_SEQUENCE)?,
             None if from.is_empty() => self.merged.seek_to_first()?,
             None => self.merged.seek(from, MAX_SEQUENCE)?,
@@ -263,11 +276,13 @@ impl ScanCursor {
         Ok(())
     }
 
-    /// Lets later scans know that nothing is to be seen from `from` on and before the place that this one has come to.
+    /// Lets later scans know that nothing is to be seen from `from` on and before the place that
+    /// this one has come to.
     #[cold]
     fn remember(&self, from: &[u8]) {
-        let (sequence, passed) = (self.sequence, &self.source.keyspace.passed);
-        // Not waited for: who scans waits for nobody, and can do without this. A database that is only read has no writes to watch.
+        let (sequence, passed) = (self.sequence, &self.source.keyspace.tombstone_skip_cache);
+        // Not waited for: who scans waits for nobody, and can do without this. A database that is
+        // only read has no writes to watch.
         if let Some(writer) = self.source.inner.writer.try_lock()
             && writer.log.is_some()
         {
@@ -396,7 +411,7 @@ impl ScanCursor {
     fn report_skipped(&mut self) {
         let skipped = std::mem::take(&mut self.skipped);
         self.source.inner.counters.skipped_entries.fetch_add(skipped, Relaxed);
-        self.source.keyspace.compaction.scan_debt.fetch_add(skipped, Relaxed);
+        self.source.keyspace.compaction.tombstones_skipped.fetch_add(skipped, Relaxed);
     }
 
     /// From the first version of some key on, finds the first key that the reader sees.
@@ -412,7 +427,8 @@ impl ScanCursor {
                 self.merged.next()?;
                 continue;
             }
-            // The newest version decides; once it has expired it masks everything older, as a delete does.
+            // The newest version decides; once it has expired it masks everything older, as a
+            // delete does.
             let is_expired = !visible(entry.expiry_ms, self.now_ms);
             let dead = is_expired || self.covers.hides(&entry);
             match if dead { Kind::Delete } else { entry.kind } {
@@ -431,7 +447,7 @@ impl ScanCursor {
                         self.report_skipped();
                     }
                 }
-                Kind::Merge | Kind::MergeFirst | Kind::PutLarge => {
+                Kind::Merge | Kind::MergeFirst | Kind::PutBlob => {
                     if self.merge_forward()? {
                         self.place = Place::Behind;
                         return Ok(());
@@ -443,7 +459,8 @@ impl ScanCursor {
         Ok(())
     }
 
-    /// At the newest visible version of a key, a merge or a large value: combines it with the older ones, and goes behind them all. Whether the key has a value.
+    /// At the newest visible version of a key, a merge or a large value: combines it with the older
+    /// ones, and goes behind them all. Whether the key has a value.
     #[cold]
     fn merge_forward(&mut self) -> Result<bool> {
         self.key.clear();
@@ -466,10 +483,10 @@ impl ScanCursor {
                     has_base = true;
                     break;
                 }
-                Kind::Put | Kind::PutLarge => {
+                Kind::Put | Kind::PutBlob => {
                     existing = Some(value);
                     has_base = true;
-                    is_large = kind == Kind::PutLarge;
+                    is_large = kind == Kind::PutBlob;
                     break;
                 }
                 Kind::Delete => break,
@@ -532,7 +549,8 @@ impl ScanCursor {
         Ok(())
     }
 
-    /// Passes all versions of the key in the buffer, oldest first, and leaves its value in the buffer. Whether the reader sees one.
+    /// Passes all versions of the key in the buffer, oldest first, and leaves its value in the
+    /// buffer. Whether the reader sees one.
     fn pass_key_backward(&mut self) -> Result<bool> {
         let mut has_value = false;
         let mut expiry_ms = NEVER;
@@ -554,9 +572,9 @@ impl ScanCursor {
                     }
                     kind => {
                         oldest_first.clear();
-                        has_value = matches!(kind, Kind::Put | Kind::PutLarge);
+                        has_value = matches!(kind, Kind::Put | Kind::PutBlob);
                         has_base = has_value || !needs_base;
-                        is_large = kind == Kind::PutLarge;
+                        is_large = kind == Kind::PutBlob;
                         self.value.clear();
                         self.value.extend_from_slice(entry.value);
                     }

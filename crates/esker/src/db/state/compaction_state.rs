@@ -1,9 +1,10 @@
-//! What a keyspace knows for the sake of compaction. Read by whoever compacts, which holds the job lock, and in small part by others.
+//! What a keyspace knows for the sake of compaction. Read by whoever compacts, which holds the job
+//! lock, and in small part by others.
 
 use crate::base::sync::ArcSwapOption;
 use crate::compaction_filter::CompactionFilter;
 use crate::options::CompactionStyle;
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub struct CompactionState {
     style: Mutex<CompactionStyle>,
     filter: ArcSwapOption<Arc<dyn CompactionFilter>>,
-    /// Entries that scans have passed over for nothing since the last merge of everything: deleted, expired or overwritten ones.
-    pub scan_debt: AtomicU64,
+    /// Entries that scans have passed over for nothing since the last merge of everything: deleted,
+    /// expired or overwritten ones.
+    pub tombstones_skipped: AtomicU64,
     /// The newest write in a table that was dropped with what it held alive.
     dropped_until: AtomicU64,
     /// Tables that were rewritten for what is dead in them, without effect.
-    settled: Mutex<BTreeSet<u64>>,
+    rewrite_futile: Mutex<BTreeSet<u64>>,
     /// The last merge that was divided without being asked failed.
     division_failed: AtomicBool,
 }
@@ -42,16 +44,16 @@ impl CompactionState {
     }
 
     /// Tables that are not to be rewritten again.
-    pub fn settled(&self) -> BTreeSet<u64> {
-        self.settled.lock().clone()
+    pub fn rewrite_futile(&self) -> BTreeSet<u64> {
+        self.rewrite_futile.lock().clone()
     }
 
-    /// Remembers tables as such, and forgets those that are not in `tree` any more.
-    pub fn settle(&self, numbers: impl IntoIterator<Item = u64>, tree: &Tree) {
-        let present: BTreeSet<u64> = tree.tables().map(|(_, table)| table.summary().file_number).collect();
-        let mut settled = self.settled.lock();
-        settled.extend(numbers);
-        settled.retain(|number| present.contains(number));
+    /// Remembers tables as such, and forgets those that are not in `version` any more.
+    pub fn settle(&self, numbers: impl IntoIterator<Item = u64>, version: &Version) {
+        let present: BTreeSet<u64> = version.tables().map(|(_, table)| table.summary().file_number).collect();
+        let mut rewrite_futile = self.rewrite_futile.lock();
+        rewrite_futile.extend(numbers);
+        rewrite_futile.retain(|number| present.contains(number));
     }
 
     /// The newest write in a table that was dropped with what it held alive; 0 if none was.
@@ -64,7 +66,8 @@ impl CompactionState {
         self.dropped_until.fetch_max(newest, Relaxed);
     }
 
-    /// Whether the last merge that was divided without being asked failed: the next one is not, as there may be no threads to be had.
+    /// Whether the last merge that was divided without being asked failed: the next one is not, as
+    /// there may be no threads to be had.
     pub fn division_failed(&self) -> bool {
         self.division_failed.load(Relaxed)
     }
@@ -76,6 +79,6 @@ impl CompactionState {
 
     /// Scans start anew to count what they pass over for nothing.
     pub fn forgive_scans(&self) {
-        self.scan_debt.store(0, Relaxed);
+        self.tombstones_skipped.store(0, Relaxed);
     }
 }

@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Health {
     /// Writes are accepted.
     pub writable: bool,
-    /// What went wrong last in the log, the manifest, or in background work, or the damage that a job found in a table or a blob file, if it still matters.
+    /// What went wrong last in the log, the manifest, or in background work, or the damage that a
+    /// job found in a table or a blob file, if it still matters.
     pub problem: Option<String>,
     /// Why writes are held back at the moment, if they are.
     pub stall_reason: Option<String>,
@@ -39,9 +40,9 @@ struct Delayed {
     disk_full: bool,
 }
 
-/// See [`Condition::unfinished`].
+/// See [`ErrorState::unfinished`].
 #[derive(Debug)]
-pub struct Unfinished<'a>(&'a Condition);
+pub struct Unfinished<'a>(&'a ErrorState);
 
 impl Unfinished<'_> {
     /// The work is done.
@@ -59,7 +60,7 @@ impl Drop for Unfinished<'_> {
 
 /// What the handle knows about its own health.
 #[derive(Debug, Default)]
-pub struct Condition {
+pub struct ErrorState {
     /// Set once, never cleared: only opening again helps.
     poisoned: AtomicBool,
     why: Mutex<Option<String>>,
@@ -70,10 +71,10 @@ pub struct Condition {
     events: Events,
 }
 
-impl Condition {
+impl ErrorState {
     /// In good health. Changes for the worse are told to `events`.
-    pub fn new(events: Events) -> Condition {
-        Condition { events, ..Condition::default() }
+    pub fn new(events: Events) -> ErrorState {
+        ErrorState { events, ..ErrorState::default() }
     }
 
     /// The error for a write, if there must not be any more.
@@ -87,7 +88,8 @@ impl Condition {
         Error::ReadOnly { why: self.why.lock().clone().unwrap_or_default() }
     }
 
-    /// Refuses all later writes: the log or the manifest failed, and what is on the device is unknown. Returns the error.
+    /// Refuses all later writes: the log or the manifest failed, and what is on the device is
+    /// unknown. Returns the error.
     pub fn poison(&self, error: Error) -> Error {
         let mut why = self.why.lock();
         if why.is_none() {
@@ -100,7 +102,8 @@ impl Condition {
         error
     }
 
-    /// Poisons when dropped, unless [`Unfinished::finish`] was called: for work that must not be left half done by a panic.
+    /// Poisons when dropped, unless [`Unfinished::finish`] was called: for work that must not be
+    /// left half done by a panic.
     pub fn unfinished(&self) -> Unfinished<'_> {
         Unfinished(self)
     }
@@ -148,20 +151,23 @@ impl Condition {
         }
     }
 
-    /// Notes what a job found damaged, if that is what the error says: the file stays, and background jobs leave it alone.
+    /// Notes what a job found damaged, if that is what the error says: the file stays, and
+    /// background jobs leave it alone.
     pub fn note_damage(&self, error: &Error) {
         if let Error::Corruption { path, offset, what } = error {
             self.damaged.lock().insert(path.clone(), (*offset, what.clone()));
         }
     }
 
-    /// The error of the job that found the file damaged, if one did and none has read all of it since.
+    /// The error of the job that found the file damaged, if one did and none has read all of it
+    /// since.
     pub fn damage_of(&self, path: &Path) -> Option<Error> {
         let damaged = self.damaged.lock();
         damaged.get(path).map(|(offset, what)| Error::corruption(path, *offset, what.clone()))
     }
 
-    /// Notes that all of the file was read and is intact, or that it is none of the database's any more.
+    /// Notes that all of the file was read and is intact, or that it is none of the database's any
+    /// more.
     pub fn forget_damage(&self, path: &Path) {
         self.damaged.lock().remove(path);
     }

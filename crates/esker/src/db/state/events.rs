@@ -1,6 +1,7 @@
 //! From what happens to the listener that wants to know: a queue, and the thread that empties it.
 //!
-//! Events are noted with locks of the engine held, even the writer lock; so noting one only stores it. The thread calls the listener with no lock held.
+//! Events are noted with locks of the engine held, even the writer lock; so noting one only stores
+//! it. The thread calls the listener with no lock held.
 
 use crate::event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
 use parking_lot::{Condvar, Mutex};
@@ -41,7 +42,8 @@ struct Listening {
     arrived: Condvar,
 }
 
-/// The events of a database; without a listener nothing is ever made of them. The lock of the queue is a leaf.
+/// The events of a database; without a listener nothing is ever made of them. The lock of the queue
+/// is a leaf.
 #[derive(Clone, Default)]
 pub struct Events(Option<Arc<Listening>>);
 
@@ -70,7 +72,8 @@ impl Events {
         }
     }
 
-    /// Hands out events until [`Events::end`]: the body of the thread. The queue is empty when this returns.
+    /// Hands out events until [`Events::end`]: the body of the thread. The queue is empty when this
+    /// returns.
     pub fn deliver(&self) {
         if let Some(listening) = &self.0 {
             listening.deliver();

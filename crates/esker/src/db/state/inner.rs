@@ -2,26 +2,36 @@
 //!
 //! Locks, in the order in which a thread may take them:
 //! 1. `jobs`: whoever flushes or compacts holds it; there is one such thread at a time.
-//! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one write, not over a stall or the sync of a write; over the preparation of
-//!    a log segment only if the background thread did not get to it in time.
+//! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
+//!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
+//!    the background thread did not get to it in time.
 //! 3. `manifest`: held while an edit is made durable.
-//! 4. a keyspace's, in its `Views`: held while a view is replaced, never over I/O.
+//! 4. a keyspace's, in its `ReadStateCell`: held while a read state is replaced, never over I/O.
 //! 5. `keyspaces`: held while a keyspace is looked up or added.
-//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that closing cannot let go of the directory meanwhile.
-//! 7. What is held over calls of the environment by whoever makes or removes files, and over nothing of the above: in the blob store `current`, while a file is made,
-//!    and `syncing`; `in_progress`, while what a failed job left is removed (under `manifest`).
-//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`, with the blob files of one memtable after the other under it; the log's
-//!    state; the snapshot list; of a keyspace its style, what is settled and what scans have passed; of a memtable its index's tables, its order and its blob files; `shrinking`, with the blob store's next ones under it;
-//!    the blob store's `files`,
-//!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and its account; the reasons in `condition`, with the queue of events under them; that queue.
+//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that closing cannot
+//!    let go of the directory meanwhile.
+//! 7. What is held over calls of the environment by whoever makes or removes files, and over
+//!    nothing of the above: in the blob store `current`, while a file is made, and `syncing`;
+//!    `in_progress`, while what a failed job left is removed (under `manifest`).
+//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`,
+//!    with the blob files of one memtable after the other under it; the log's state; the snapshot
+//!    list; of a keyspace its style, what is settled and what scans have passed; of a memtable its
+//!    index's tables, its order and its blob files; `shrinking`, with the blob store's next ones
+//!    under it; the blob store's `files`, `job_file`, `damaged` and `would_shrink`; the caches, the
+//!    memory pool and its account; the reasons in `condition`, with the queue of events under them;
+//!    that queue.
 //!
-//! The user's code is called with the first two held, and with that of the snapshots for readings of the clock, which comes after them and before the leaves; an
-//! environment of the user's with the third and those of 6 and 7 as well. So what that code calls takes none of these, or is refused (`Inner::refuse_in_callback`).
+//! The user's code is called with the first two held, and with that of the snapshots for readings
+//! of the clock, which comes after them and before the leaves; an environment of the user's with
+//! the third and those of 6 and 7 as well. So what that code calls takes none of these, or is
+//! refused (`Inner::refuse_in_callback`).
 //!
-//! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
+//! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their
+//! coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
 //! threads are taken with none of these held.
 //!
-//! Readers of a key take none of them: they load a keyspace's view and search it. Scans register under `writer`, and look at what others have passed.
+//! Readers of a key take none of them: they load a keyspace's view and search it. Scans register
+//! under `writer`, and look at what others have passed.
 
 use crate::base::callback;
 use crate::base::clock::Clock;
@@ -32,16 +42,16 @@ use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::db::state::compaction_state::CompactionState;
 use crate::db::state::counters::Counters;
-use crate::db::state::error_state::Condition;
+use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
-use crate::db::state::obsolete_tables::Obsolete;
-use crate::db::state::read_state::{View, Views, oldest_unflushed};
-use crate::db::state::read_stats::Searches;
-use crate::db::state::snapshots::{Readers, Registration, SnapshotList};
-use crate::db::state::thread_gate::ThreadsAtWork;
-use crate::db::state::tombstone_skip_cache::Passed;
-use crate::db::state::write_buffer_manager::MemoryAccount;
-use crate::db::state::write_throttle::Pace;
+use crate::db::state::obsolete_tables::ObsoleteTables;
+use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
+use crate::db::state::read_stats::ReadStats;
+use crate::db::state::snapshots::{Readers, SnapshotGuard, SnapshotList};
+use crate::db::state::thread_gate::ThreadGate;
+use crate::db::state::tombstone_skip_cache::TombstoneSkipCache;
+use crate::db::state::write_buffer_manager::WriteBufferManager;
+use crate::db::state::write_throttle::WriteThrottle;
 use crate::env::Lock;
 use crate::error::{Error, Result};
 use crate::memtable::{Memtable, MemtableWriter};
@@ -65,19 +75,20 @@ pub struct KeyspaceInner {
     pub name: String,
     pub operator_name: Option<String>,
     pub ttl: Ttl,
-    /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5 of `memtable/in_place.rs`): nothing expires, and there are no
-    /// merges at all, or none but additions.
+    /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5
+    /// of `memtable/in_place.rs`): nothing expires, and there are no merges at all, or none but
+    /// additions.
     pub puts_in_place: bool,
     pub adds_in_place: bool,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
-    pub view: Views,
+    pub read_state: ReadStateCell,
     pub compaction: CompactionState,
     /// Operands met in a row by a read, or kept by a flush or compaction.
     pub longest_chain: LongestChain,
     /// Where scans found nothing left to see.
-    pub passed: Passed,
+    pub tombstone_skip_cache: TombstoneSkipCache,
     /// What gets have searched.
-    pub searches: Searches,
+    pub read_stats: ReadStats,
 }
 
 impl KeyspaceInner {
@@ -87,7 +98,7 @@ impl KeyspaceInner {
         operator_name: Option<String>,
         ttl: Ttl,
         operator: Option<Arc<dyn MergeOperator>>,
-        view: View,
+        read_state: ReadState,
     ) -> KeyspaceInner {
         let adds_in_place = operator_name.as_deref() == Some(UINT64_ADD) && !ttl.is_enabled();
         KeyspaceInner {
@@ -98,11 +109,11 @@ impl KeyspaceInner {
             operator_name,
             ttl,
             operator: ArcSwapOption::new(operator.map(Arc::new)),
-            view: Views::new(view),
+            read_state: ReadStateCell::new(read_state),
             compaction: CompactionState::default(),
             longest_chain: LongestChain::default(),
-            passed: Passed::default(),
-            searches: Searches::default(),
+            tombstone_skip_cache: TombstoneSkipCache::default(),
+            read_stats: ReadStats::default(),
         }
     }
 
@@ -112,7 +123,8 @@ impl KeyspaceInner {
         self.operator.load().as_deref().cloned()
     }
 
-    /// What the operator has against an operand. Every merge asks, so no reference is counted: threads would take turns at it.
+    /// What the operator has against an operand. Every merge asks, so no reference is counted:
+    /// threads would take turns at it.
     #[inline]
     pub fn check_operand(&self, operand: &[u8]) -> std::result::Result<(), MergeError> {
         match self.operator.load().as_deref() {
@@ -142,7 +154,7 @@ pub struct KeyspaceWriter {
     /// The operator is the built-in `uint64add`, which the memtable carries out in place.
     pub adds_uint64: bool,
     /// How fast the memtable may fill.
-    pub pace: Pace,
+    pub throttle: WriteThrottle,
 }
 
 impl std::fmt::Debug for dyn MergeOperator {
@@ -176,7 +188,7 @@ pub struct Signals {
     /// The background thread is at work.
     pub busy: bool,
     /// Somebody asked for idle work to be done now.
-    pub hurry: bool,
+    pub manual: bool,
 }
 
 /// See the module's comment.
@@ -201,7 +213,7 @@ pub struct Inner {
     pub next_file: AtomicU64,
     pub snapshots: Arc<SnapshotList>,
     /// Threads that write without the writer lock.
-    pub unlocked: ThreadsAtWork,
+    pub thread_gate: ThreadGate,
     pub cache: Arc<BlockCache>,
     pub blobs: Arc<BlobStore>,
     /// The least bytes of a large value.
@@ -215,17 +227,20 @@ pub struct Inner {
     /// The background thread should merge runs of the order of active memtables.
     pub order_wanted: AtomicBool,
     /// What is known of the memory of all parts.
-    pub account: MemoryAccount,
-    pub condition: Condition,
+    pub write_buffer_manager: WriteBufferManager,
+    pub error_state: ErrorState,
     pub events: Events,
     pub counters: Counters,
-    /// When the last write was seen by the background thread: the last sequence number, and how many were made without one.
+    /// When the last write was seen by the background thread: the last sequence number, and how
+    /// many were made without one.
     pub last_write: Mutex<((Sequence, u64), Instant)>,
-    /// Tables out of every tree, still pinned by readers.
-    pub obsolete: Obsolete,
-    /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job lock held.
+    /// Tables out of every version, still pinned by readers.
+    pub obsolete: ObsoleteTables,
+    /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job
+    /// lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
-    /// Blob files whose values are being compressed, table by table. Changed with the job lock held.
+    /// Blob files whose values are being compressed, table by table. Changed with the job lock
+    /// held.
     pub shrinking: Mutex<BTreeSet<u64>>,
     /// Tables being written outside the job lock: no manifest names them yet.
     pub in_progress: Mutex<BTreeSet<u64>>,
@@ -246,7 +261,8 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
-    /// Refuses a call that takes locks or waits for work, if a callback of this database makes it: whoever called that has locks, or does the work.
+    /// Refuses a call that takes locks or waits for work, if a callback of this database makes it:
+    /// whoever called that has locks, or does the work.
     #[inline]
     pub fn refuse_in_callback(&self) -> Result<()> {
         if self.number.is_calling() { Err(self.in_callback()) } else { Ok(()) }
@@ -258,14 +274,14 @@ impl Inner {
         Error::InCallback { database: self.directory.clone() }
     }
 
-    /// A reader's registration at the last write acknowledged.
-    pub fn register_snapshot(&self) -> Result<Registration> {
+    /// A reader's snapshot_guard at the last write acknowledged.
+    pub fn register_snapshot(&self) -> Result<SnapshotGuard> {
         self.refuse_in_callback()?;
         let writer = self.lock_writer();
-        let registration = self.snapshots.register(writer.last_sequence, &*self.options.clock);
+        let snapshot_guard = self.snapshots.register(writer.last_sequence, &*self.options.clock);
         // From here on nobody changes what it sees.
-        self.unlocked.wait_for_all();
-        Ok(registration)
+        self.thread_gate.wait_for_all();
+        Ok(snapshot_guard)
     }
 
     /// The time of a read that belongs to no snapshot; not looked at where nothing expires.
@@ -274,10 +290,12 @@ impl Inner {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
-    /// The writer lock, for a write or a registration. It is held for a fraction of a microsecond, and to put a thread to sleep and to wake it takes many: it is worth
-    /// looking for a while first; not much longer, because whoever has it may have been interrupted, and others could use the processor. And not all the time: each look
-    /// takes the line of the lock away from whoever has it, and who comes back while others do not look writes several times before what it writes to has to
-    /// move to another processor.
+    /// The writer lock, for a write or a snapshot_guard. It is held for a fraction of a
+    /// microsecond, and to put a thread to sleep and to wake it takes many: it is worth looking for
+    /// a while first; not much longer, because whoever has it may have been interrupted, and others
+    /// could use the processor. And not all the time: each look takes the line of the lock away
+    /// from whoever has it, and who comes back while others do not look writes several times before
+    /// what it writes to has to move to another processor.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
         const LOOKS: u32 = 15;
@@ -338,22 +356,25 @@ impl Inner {
         self.work_arrived.notify_one();
     }
 
-    /// Tells those who wait for background work that there is news: to be called when it can be seen. Under the lock, or somebody who has just looked, and does
-    /// not sleep yet, would not hear of it.
+    /// Tells those who wait for background work that there is news: to be called when it can be
+    /// seen. Under the lock, or somebody who has just looked, and does not sleep yet, would not
+    /// hear of it.
     pub fn tell_waiting(&self) {
         let _signals = self.signals.lock();
         self.work_done.notify_all();
     }
 
-    /// The oldest write that is in no table yet, or the next one to come: what the log must still hold. Memtables in `except` count as
-    /// flushed.
+    /// The oldest write that is in no table yet, or the next one to come: what the log must still
+    /// hold. Memtables in `except` count as flushed.
     pub fn oldest_unflushed(&self, except: &[Arc<Memtable>]) -> Sequence {
-        let views = std::iter::once_with(|| self.all_keyspaces()).flatten().map(|keyspace| keyspace.view.load_full());
-        oldest_unflushed(&self.last_sequence, views, except)
+        let read_states =
+            std::iter::once_with(|| self.all_keyspaces()).flatten().map(|keyspace| keyspace.read_state.load_full());
+        oldest_unflushed(&self.last_sequence, read_states, except)
     }
 
-    /// How far the log is on the device, for the next edit of the manifest. A log that is found to end before it is damaged: with part of it, writes would be missing that
-    /// are older than those in tables.
+    /// How far the log is on the device, for the next edit of the manifest. A log that is found to
+    /// end before it is damaged: with part of it, writes would be missing that are older than those
+    /// in tables.
     pub fn log_synced(&self) -> Option<Change> {
         let Position { segment, offset } = self.log.as_ref()?.durable();
         Some(Change::LogSynced { segment, offset })
@@ -363,7 +384,7 @@ impl Inner {
     pub fn sync_log(&self) -> Result<()> {
         self.refuse_in_callback()?;
         match &self.log {
-            Some(log) => log.sync_all().map_err(|error| self.condition.poison(error)),
+            Some(log) => log.sync_all().map_err(|error| self.error_state.poison(error)),
             None => Ok(()),
         }
     }

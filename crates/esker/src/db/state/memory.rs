@@ -1,8 +1,10 @@
 //! The memory of a database, part by part, and keeping it within the budget if there is one.
 //!
-//! Memtables grow with every write, so they are limited where writes make room (`commit.rs`): where all active ones together reach half of their
-//! share, the largest is put aside; where all reach the whole share, writes wait for a flush. What has to be summed up for that is summed up only
-//! once in a while: each time the writer gets a credit of bytes that it may use up before the next sum.
+//! Memtables grow with every write, so they are limited where writes make room (`commit.rs`): where
+//! all active ones together reach half of their share, the largest is put aside; where all reach
+//! the whole share, writes wait for a flush. What has to be summed up for that is summed up only
+//! once in a while: each time the writer gets a credit of bytes that it may use up before the next
+//! sum.
 //!
 //! The block cache gives way to everything else: after each flush and merge it gets what is left.
 
@@ -17,11 +19,12 @@ use std::sync::atomic::Ordering;
 
 /// The least that a writer may use up before the next sum.
 const LEAST_CREDIT_BYTES: usize = 4 << 10;
-/// The most of the memtables' share that a writer may use up before the next sum, as a divisor: an index grows in steps.
+/// The most of the memtables' share that a writer may use up before the next sum, as a divisor: an
+/// index grows in steps.
 const CREDIT_DIVISOR: usize = 16;
 
-/// Bytes of memory of an open database, by part. Those of an index, a filter or a memtable are what was asked of the system for it, those of the cache
-/// what its blocks take.
+/// Bytes of memory of an open database, by part. Those of an index, a filter or a memtable are what
+/// was asked of the system for it, those of the cache what its blocks take.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {
@@ -52,9 +55,11 @@ pub struct MemoryStats {
     pub index_bytes: u64,
     /// Filters of open tables.
     pub filter_bytes: u64,
-    /// What only readers still hold: blocks that are not in the cache, memtables that were flushed, tables that were merged.
+    /// What only readers still hold: blocks that are not in the cache, memtables that were flushed,
+    /// tables that were merged.
     pub pinned_bytes: u64,
-    /// Memory of flushed memtables kept for the next ones. Without a budget it is that of the whole process: [`crate::unused_memory_bytes`].
+    /// Memory of flushed memtables kept for the next ones. Without a budget it is that of the whole
+    /// process: [`crate::unused_memory_bytes`].
     pub unused_pool_bytes: u64,
 }
 
@@ -121,7 +126,8 @@ pub fn new_memtable(
     Memtable::create(bytes, expected_keys, &Arc::new(MemoryPool::keeping(0)))
 }
 
-/// Lets the background thread touch memory ahead of the writer. Not with a budget, which counts what is in use.
+/// Lets the background thread touch memory ahead of the writer. Not with a budget, which counts
+/// what is in use.
 #[cold]
 pub fn want_touched(inner: &Inner) {
     if !inner.inline_jobs() && inner.options.memory_budget_bytes == 0 {
@@ -136,7 +142,7 @@ pub fn touch_ahead(inner: &Inner) {
         return;
     }
     for keyspace in inner.all_keyspaces() {
-        let active = Arc::clone(&keyspace.view.load().active);
+        let active = Arc::clone(&keyspace.read_state.load().active);
         active.touch_ahead();
     }
 }
@@ -153,7 +159,7 @@ pub fn cache(options: &Options) -> Arc<BlockCache> {
 #[derive(Default)]
 struct Memtables {
     active: usize,
-    frozen: usize,
+    immutable: usize,
     /// The keyspace whose active memtable is the largest, and its bytes; none if all are empty.
     largest: Option<(u64, usize)>,
 }
@@ -161,10 +167,10 @@ struct Memtables {
 fn memtables(keyspaces: &[Arc<KeyspaceInner>]) -> Memtables {
     let mut found = Memtables::default();
     for keyspace in keyspaces {
-        let view = keyspace.view.load();
-        let active = view.active.resident_bytes();
+        let read_state = keyspace.read_state.load();
+        let active = read_state.active.resident_bytes();
         found.active += active;
-        found.frozen += view.frozen.iter().map(|memtable| memtable.resident_bytes()).sum::<usize>();
+        found.immutable += read_state.immutable.iter().map(|memtable| memtable.resident_bytes()).sum::<usize>();
         if active > found.largest.map_or(0, |(_, bytes)| bytes) {
             found.largest = Some((keyspace.id, active));
         }
@@ -176,38 +182,40 @@ fn memtables(keyspaces: &[Arc<KeyspaceInner>]) -> Memtables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Put the memtable of this keyspace aside.
-    Freeze(u64),
+    Rotate(u64),
     /// Wait for a flush.
     Wait,
 }
 
-/// What has to happen before a write may take `needed` bytes; none if nothing has to, and then there is credit again. Under the writer lock.
+/// What has to happen before a write may take `needed` bytes; none if nothing has to, and then
+/// there is credit again. Under the writer lock.
 #[cold]
 pub fn next_step(inner: &Inner, needed: usize) -> Option<Step> {
-    let limit = inner.account.memtable_limit()?;
-    let Memtables { active, frozen, largest } = memtables(&inner.all_keyspaces());
-    if frozen > 0 && active + frozen + needed > limit {
+    let limit = inner.write_buffer_manager.memtable_limit()?;
+    let Memtables { active, immutable, largest } = memtables(&inner.all_keyspaces());
+    if immutable > 0 && active + immutable + needed > limit {
         return Some(Step::Wait);
     }
     if let Some((keyspace, _)) = largest.filter(|_| active + needed > limit / 2) {
-        return Some(Step::Freeze(keyspace));
+        return Some(Step::Rotate(keyspace));
     }
-    let left = (limit / 2).saturating_sub(active).min(limit.saturating_sub(active + frozen));
+    let left = (limit / 2).saturating_sub(active).min(limit.saturating_sub(active + immutable));
     let credit = (left.saturating_sub(needed) / 2).min(limit / CREDIT_DIVISOR).max(LEAST_CREDIT_BYTES);
-    inner.account.give_credit(credit);
+    inner.write_buffer_manager.give_credit(credit);
     None
 }
 
-/// Whether a write of `needed` bytes has to wait until one of these keyspaces, which are all, has flushed something.
+/// Whether a write of `needed` bytes has to wait until one of these keyspaces, which are all, has
+/// flushed something.
 pub fn exceeds_budget(inner: &Inner, keyspaces: &[Arc<KeyspaceInner>], needed: usize) -> bool {
-    let Some(limit) = inner.account.memtable_limit() else { return false };
-    let Memtables { active, frozen, .. } = memtables(keyspaces);
-    frozen > 0 && active + frozen + needed > limit
+    let Some(limit) = inner.write_buffer_manager.memtable_limit() else { return false };
+    let Memtables { active, immutable, .. } = memtables(keyspaces);
+    immutable > 0 && active + immutable + needed > limit
 }
 
 /// Notes that `memtable` is in tables now, and gives the cache what is left.
 pub fn flushed(inner: &Inner, memtable: &Arc<Memtable>) {
-    inner.account.note_flushed(memtable);
+    inner.write_buffer_manager.note_flushed(memtable);
     rebalance(inner);
 }
 
@@ -220,17 +228,19 @@ pub fn rebalance(inner: &Inner) {
     let keyspaces = inner.all_keyspaces();
     let tables: usize = keyspaces
         .iter()
-        .map(|keyspace| keyspace.view.load().tree.tables().map(|(_, table)| table.memory_bytes()).sum::<usize>())
+        .map(|keyspace| {
+            keyspace.read_state.load().version.tables().map(|(_, table)| table.memory_bytes()).sum::<usize>()
+        })
         .sum();
     let taken = working_memory(budget)
         + memtable_reservation(&inner.options, keyspaces.len())
         + tables
         + pinned_tables(inner)
-        + inner.account.pinned_bytes();
+        + inner.write_buffer_manager.pinned_bytes();
     inner.cache.set_budget(budget.saturating_sub(taken).min(inner.options.block_cache_bytes));
 }
 
-/// Bytes of tables that are in no tree, but in use.
+/// Bytes of tables that are in no version, but in use.
 fn pinned_tables(inner: &Inner) -> usize {
     let mut bytes = 0;
     inner.obsolete.for_each(|table| bytes += table.memory_bytes());
@@ -240,10 +250,10 @@ fn pinned_tables(inner: &Inner) -> usize {
 /// The figures of this moment.
 pub fn collect(inner: &Inner) -> MemoryStats {
     let keyspaces = inner.all_keyspaces();
-    let Memtables { active, frozen, .. } = memtables(&keyspaces);
+    let Memtables { active, immutable, .. } = memtables(&keyspaces);
     let (mut index, mut filter) = (0, 0);
     for keyspace in &keyspaces {
-        for (_, table) in keyspace.view.load().tree.tables() {
+        for (_, table) in keyspace.read_state.load().version.tables() {
             index += table.index_bytes();
             filter += table.filter_bytes();
         }
@@ -253,12 +263,12 @@ pub fn collect(inner: &Inner) -> MemoryStats {
     MemoryStats {
         budget_bytes: inner.options.memory_budget_bytes as u64,
         memtable_bytes: active as u64,
-        frozen_memtable_bytes: frozen as u64,
+        frozen_memtable_bytes: immutable as u64,
         cache_bytes: (cached + inner.cache.stock_bytes()) as u64,
         cache_capacity_bytes: inner.cache.budget_bytes() as u64,
         index_bytes: index as u64,
         filter_bytes: filter as u64,
-        pinned_bytes: (blocks + pinned_tables(inner) + inner.account.pinned_bytes()) as u64,
+        pinned_bytes: (blocks + pinned_tables(inner) + inner.write_buffer_manager.pinned_bytes()) as u64,
         unused_pool_bytes: inner.memory.unused_bytes() as u64,
     }
 }

@@ -1,4 +1,5 @@
-//! What all of an open database share: its locks, what a read searches, who reads at which time, what is counted.
+//! What all of an open database share: its locks, what a read searches, who reads at which time,
+//! what is counted.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -12,7 +13,7 @@
 //! | `memory` | memory by part, and memory made ready ahead of the writer |
 //! | `write_buffer_manager` | the bytes that memtables hold of the memory budget |
 //! | `obsolete_tables` | tables that readers still hold after a compaction replaced them |
-//! | `read_stats` | tables probed in vain, and searches of scans |
+//! | `read_stats` | tables probed in probe_misses, and searches of scans |
 //! | `thread_gate` | which threads write in place at the moment |
 //! | `tombstone_skip_cache` | ranges of deleted entries that a scan has passed once |
 //! | `write_throttle` | how fast flushes are, and how fast a memtable may fill |

@@ -1,9 +1,10 @@
-//! Tables that are in no tree any more, and whose files go when nobody reads them.
+//! Tables that are in no version any more, and whose files go when nobody reads them.
 //!
-//! A reader holds a table by a view, a cursor or a value, all of which count in its references. Whoever loaded the old view still does, and nobody else can come to it: a
+//! A reader holds a table by a read state, a cursor or a value, all of which count in its
+//! references. Whoever loaded the old read state still does, and nobody else can come to it: a
 //! table whose only reference is the one in here stays unread. Its file is removed by `remover.rs`.
 //!
-//! The interleavings are tried by `db/interleavings/views.rs`.
+//! The interleavings are tried by `db/interleavings/read_states.rs`.
 
 use crate::base::sync::Mutex;
 use crate::table::Table;
@@ -11,9 +12,9 @@ use std::sync::Arc;
 
 /// See the module's comment.
 #[derive(Debug, Default)]
-pub struct Obsolete(Mutex<Vec<Arc<Table>>>);
+pub struct ObsoleteTables(Mutex<Vec<Arc<Table>>>);
 
-impl Obsolete {
+impl ObsoleteTables {
     /// Takes tables that no view has any more, or none ever had.
     pub fn add(&self, tables: impl IntoIterator<Item = Arc<Table>>) {
         self.0.lock().extend(tables);
@@ -21,7 +22,8 @@ impl Obsolete {
 
     /// Takes out the tables that nobody reads any more, whose files can be removed.
     pub fn take_unread(&self) -> Vec<Arc<Table>> {
-        // Trees and cursors hold the others. None can come back: the table is in no tree that a reader could load.
+        // Trees and cursors hold the others. None can come back: the table is in no version that a
+        // reader could load.
         self.0.lock().extract_if(.., |table| Arc::strong_count(table) == 1).collect()
     }
 

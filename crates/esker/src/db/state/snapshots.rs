@@ -1,11 +1,13 @@
 //! What somebody still reads at: sequence numbers, and readings of the clock.
 //!
-//! A reader registers under the writer lock, so that no batch is half visible to it; from then on writes keep what it sees. It leaves without that
-//! lock: writers then keep a little too much for a moment, which harms nobody.
+//! A reader registers under the writer lock, so that no batch is half visible to it; from then on
+//! writes keep what it sees. It leaves without that lock: writers then keep a little too much for a
+//! moment, which harms nobody.
 //!
-//! Its reading of the clock is taken under a lock of its own, as is the bound up to which a job treats entries as expired. So what a job reclaims
-//! is expired for every reader there is, and for every reader that comes while the job is at work: none gets a reading below the job's bound, even
-//! if the clock steps back. So no reader ever sees something go.
+//! Its reading of the clock is taken under a lock of its own, as is the bound up to which a job
+//! treats entries as expired. So what a job reclaims is expired for every reader there is, and for
+//! every reader that comes while the job is at work: none gets a reading below the job's bound,
+//! even if the clock steps back. So no reader ever sees something go.
 
 use crate::base::clock::Clock;
 use crate::base::key::Sequence;
@@ -43,7 +45,8 @@ impl List {
 /// The sequence numbers in use.
 #[derive(Debug, Default)]
 pub struct SnapshotList {
-    /// Held while the clock is read for the list, and until that is in it. The list is not locked meanwhile: the clock may be the user's.
+    /// Held while the clock is read for the list, and until that is in it. The list is not locked
+    /// meanwhile: the clock may be the user's.
     reading_clock: Mutex<()>,
     list: Mutex<List>,
     newest: AtomicU64,
@@ -54,7 +57,8 @@ pub struct SnapshotList {
 pub struct Readers {
     /// The registered sequence numbers, ascending.
     pub sequences: Vec<Sequence>,
-    /// An entry that expires at or before this time is expired for all of them, and for all who come before this value is dropped.
+    /// An entry that expires at or before this time is expired for all of them, and for all who
+    /// come before this value is dropped.
     pub expired_until_ms: u64,
     /// Set where `expired_until_ms` binds readers to come.
     list: Option<Arc<SnapshotList>>,
@@ -73,8 +77,9 @@ impl Drop for Readers {
 }
 
 impl SnapshotList {
-    /// Registers a reader at `sequence`, which is not below any registered before. Call under the writer lock.
-    pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: &dyn Clock) -> Registration {
+    /// Registers a reader at `sequence`, which is not below any registered before. Call under the
+    /// writer lock.
+    pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: &dyn Clock) -> SnapshotGuard {
         let _reading = self.reading_clock.lock();
         let now_ms = clock.now_ms();
         let mut list = self.list.lock();
@@ -85,7 +90,7 @@ impl SnapshotList {
         }
         self.newest.store(sequence, Ordering::Relaxed);
         drop(list);
-        Registration { list: Arc::clone(self), sequence, now_ms }
+        SnapshotGuard { list: Arc::clone(self), sequence, now_ms }
     }
 
     fn leave(&self, sequence: Sequence, now_ms: u64) {
@@ -102,7 +107,8 @@ impl SnapshotList {
         self.newest.store(live.back().map_or(0, |newest| newest.sequence), Ordering::Relaxed);
     }
 
-    /// The greatest registered sequence number; 0 if there is none. Exact under the writer lock, but for readers that are leaving.
+    /// The greatest registered sequence number; 0 if there is none. Exact under the writer lock,
+    /// but for readers that are leaving.
     #[inline]
     pub fn newest(&self) -> Sequence {
         self.newest.load(Ordering::Relaxed)
@@ -113,8 +119,8 @@ impl SnapshotList {
         self.list.lock().sequences()
     }
 
-    /// What a job on a keyspace has to respect; to be kept until its result is what readers find. Without `clock`, in a keyspace in which nothing
-    /// expires, the time is 0.
+    /// What a job on a keyspace has to respect; to be kept until its result is what readers find.
+    /// Without `clock`, in a keyspace in which nothing expires, the time is 0.
     pub fn readers(self: &Arc<SnapshotList>, clock: Option<&dyn Clock>) -> Readers {
         let Some(clock) = clock else { return Readers { sequences: self.all(), expired_until_ms: 0, list: None } };
         let _reading = self.reading_clock.lock();
@@ -129,15 +135,15 @@ impl SnapshotList {
     }
 }
 
-/// One reader's registration; ends when dropped.
+/// One reader's snapshot_guard; ends when dropped.
 #[derive(Debug)]
-pub struct Registration {
+pub struct SnapshotGuard {
     list: Arc<SnapshotList>,
     sequence: Sequence,
     now_ms: u64,
 }
 
-impl Registration {
+impl SnapshotGuard {
     /// What the reader reads at.
     pub fn sequence(&self) -> Sequence {
         self.sequence
@@ -149,7 +155,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for SnapshotGuard {
     fn drop(&mut self) {
         self.list.leave(self.sequence, self.now_ms);
     }

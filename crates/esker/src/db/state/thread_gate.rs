@@ -1,11 +1,14 @@
 //! Who is at work without a lock, and waiting for them.
 //!
-//! Each thread announces itself in its slot before it looks at anything, and leaves the slot when it is done. Whoever changes what they rely on does so
-//! first, and then waits until every count of every slot was seen at zero. Who comes later sees the change.
+//! Each thread announces itself in its slot before it looks at anything, and leaves the slot when
+//! it is done. Whoever changes what they rely on does so first, and then waits until every count of
+//! every slot was seen at zero. Who comes later sees the change.
 //!
-//! Of the two counts of a slot only one is open at a time. Threads that share a slot may keep its open count above zero for good, so whoever waits for them
-//! opens the other one first: the count that is closed only falls, but for threads that looked just before which one is open. So nobody waits for who
-//! came later. Which count a thread takes has no part in what it sees: a stale choice costs whoever waits one operation more.
+//! Of the two counts of a slot only one is open at a time. Threads that share a slot may keep its
+//! open count above zero for good, so whoever waits for them opens the other one first: the count
+//! that is closed only falls, but for threads that looked just before which one is open. So nobody
+//! waits for who came later. Which count a thread takes has no part in what it sees: a stale choice
+//! costs whoever waits one operation more.
 
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, fence, spin_loop, yield_now};
 use std::cell::Cell;
@@ -42,7 +45,7 @@ fn is_left_soon(count: &AtomicU64) -> bool {
 }
 
 /// See the module's comment.
-pub struct ThreadsAtWork {
+pub struct ThreadGate {
     slots: [Slot; SLOTS],
     /// No slot from this one on was ever used.
     used: AtomicUsize,
@@ -52,9 +55,9 @@ pub struct ThreadsAtWork {
     closes: Mutex<()>,
 }
 
-impl Default for ThreadsAtWork {
-    fn default() -> ThreadsAtWork {
-        ThreadsAtWork {
+impl Default for ThreadGate {
+    fn default() -> ThreadGate {
+        ThreadGate {
             slots: std::array::from_fn(|_| Slot::default()),
             used: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
@@ -63,43 +66,47 @@ impl Default for ThreadsAtWork {
     }
 }
 
-impl fmt::Debug for ThreadsAtWork {
+impl fmt::Debug for ThreadGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThreadsAtWork").field("writes", &self.writes()).finish_non_exhaustive()
+        f.debug_struct("ThreadGate").field("writes", &self.writes()).finish_non_exhaustive()
     }
 }
 
 /// A thread at work, until dropped.
-pub struct AtWork<'a>(&'a AtomicU64);
+pub struct GatePass<'a>(&'a AtomicU64);
 
-impl Drop for AtWork<'_> {
+impl Drop for GatePass<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl ThreadsAtWork {
-    /// Announces this thread. What it loads afterwards was not changed before everybody who changes it waits for the thread.
+impl ThreadGate {
+    /// Announces this thread. What it loads afterwards was not changed before everybody who changes
+    /// it waits for the thread.
     #[inline]
-    pub fn enter(&self) -> AtWork<'_> {
+    pub fn enter(&self) -> GatePass<'_> {
         self.enter_slot(slot_of_this_thread())
     }
 
     #[inline]
-    pub fn enter_slot(&self, slot: usize) -> AtWork<'_> {
+    pub fn enter_slot(&self, slot: usize) -> GatePass<'_> {
         if slot >= self.used.load(Ordering::Relaxed) {
-            // Before the slot is used: whoever does not see this sees nothing of the thread's, which in turn sees all of theirs.
+            // Before the slot is used: whoever does not see this sees nothing of the thread's,
+            // which in turn sees all of theirs.
             self.used.fetch_max(slot + 1, Ordering::SeqCst);
         }
         let count = &self.slots[slot].0[self.open.load(Ordering::Relaxed) % 2];
         count.fetch_add(ENTERED + 1, Ordering::SeqCst);
-        // Pairs with the fence in `wait`: one of the two threads sees what the other did before its fence.
+        // Pairs with the fence in `wait`: one of the two threads sees what the other did before its
+        // fence.
         fence(Ordering::SeqCst);
-        AtWork(count)
+        GatePass(count)
     }
 
-    /// Returns when no thread is at work that may have missed what the caller did before: after at most the operations that were under way when this began.
+    /// Returns when no thread is at work that may have missed what the caller did before: after at
+    /// most the operations that were under way when this began.
     pub fn wait_for_all(&self) {
         self.wait(yield_now);
     }
@@ -161,13 +168,14 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_who_came_later() {
-        let threads = ThreadsAtWork::default();
+        let threads = ThreadGate::default();
         for _ in 0..3 {
-            let mut at_work = threads.enter();
+            let mut gate = threads.enter();
             let mut relays = 0;
             threads.wait(|| {
-                // The next one is there before the last one leaves: some count of the slot is never at zero.
-                at_work = threads.enter();
+                // The next one is there before the last one leaves: some count of the slot is never
+                // at zero.
+                gate = threads.enter();
                 relays += 1;
                 assert!(relays < 1000, "who came later keeps it waiting");
             });
@@ -177,18 +185,18 @@ mod tests {
 
     #[test]
     fn whoever_waits_sees_what_threads_at_work_did_and_those_to_come_see_the_change() {
-        let threads = ThreadsAtWork::default();
+        let threads = ThreadGate::default();
         let (closed, value, late) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     loop {
-                        let at_work = threads.enter();
+                        let gate = threads.enter();
                         if closed.load(Ordering::Relaxed) {
                             return;
                         }
                         value.fetch_add(1, Ordering::Relaxed);
-                        drop(at_work);
+                        drop(gate);
                     }
                 });
             }

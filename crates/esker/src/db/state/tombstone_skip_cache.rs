@@ -1,14 +1,20 @@
 //! Where scans found nothing left to see.
 //!
-//! Who takes the first key and deletes it, again and again, as a queue does, leaves a delete behind each time, and every look for the first key passes all of them
-//! until they are compacted away. A scan that has passed many entries for nothing is remembered here, and the next one from there begins behind them.
+//! Who takes the first key and deletes it, again and again, as a queue does, leaves a delete behind
+//! each time, and every look for the first key passes all of them until they are compacted away. A
+//! scan that has passed many entries for nothing is remembered here, and the next one from there
+//! begins behind them.
 //!
 //! Writes go on meanwhile, so a stretch of keys is remembered in two steps:
-//! 1. It is *watched*: every write from number `watched_from + 1` on that shows a key of it cuts it off there. This begins under the writer lock.
-//! 2. It is *passed*, when a scan whose reader registered at `watched_from` or later has found nothing in it. What that reader does not see, and nobody has written
-//!    since, no later reader sees either: deletes are for ever, and nothing else counts here. (What has expired does not: a clock may step back.)
+//! 1. It is *watched*: every write from number `watched_from + 1` on that shows a key of it cuts it
+//!    off there. This begins under the writer lock.
+//! 2. It is *passed*, when a scan whose reader registered at `watched_from` or later has found
+//!    nothing in it. What that reader does not see, and nobody has written since, no later reader
+//!    sees either: deletes are for ever, and nothing else counts here. (What has expired does not:
+//!    a clock may step back.)
 //!
-//! Readers register under the writer lock, and a write cuts before it lets go of that lock: so a reader knows of every cut that it must know of.
+//! Readers register under the writer lock, and a write cuts before it lets go of that lock: so a
+//! reader knows of every cut that it must know of.
 //!
 //! Nothing of this is kept on the device, and nothing has to be: without it scans are slower.
 
@@ -21,9 +27,10 @@ pub const LEAST_PASSED: u64 = if cfg!(test) { 4 } else { 64 };
 /// Stretches of a keyspace that are remembered: the heads of so many queues.
 const MOST_STRETCHES: usize = 8;
 
-/// Of the keys from `start` on and before `passed_end` a reader at `passed_at` or later sees none; those before `end` are watched.
+/// Of the keys from `start` on and before `passed_end` a reader at `passed_at` or later sees none;
+/// those before `end` are watched.
 #[derive(Debug)]
-struct Stretch {
+struct DeadRange {
     start: Vec<u8>,
     passed_end: Vec<u8>,
     passed_at: Sequence,
@@ -33,22 +40,23 @@ struct Stretch {
 
 /// Of one keyspace. See the module's comment.
 #[derive(Debug, Default)]
-pub struct Passed {
+pub struct TombstoneSkipCache {
     /// Whether there is any. Set under the writer lock.
     watches: AtomicBool,
     /// Oldest first; they may overlap. A leaf among the locks.
-    stretches: Mutex<Vec<Stretch>>,
+    stretches: Mutex<Vec<DeadRange>>,
 }
 
-impl Passed {
-    /// Where a reader at `sequence` that looks for the first key at or after `key` may begin instead.
+impl TombstoneSkipCache {
+    /// Where a reader at `sequence` that looks for the first key at or after `key` may begin
+    /// instead.
     #[inline]
     pub fn behind(&self, key: &[u8], sequence: Sequence) -> Option<Vec<u8>> {
         if !self.watches.load(Ordering::Relaxed) {
             return None;
         }
         let stretches = self.stretches.lock();
-        let holds = |stretch: &&Stretch| {
+        let holds = |stretch: &&DeadRange| {
             stretch.start.as_slice() <= key && key < stretch.passed_end.as_slice() && stretch.passed_at <= sequence
         };
         stretches.iter().find(holds).map(|stretch| stretch.passed_end.clone())
@@ -82,19 +90,20 @@ impl Passed {
         self.watches.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that a reader at `sequence` saw no key from `from` on and before `to`. Under the writer lock; `last_sequence` is the last write's.
+    /// Notes that a reader at `sequence` saw no key from `from` on and before `to`. Under the
+    /// writer lock; `last_sequence` is the last write's.
     pub fn note_passed(&self, from: &[u8], to: &[u8], sequence: Sequence, last_sequence: Sequence) {
         if from >= to {
             return;
         }
         let mut stretches = self.stretches.lock();
         let goes_on =
-            |stretch: &&mut Stretch| stretch.start.as_slice() <= from && from <= stretch.passed_end.as_slice();
+            |stretch: &&mut DeadRange| stretch.start.as_slice() <= from && from <= stretch.passed_end.as_slice();
         let Some(stretch) = stretches.iter_mut().find(goes_on) else {
             if stretches.len() == MOST_STRETCHES {
                 stretches.remove(0);
             }
-            stretches.push(Stretch {
+            stretches.push(DeadRange {
                 start: from.to_vec(),
                 passed_end: from.to_vec(),
                 passed_at: 0,
@@ -127,13 +136,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
 
-    fn behind(passed: &Passed, key: &str, sequence: Sequence) -> Option<String> {
+    fn behind(passed: &TombstoneSkipCache, key: &str, sequence: Sequence) -> Option<String> {
         passed.behind(key.as_bytes(), sequence).map(|end| String::from_utf8(end).unwrap())
     }
 
     #[test]
     fn a_stretch_is_passed_when_it_was_seen_twice() {
-        let passed = Passed::default();
+        let passed = TombstoneSkipCache::default();
         passed.note_passed(b"b", b"m", 10, 15);
         assert_eq!(behind(&passed, "b", 20), None, "a write between 10 and 15 may have shown something");
         passed.note_passed(b"b", b"m", 14, 16);
@@ -149,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_write_cuts() {
-        let passed = Passed::default();
+        let passed = TombstoneSkipCache::default();
         passed.note_passed(b"b", b"p", 1, 1);
         passed.note_shown(b"k");
         passed.note_passed(b"b", b"p", 1, 2);
@@ -168,7 +177,7 @@ mod tests {
 
     #[test]
     fn no_more_than_a_few_are_remembered() {
-        let passed = Passed::default();
+        let passed = TombstoneSkipCache::default();
         for number in 0..100u8 {
             let (from, to) = ([number, 1], [number, 9]);
             passed.note_passed(&from, &to, 1, 1);

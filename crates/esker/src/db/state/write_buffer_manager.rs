@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 /// What the engine remembers of its memory.
 #[derive(Debug)]
-pub struct MemoryAccount {
+pub struct WriteBufferManager {
     /// What all memtables may take together, if there is a budget.
     memtable_limit: Option<usize>,
     /// Bytes that writes may take before the next sum. Changed under the writer lock only.
@@ -17,14 +17,15 @@ pub struct MemoryAccount {
     flushed: Mutex<Vec<Weak<Memtable>>>,
 }
 
-impl MemoryAccount {
+impl WriteBufferManager {
     /// The account of a database with these options, which are resolved.
-    pub fn new(options: &Options) -> MemoryAccount {
+    pub fn new(options: &Options) -> WriteBufferManager {
         let memtable_limit = options.memtable_limit_bytes();
-        MemoryAccount { memtable_limit, credit: AtomicUsize::new(0), flushed: Mutex::default() }
+        WriteBufferManager { memtable_limit, credit: AtomicUsize::new(0), flushed: Mutex::default() }
     }
 
-    /// Whether a write with these needs, bytes by keyspace, go on without a closer look. Under the writer lock.
+    /// Whether a write with these needs, bytes by keyspace, go on without a closer look. Under the
+    /// writer lock.
     #[inline]
     pub fn has_credit(&self, needs: &[(u64, usize)]) -> bool {
         self.memtable_limit.is_none() || self.use_credit(needs)

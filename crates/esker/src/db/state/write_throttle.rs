@@ -1,10 +1,11 @@
-//! How fast flushes are, and how fast a memtable may fill. (`write_delay.rs` sets and keeps the pace.)
+//! How fast flushes are, and how fast a memtable may fill. (`write_delay.rs` sets and keeps the
+//! pace.)
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Full memtables of one keyspace that may wait for their flush.
-pub const MAX_FROZEN: usize = 2;
+pub const MAX_IMMUTABLE_MEMTABLES: usize = 2;
 
 /// How fast flushes are: nanoseconds for each KiB of memtable, a moving average.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ impl FlushSpeed {
 
 /// How fast a memtable may fill.
 #[derive(Debug)]
-pub struct Pace {
+pub struct WriteThrottle {
     /// Bytes of the memtable, its index included, at which a write looks closer.
     pub limit_bytes: usize,
     /// Bytes of entries whose time is counted in `due`.
@@ -40,10 +41,10 @@ pub struct Pace {
     pub passed: Instant,
 }
 
-impl Pace {
+impl WriteThrottle {
     /// That of a new memtable: no limit below its size.
-    pub fn unlimited(size_bytes: usize) -> Pace {
+    pub fn unlimited(size_bytes: usize) -> WriteThrottle {
         let now = Instant::now();
-        Pace { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now }
+        WriteThrottle { limit_bytes: size_bytes, counted_bytes: 0, due: now, passed: now }
     }
 }

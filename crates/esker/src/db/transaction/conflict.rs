@@ -1,33 +1,39 @@
 //! Whether anybody has written where a transaction read or writes, since its snapshot.
 //!
-//! Two looks. The first is without the writer lock, over all that was written between the snapshot and now, and may read tables. The second is under the lock
-//! that the commit itself takes: what was appended to the memtables in the meantime. If that is much, or reached tables already, the lock is let go of and the first look is repeated
-//! over the difference; after a few rounds all is done under the lock, so that there is an end.
+//! Two looks. The first is without the writer lock, over all that was written between the snapshot
+//! and now, and may read tables. The second is under the lock that the commit itself takes: what
+//! was appended to the memtables in the meantime. If that is much, or reached tables already, the
+//! lock is let go of and the first look is repeated over the difference; after a few rounds all is
+//! done under the lock, so that there is an end.
 //!
 //! Every write since the snapshot leaves an entry with a greater sequence number, which is found:
-//! - The memtable folds a write only into an entry above the newest registered snapshot, and gives it the number of the write. As the
-//!   transaction's snapshot is registered, both are above it.
-//! - `job/retain.rs` drops an entry only for a newer one in the same stratum. The lowest stratum ends at the oldest registered snapshot, and only
-//!   in that one do deletes go and numbers become 0. A job that took its list of snapshots before this one was registered reads only entries that are not above
-//!   it. Whatever removes entries without `retain`, say tables as a whole, has to keep to that: none whose number is above a registered snapshot.
-//!   FIFO compaction does not keep to it: what it dropped last counts as written everywhere in the keyspace.
-//! - Range deletes are looked at apart: one is a write to each key in it, whether that had a value or not.
+//! - The memtable folds a write only into an entry above the newest registered snapshot, and gives
+//!   it the number of the write. As the transaction's snapshot is registered, both are above it.
+//! - `job/version_gc.rs` drops an entry only for a newer one in the same stripe. The lowest stripe
+//!   ends at the oldest registered snapshot, and only in that one do deletes go and numbers
+//!   become 0. A job that took its list of snapshots before this one was registered reads only entries
+//!   that are not above it. Whatever removes entries without `version_gc`, say tables as a whole,
+//!   has to keep to that: none whose number is above a registered snapshot. FIFO compaction does
+//!   not keep to it: what it dropped last counts as written everywhere in the keyspace.
+//! - Range deletes are looked at apart: one is a write to each key in it, whether that had a value
+//!   or not.
 //! - A key that expires is not written: no conflict.
 //!
-//! For any one key a newer source has only newer entries (memtables, then runs), so the first entry met decides about the key.
+//! For any one key a newer source has only newer entries (memtables, then runs), so the first entry
+//! met decides about the key.
 
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
 use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
-use crate::db::state::read_state::View;
+use crate::db::state::read_state::ReadState;
 use crate::db::transaction::read_set::{Interval, any_contains};
 use crate::db::transaction::write_set::{Part, Transaction};
 use crate::db::write::commit::Precondition;
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor;
 use crate::memtable::Memtable;
-use crate::table::{TableSummary, Version};
-use crate::version::tree::Run;
+use crate::table::{FoundEntry, TableSummary};
+use crate::version::runs::Run;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -40,8 +46,9 @@ const MOST_ROUNDS: usize = 4;
 struct Question<'t> {
     part: &'t Part,
     intervals: Vec<Interval>,
-    /// What held all writes up to `Conflicts::answered`, and no others but those behind `end` in the active memtable.
-    view: Arc<View>,
+    /// What held all writes up to `Conflicts::answered`, and no others but those behind `end` in
+    /// the active memtable.
+    read_state: Arc<ReadState>,
     end: usize,
 }
 
@@ -60,15 +67,15 @@ impl<'t> Conflicts<'t> {
         let question = |part: &'t Part| Question {
             part,
             intervals: part.reads.intervals(),
-            view: part.keyspace.view.load_full(),
+            read_state: part.keyspace.read_state.load_full(),
             end: 0,
         };
         let questions = transaction.parts().map(question).collect();
-        let snapshot = transaction.registration()?.sequence();
+        let snapshot = transaction.snapshot_guard()?.sequence();
         Ok(Conflicts { inner, snapshot, questions, answered: snapshot, rounds: 0 })
     }
 
-    /// Looks at what is in the views, above what has been looked at.
+    /// Looks at what is in the read states, above what has been looked at.
     fn look(&self) -> Result<()> {
         self.questions.iter().try_for_each(|question| question.look(self.snapshot, self.answered))
     }
@@ -100,12 +107,14 @@ impl Precondition for Conflicts<'_> {
         }
         let mut bytes = 0;
         for question in &self.questions {
-            let view = question.part.keyspace.view.load();
-            if !Arc::ptr_eq(&view.tree, &question.view.tree) {
+            let read_state = question.part.keyspace.read_state.load();
+            if !Arc::ptr_eq(&read_state.version, &question.read_state.version) {
                 return Ok(false);
             }
-            bytes +=
-                question.appended(&view, self.answered).map(|(memtable, from)| memtable.end() - from).sum::<usize>();
+            bytes += question
+                .appended(&read_state, self.answered)
+                .map(|(memtable, from)| memtable.end() - from)
+                .sum::<usize>();
         }
         if bytes > MOST_LOCKED_BYTES {
             return Ok(false);
@@ -120,26 +129,33 @@ impl Question<'_> {
         &self.part.keyspace
     }
 
-    /// Call under the writer lock: then the view and the end of its active memtable hold exactly the writes made so far.
+    /// Call under the writer lock: then the read state and the end of its active memtable hold
+    /// exactly the writes made so far.
     fn load_view(&mut self) {
-        self.view = self.keyspace().view.load_full();
-        self.end = self.view.active.end();
+        self.read_state = self.keyspace().read_state.load_full();
+        self.end = self.read_state.active.end();
     }
 
-    /// The memtables of `view` with writes after `answered`, each with where these begin. Call under the writer lock.
-    fn appended<'v>(&self, view: &'v View, answered: Sequence) -> impl Iterator<Item = (&'v Arc<Memtable>, usize)> {
-        let newer = memtables(view).filter(move |memtable| memtable.last_sequence() > answered);
+    /// The memtables of `view` with writes after `answered`, each with where these begin. Call
+    /// under the writer lock.
+    fn appended<'v>(
+        &self,
+        read_state: &'v ReadState,
+        answered: Sequence,
+    ) -> impl Iterator<Item = (&'v Arc<Memtable>, usize)> {
+        let newer = memtables(read_state).filter(move |memtable| memtable.last_sequence() > answered);
         newer.map(|memtable| {
-            let known = Arc::ptr_eq(memtable, &self.view.active);
+            let known = Arc::ptr_eq(memtable, &self.read_state.active);
             (memtable, if known { self.end } else { 0 })
         })
     }
 
-    /// Looks through what was appended after `answered`. A write that only changed an entry in place needs no look: that entry was above the snapshot
-    /// before, so it is in here or was found by an earlier look.
+    /// Looks through what was appended after `answered`. A write that only changed an entry in
+    /// place needs no look: that entry was above the snapshot before, so it is in here or was found
+    /// by an earlier look.
     fn look_at_appended(&self, answered: Sequence) -> Result<()> {
-        let view = self.keyspace().view.load();
-        for (memtable, from) in self.appended(&view, answered) {
+        let read_state = self.keyspace().read_state.load();
+        for (memtable, from) in self.appended(&read_state, answered) {
             memtable.keys_from(from, &mut |key| if self.concerns(key) { Err(self.conflict(key)) } else { Ok(()) })?;
             if memtable.has_range_tombstones() {
                 memtable.range_tombstones().iter().try_for_each(|set| self.look_at_ranges(set, answered))?;
@@ -156,16 +172,17 @@ impl Question<'_> {
         Error::Conflict { keyspace: self.keyspace().name.clone(), key: escape_key(key) }
     }
 
-    /// Looks for entries above `snapshot` in whatever has any above `answered`, which is not below `snapshot`. Up to `answered` there are none.
+    /// Looks for entries above `snapshot` in whatever has any above `answered`, which is not below
+    /// `snapshot`. Up to `answered` there are none.
     fn look(&self, snapshot: Sequence, answered: Sequence) -> Result<()> {
         if self.keyspace().compaction.dropped_until() > snapshot {
             // What was there, nobody knows any more.
             return Err(self.conflict(b""));
         }
         let memtables: Vec<&Arc<Memtable>> =
-            memtables(&self.view).filter(|memtable| memtable.last_sequence() > answered).collect();
+            memtables(&self.read_state).filter(|memtable| memtable.last_sequence() > answered).collect();
         let has_newer = |run: &&Arc<Run>| run.tables.iter().any(|table| table.summary().largest_sequence > answered);
-        let runs: Vec<&Arc<Run>> = self.view.tree.runs.iter().filter(has_newer).collect();
+        let runs: Vec<&Arc<Run>> = self.read_state.version.runs.iter().filter(has_newer).collect();
         if memtables.is_empty() && runs.is_empty() {
             return Ok(());
         }
@@ -202,7 +219,8 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Looks for a range deleted after `above` that has a key in it which the transaction read or writes, or might have met in a scan.
+    /// Looks for a range deleted after `above` that has a key in it which the transaction read or
+    /// writes, or might have met in a scan.
     fn look_at_ranges(&self, tombstones: &RangeTombstones, above: Sequence) -> Result<()> {
         let newer = |fragment: &&Arc<Fragment>| fragment.sequences.first().is_some_and(|&newest| newest > above);
         for fragment in tombstones.fragments().iter().filter(newer) {
@@ -241,11 +259,12 @@ impl Question<'_> {
 }
 
 /// All memtables, newest first.
-fn memtables(view: &View) -> impl Iterator<Item = &Arc<Memtable>> {
-    [&view.active].into_iter().chain(&view.frozen)
+fn memtables(read_state: &ReadState) -> impl Iterator<Item = &Arc<Memtable>> {
+    [&read_state.active].into_iter().chain(&read_state.immutable)
 }
 
-/// The sequence number of the newest entry of `key` in any of these; 0 if there is none. Tables without entries above `answered` are left out.
+/// The sequence number of the newest entry of `key` in any of these; 0 if there is none. Tables
+/// without entries above `answered` are left out.
 fn newest(memtables: &[&Arc<Memtable>], runs: &[&Arc<Run>], key: &[u8], answered: Sequence) -> Result<Sequence> {
     let hash = hash(key);
     let mut newest = 0;
@@ -259,7 +278,7 @@ fn newest(memtables: &[&Arc<Memtable>], runs: &[&Arc<Run>], key: &[u8], answered
         }
     }
     for table in runs.iter().filter_map(|run| run.table_for(key)) {
-        let mut first = |version: Version| {
+        let mut first = |version: FoundEntry| {
             newest = version.sequence;
             false
         };

@@ -4,12 +4,14 @@ use crate::base::range_tombstone::{compare_ends, is_before_end};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Ranges that neither overlap nor touch, by their first keys, each with the first key behind it, which is empty if there is none. Adding one takes the time of a
-/// search, and of a removal for each that it swallows; each is swallowed once. (Range tombstones, which never change, would be built anew each time.)
+/// Ranges that neither overlap nor touch, by their first keys, each with the first key behind it,
+/// which is empty if there is none. Adding one takes the time of a search, and of a removal for
+/// each that it swallows; each is swallowed once. (Range tombstones, which never change, would be
+/// built anew each time.)
 #[derive(Debug, Default)]
-pub struct Deleted(BTreeMap<Vec<u8>, Vec<u8>>);
+pub struct RangeSet(BTreeMap<Vec<u8>, Vec<u8>>);
 
-impl Deleted {
+impl RangeSet {
     /// Whether the transaction has deleted whatever the snapshot has at `key`.
     pub fn covers(&self, key: &[u8]) -> bool {
         self.before(key).is_some_and(|(_, end)| is_before_end(key, end))
@@ -55,7 +57,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) % below
             };
-            let mut deleted = Deleted::default();
+            let mut deleted = RangeSet::default();
             let mut all: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             for _ in 0..30 {
                 let mut key = |least: u64| {

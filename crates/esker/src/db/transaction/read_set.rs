@@ -40,10 +40,10 @@ fn successor(key: &[u8]) -> Vec<u8> {
 /// Two ends, lower and upper.
 pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// One scan: the bounds it was asked for, and how far it came from either end. The scan moves it on with every step, so that what was read is
-/// known whatever becomes of the iterator.
+/// One scan: the bounds it was asked for, and how far it came from either end. The scan moves it on
+/// with every step, so that what was read is known whatever becomes of the iterator.
 #[derive(Debug)]
-pub struct Passage {
+pub struct ScannedRange {
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     /// The last key handed out going forward.
@@ -54,9 +54,9 @@ pub struct Passage {
     complete: bool,
 }
 
-impl Passage {
-    fn new(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Passage {
-        Passage { lower, upper, front: None, back: None, complete: false }
+impl ScannedRange {
+    fn new(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScannedRange {
+        ScannedRange { lower, upper, front: None, back: None, complete: false }
     }
 
     /// Whether nothing was read.
@@ -112,25 +112,25 @@ fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 
 /// All that was read of one keyspace.
 #[derive(Debug, Default)]
-pub struct Reads {
+pub struct ReadSet {
     /// The keys asked for, whether they were there or not.
     pub keys: BTreeSet<Vec<u8>>,
-    scans: Vec<Passage>,
+    scans: Vec<ScannedRange>,
 }
 
-impl Reads {
+impl ReadSet {
     /// Notes a scan that begins.
-    pub fn begin_scan(&mut self, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> &mut Passage {
+    pub fn begin_scan(&mut self, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> &mut ScannedRange {
         // An iterator that was never asked for anything leaves nothing.
         self.scans.pop_if(|last| last.is_empty());
-        self.scans.push(Passage::new(lower, upper));
+        self.scans.push(ScannedRange::new(lower, upper));
         let at = self.scans.len() - 1;
         &mut self.scans[at]
     }
 
     /// The ranges read, ascending and apart from each other.
     pub fn intervals(&self) -> Vec<Interval> {
-        let mut all: Vec<Interval> = self.scans.iter().flat_map(Passage::intervals).collect();
+        let mut all: Vec<Interval> = self.scans.iter().flat_map(ScannedRange::intervals).collect();
         all.sort();
         let mut apart: Vec<Interval> = Vec::new();
         for next in all {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_scan_reads_as_far_as_it_came() {
-        let mut reads = Reads::default();
+        let mut reads = ReadSet::default();
         let scan = reads.begin_scan(Bound::Excluded(bytes("b")), Bound::Included(bytes("x")));
         scan.pass(b"f", true);
         scan.pass(b"t", false);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn intervals_are_joined_and_empty_ones_go() {
-        let mut reads = Reads::default();
+        let mut reads = ReadSet::default();
         reads.begin_scan(Bound::Unbounded, Bound::Unbounded);
         assert!(reads.intervals().is_empty());
         for (lower, upper) in [("m", "p"), ("a", "c"), ("b", "d"), ("z", "y"), ("d", "e")] {

@@ -1,13 +1,15 @@
-//! A scan inside a transaction: the snapshot's keys and the transaction's own writes as one sequence, from both ends.
+//! A scan inside a transaction: the snapshot's keys and the transaction's own writes as one
+//! sequence, from both ends.
 //!
-//! Each end has a cursor over the snapshot, at the next key that it has not handed out, or knows that there is none. The own writes need no position: what comes next is looked up
-//! between the keys that the two ends have passed, which is also what the transaction remembers as read.
+//! Each end has a cursor over the snapshot, at the next key that it has not handed out, or knows
+//! that there is none. The own writes need no position: what comes next is looked up between the
+//! keys that the two ends have passed, which is also what the transaction remembers as read.
 
 use crate::base::slice::Slice;
 use crate::db::read::scan::{ScanCursor, Source};
-use crate::db::transaction::range_set::Deleted;
-use crate::db::transaction::read_set::{Bounds, Passage};
-use crate::db::transaction::write_set::{Pending, ScanParts, Writes};
+use crate::db::transaction::range_set::RangeSet;
+use crate::db::transaction::read_set::{Bounds, ScannedRange};
+use crate::db::transaction::write_set::{Pending, ScanParts, WriteSet};
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
 use std::ops::RangeBounds;
@@ -15,7 +17,7 @@ use std::ops::RangeBounds;
 /// Where an end's cursor over the snapshot is.
 enum Next {
     /// At a key that was passed: it has to move.
-    Passed,
+    TombstoneSkipCache,
     /// At the next key, or behind the last.
     Here,
     /// The operands of the next key, `ScanCursor::reached`, could not be combined.
@@ -38,9 +40,9 @@ impl End {
 /// See the module's comment.
 pub struct TransactionScan<'t> {
     source: Source,
-    writes: &'t Writes,
-    deleted: &'t Deleted,
-    passage: &'t mut Passage,
+    writes: &'t WriteSet,
+    deleted: &'t RangeSet,
+    passage: &'t mut ScannedRange,
     front: Option<End>,
     back: Option<End>,
     /// A read failed: nothing more is handed out.
@@ -101,7 +103,7 @@ impl<'t> TransactionScan<'t> {
         let (cursor, moved) = match side.take() {
             Some(End { cursor, next: Next::Here }) => return Ok(End { cursor, next: Next::Here }),
             Some(End { cursor, next: Next::Failed(error) }) => return Ok(End { cursor, next: Next::Failed(error) }),
-            Some(End { mut cursor, next: Next::Passed }) => {
+            Some(End { mut cursor, next: Next::TombstoneSkipCache }) => {
                 let moved = if forward { cursor.next() } else { cursor.prev() };
                 (cursor, moved)
             }
@@ -138,7 +140,8 @@ impl<'t> TransactionScan<'t> {
         }
     }
 
-    /// The value of `key`, if it has one. Where the snapshot has the key, too, the end has passed it then.
+    /// The value of `key`, if it has one. Where the snapshot has the key, too, the end has passed
+    /// it then.
     fn value(&self, end: &mut End, key: &[u8], found: Found<'_>) -> Result<Option<Slice>> {
         let (inner, keyspace) = (&self.source.inner, &self.source.keyspace);
         let pending = match found {
@@ -146,7 +149,7 @@ impl<'t> TransactionScan<'t> {
             Found::InSnapshot => None,
             Found::Both(pending) => Some(pending),
         };
-        let next = std::mem::replace(&mut end.next, Next::Passed);
+        let next = std::mem::replace(&mut end.next, Next::TombstoneSkipCache);
         match (pending, next) {
             (Some(pending), _) if !pending.needs_snapshot() => pending.value(inner, keyspace, key, None),
             (None, _) if self.deleted.covers(key) => Ok(None),

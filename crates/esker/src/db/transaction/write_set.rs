@@ -1,16 +1,18 @@
 //! What a transaction knows before its commit: a snapshot, what it read, and what it would write.
 //!
-//! A read sees the snapshot with the transaction's own writes on top. What it looked at is noted (`read_set.rs`), and the commit goes ahead only if nobody has
-//! written there since the snapshot (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of them here serves reads.
+//! A read sees the snapshot with the transaction's own writes on top. What it looked at is noted
+//! (`read_set.rs`), and the commit goes ahead only if nobody has written there since the snapshot
+//! (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of
+//! them here serves reads.
 
 use crate::base::range_tombstone::is_before_end;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::snapshots::Registration;
-use crate::db::transaction::range_set::Deleted;
-use crate::db::transaction::read_set::{Passage, Reads};
+use crate::db::state::snapshots::SnapshotGuard;
+use crate::db::transaction::range_set::RangeSet;
+use crate::db::transaction::read_set::{ReadSet, ScannedRange};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -19,7 +21,8 @@ use std::sync::Arc;
 /// What the transaction's own writes make of one key.
 #[derive(Debug, Default)]
 pub struct Pending {
-    /// What the key holds, or that it holds nothing, since the last put or delete. `None`: that is for the snapshot to say.
+    /// What the key holds, or that it holds nothing, since the last put or delete. `None`: that is
+    /// for the snapshot to say.
     base: Option<Option<Slice>>,
     /// Merged on top of it, oldest first.
     operands: Vec<Slice>,
@@ -51,24 +54,24 @@ impl Pending {
 }
 
 /// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged.
-pub type Writes = BTreeMap<Vec<u8>, Pending>;
+pub type WriteSet = BTreeMap<Vec<u8>, Pending>;
 
 /// What a transaction has to do with one keyspace.
 #[derive(Debug)]
 pub struct Part {
     pub keyspace: Arc<KeyspaceInner>,
-    pub reads: Reads,
-    pub writes: Writes,
+    pub reads: ReadSet,
+    pub writes: WriteSet,
     /// The ranges deleted so far. A key of one is in `writes` only if it was written since.
-    pub deleted: Deleted,
+    pub deleted: RangeSet,
 }
 
 /// What a scan of a transaction works on.
 pub struct ScanParts<'t> {
     pub source: Source,
-    pub writes: &'t Writes,
-    pub deleted: &'t Deleted,
-    pub passage: &'t mut Passage,
+    pub writes: &'t WriteSet,
+    pub deleted: &'t RangeSet,
+    pub passage: &'t mut ScannedRange,
 }
 
 /// A transaction at work.
@@ -76,7 +79,7 @@ pub struct ScanParts<'t> {
 pub struct Transaction {
     inner: Arc<Inner>,
     /// None in a transaction that a callback of the database began: it neither reads nor commits.
-    registration: Option<Arc<Registration>>,
+    snapshot_guard: Option<Arc<SnapshotGuard>>,
     /// By keyspace id.
     parts: BTreeMap<u64, Part>,
 }
@@ -84,13 +87,13 @@ pub struct Transaction {
 impl Transaction {
     /// One that sees every write acknowledged so far.
     pub fn begin(inner: &Arc<Inner>) -> Transaction {
-        let registration = inner.register_snapshot().ok().map(Arc::new);
-        Transaction { inner: Arc::clone(inner), registration, parts: BTreeMap::new() }
+        let snapshot_guard = inner.register_snapshot().ok().map(Arc::new);
+        Transaction { inner: Arc::clone(inner), snapshot_guard, parts: BTreeMap::new() }
     }
 
     /// The registered snapshot.
-    pub fn registration(&self) -> Result<&Arc<Registration>> {
-        self.registration.as_ref().ok_or_else(|| self.inner.in_callback())
+    pub fn snapshot_guard(&self) -> Result<&Arc<SnapshotGuard>> {
+        self.snapshot_guard.as_ref().ok_or_else(|| self.inner.in_callback())
     }
 
     /// The keyspaces concerned.
@@ -101,17 +104,17 @@ impl Transaction {
     fn part(&mut self, keyspace: &Arc<KeyspaceInner>) -> &mut Part {
         self.parts.entry(keyspace.id).or_insert_with(|| Part {
             keyspace: Arc::clone(keyspace),
-            reads: Reads::default(),
-            writes: Writes::new(),
-            deleted: Deleted::default(),
+            reads: ReadSet::default(),
+            writes: WriteSet::new(),
+            deleted: RangeSet::default(),
         })
     }
 
     /// The value of `key`.
     pub fn get(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> Result<Option<Slice>> {
         let inner = Arc::clone(&self.inner);
-        let registration = self.registration()?;
-        let (sequence, now_ms) = (registration.sequence(), registration.now_ms());
+        let snapshot_guard = self.snapshot_guard()?;
+        let (sequence, now_ms) = (snapshot_guard.sequence(), snapshot_guard.now_ms());
         let Part { reads, writes, deleted, .. } = self.part(keyspace);
         let Some(pending) = writes.get_mut(key) else {
             if deleted.covers(key) {
@@ -152,8 +155,9 @@ impl Transaction {
         writes.entry(key.to_vec()).or_insert_with(|| Pending { base, operands: Vec::new() })
     }
 
-    /// Notes that the keys from `start` on and before `end` are deleted; an empty `end` is behind every key. Somebody else's write to one of them is a conflict, as
-    /// it is to any key that the transaction writes.
+    /// Notes that the keys from `start` on and before `end` are deleted; an empty `end` is behind
+    /// every key. Somebody else's write to one of them is a conflict, as it is to any key that the
+    /// transaction writes.
     pub fn delete_range(&mut self, keyspace: &Arc<KeyspaceInner>, start: &[u8], end: &[u8]) {
         let Part { reads, writes, deleted, .. } = self.part(keyspace);
         writes.retain(|key, _| key.as_slice() < start || !is_before_end(key, end));
@@ -175,6 +179,6 @@ impl Transaction {
     }
 
     fn source(&self, keyspace: &Arc<KeyspaceInner>) -> Result<Source> {
-        Ok(Source::new(&self.inner, keyspace, Arc::clone(self.registration()?)))
+        Ok(Source::new(&self.inner, keyspace, Arc::clone(self.snapshot_guard()?)))
     }
 }

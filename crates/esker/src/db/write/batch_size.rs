@@ -5,21 +5,21 @@ use crate::memtable::entry_bytes;
 use crate::wal::format::RECORD_HEADER_BYTES;
 
 /// Arena bytes that one keyspace needs for a write.
-pub type Need = (u64, usize);
+pub type ArenaReservation = (u64, usize);
 
 /// The arena bytes of one operation.
 #[inline]
-pub fn need_of(operation: &Operation<'_>) -> usize {
+pub fn reservation_bytes(operation: &Operation<'_>) -> usize {
     entry_bytes(operation.key.len(), operation.value.len(), operation.expiry_ms)
 }
 
 /// Adds what an operation needs.
-pub fn add_need(needs: &mut Vec<Need>, operation: &Operation<'_>) {
-    add_need_bytes(needs, operation.keyspace, need_of(operation));
+pub fn add_reservation(needs: &mut Vec<ArenaReservation>, operation: &Operation<'_>) {
+    add_reservation_bytes(needs, operation.keyspace, reservation_bytes(operation));
 }
 
 /// Adds arena bytes that the keyspace needs: 0 for a range delete, which is kept elsewhere.
-pub fn add_need_bytes(needs: &mut Vec<Need>, keyspace: u64, need: usize) {
+pub fn add_reservation_bytes(needs: &mut Vec<ArenaReservation>, keyspace: u64, need: usize) {
     match needs.iter_mut().find(|(other, _)| *other == keyspace) {
         Some((_, bytes)) => *bytes += need,
         None => needs.push((keyspace, need)),

@@ -1,14 +1,16 @@
 //! Keeping chains of merge operands short.
 //!
-//! A memtable combines an operand with the newest entry of its key. Where that cannot be done (a snapshot lies between, the operator declines, the value
-//! is long) operands are kept apart. The write that makes them many looks up what the key holds, as a get would, and puts the value in
-//! the place of its operand: one read for every [`LONG_CHAIN`] merges, in the thread that writes, without a lock on anything but the choice of the operand and the replacement. The log
-//! keeps the operands as they were written.
+//! A memtable combines an operand with the newest entry of its key. Where that cannot be done (a
+//! snapshot lies between, the operator declines, the value is long) operands are kept apart. The
+//! write that makes them many looks up what the key holds, as a get would, and puts the value in
+//! the place of its operand: one read for every [`LONG_CHAIN`] merges, in the thread that writes,
+//! without a lock on anything but the choice of the operand and the replacement. The log keeps the
+//! operands as they were written.
 //!
 //! [`LONG_CHAIN`]: crate::merge_operator::chain::LONG_CHAIN
 
 use crate::base::key::{Kind, MAX_SEQUENCE, Sequence, hash};
-use crate::db::background::rotate::freeze;
+use crate::db::background::rotate::rotate;
 use crate::db::background::run;
 use crate::db::read::get;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -22,24 +24,27 @@ pub struct LongChain {
     pub key: Vec<u8>,
 }
 
-/// The number of the operand that the key's chain ends with now, if it ends with one. Under the writer lock: a write that is folded into an entry changes its value and
-/// its number, and whoever sees the number without the lock may still read the value before.
+/// The number of the operand that the key's chain ends with now, if it ends with one. Under the
+/// writer lock: a write that is folded into an entry changes its value and its number, and whoever
+/// sees the number without the lock may still read the value before.
 fn newest_operand(inner: &Inner, LongChain { keyspace, key }: &LongChain) -> Option<Sequence> {
     let mut newest = None;
     let _writer = inner.lock_writer();
-    let _ = keyspace.view.load().active.get(key, hash(key), MAX_SEQUENCE, &mut |entry| {
+    let _ = keyspace.read_state.load().active.get(key, hash(key), MAX_SEQUENCE, &mut |entry| {
         newest = (entry.kind == Kind::Merge).then_some(entry.sequence);
         ControlFlow::Break(())
     });
     newest
 }
 
-/// Combines each, unless it cannot be read or was written again in the meantime. Call without a lock.
+/// Combines each, unless it cannot be read or was written again in the meantime. Call without a
+/// lock.
 #[cold]
-pub fn shorten(inner: &Inner, chains: &[LongChain]) {
+pub fn collapse(inner: &Inner, chains: &[LongChain]) {
     for chain in chains {
         let LongChain { keyspace, key } = chain;
-        // Not what the write has put there: the rest of its batch, or another write, may have gone on.
+        // Not what the write has put there: the rest of its batch, or another write, may have gone
+        // on.
         let Some(sequence) = newest_operand(inner, chain) else { continue };
         // What fails here fails at every read of the key, and is reported there.
         let Ok(value) = get::get(inner, keyspace, key, sequence, inner.now_ms(keyspace)) else { continue };
@@ -49,7 +54,7 @@ pub fn shorten(inner: &Inner, chains: &[LongChain]) {
         let had_room = target.memtable.replace_chain(hash(key), key, sequence, value.as_deref(), newest_snapshot);
         // A full memtable would take many more operands before it had no room for one of them.
         if !had_room && stop_cause(inner, keyspace).is_none() {
-            freeze(inner, &mut writer, keyspace.id, 0);
+            rotate(inner, &mut writer, keyspace.id, 0);
             drop(writer);
             // What fails here is tried again, and reported, by whoever flushes next.
             let _ = run::work_was_added(inner);

@@ -1,22 +1,23 @@
 //! The write path.
 //!
 //! 1. The operations are encoded into one record, outside any lock.
-//! 2. Under the writer lock: make room in the memtables (`stall.rs` if that has to wait), append the record to the log, apply it to the memtables, and
-//!    move the last sequence number.
+//! 2. Under the writer lock: make room in the memtables (`stall.rs` if that has to wait), append
+//!    the record to the log, apply it to the memtables, and move the last sequence number.
 //! 3. After the lock: wait for the device, if the write asked for it.
 //!
-//! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails, the handle takes no more writes.
+//! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,
+//! the handle takes no more writes.
 
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Kind, Sequence, hash};
-use crate::db::background::rotate::freeze;
+use crate::db::background::rotate::rotate;
 use crate::db::background::run;
 use crate::db::read::blob_value::MAX_MEMTABLE_BLOB_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
 use crate::db::state::memory;
 use crate::db::state::memory::Step;
-use crate::db::write::batch_size::{Need, need_of};
-use crate::db::write::collapse_operands::{LongChain, shorten};
+use crate::db::write::batch_size::{ArenaReservation, reservation_bytes};
+use crate::db::write::collapse_operands::{LongChain, collapse};
 use crate::db::write::merge_expiry;
 use crate::db::write_controller::condition::{StopCause, stop_cause};
 use crate::db::write_controller::{delay, stop};
@@ -42,12 +43,14 @@ pub enum Content<'a> {
     Encoded(u64),
 }
 
-/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay nothing for it.
+/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay
+/// nothing for it.
 pub trait Precondition {
     /// Called before the writer lock is taken.
     fn catch_up(&mut self) -> Result<()>;
 
-    /// Called under the lock: whether the write may go ahead. An error ends it. `false` asks for the lock to be let go of, and for another try from `catch_up` on.
+    /// Called under the lock: whether the write may go ahead. An error ends it. `false` asks for
+    /// the lock to be let go of, and for another try from `catch_up` on.
     fn holds(&mut self, writer: &Writer) -> Result<bool>;
 }
 
@@ -66,24 +69,25 @@ impl Precondition for Unconditional {
     }
 }
 
-/// Performs one atomic write. `record` has space for the log's record header in front of the encoded operations;
-/// `needs` says what each keyspace concerned has to have room for.
+/// Performs one atomic write. `record` has space for the log's record header in front of the
+/// encoded operations; `needs` says what each keyspace concerned has to have room for.
 pub fn commit(
     inner: &Inner,
     record: &mut [u8],
     content: Content<'_>,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     options: &WriteOptions,
 ) -> Result<()> {
     commit_if(inner, record, content, needs, options, &mut Unconditional)
 }
 
-/// As [`commit`], if `precondition` holds at the place in the order of writes that the write gets: nothing comes between.
+/// As [`commit`], if `precondition` holds at the place in the order of writes that the write gets:
+/// nothing comes between.
 pub fn commit_if(
     inner: &Inner,
     record: &mut [u8],
     content: Content<'_>,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     options: &WriteOptions,
     precondition: &mut impl Precondition,
 ) -> Result<()> {
@@ -92,12 +96,13 @@ pub fn commit_if(
     commit_locked(inner, writer, record, content, needs, options)
 }
 
-/// As [`commit_if`], with merges among the operations in `record` whose expiry is to be decided, as of `now_ms` (`merge_expiry.rs`).
+/// As [`commit_if`], with merges among the operations in `record` whose expiry is to be decided, as
+/// of `now_ms` (`merge_expiry.rs`).
 pub fn commit_merges_if(
     inner: &Inner,
     record: &[u8],
     now_ms: u64,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     options: &WriteOptions,
     precondition: &mut impl Precondition,
 ) -> Result<()> {
@@ -108,13 +113,15 @@ pub fn commit_merges_if(
         // What somebody has seen expired while this write was held up stays so.
         let now_ms = now_ms.max(inner.options.clock.now_ms());
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
-        let has_room = |need: &Need| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
+        let has_room =
+            |need: &ArenaReservation| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {
             check(inner, resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
             return commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options);
         }
-        // Chains have to be copied. They only get shorter while nobody else writes, and longer by what somebody does.
+        // Chains have to be copied. They only get shorter while nobody else writes, and longer by
+        // what somebody does.
         needs = resolved.needs;
     }
 }
@@ -126,14 +133,14 @@ fn commit_resolved(
     writer: MutexGuard<'_, Writer>,
     record: &mut [u8],
     content: Content<'_>,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     options: &WriteOptions,
 ) -> Result<()> {
     commit_locked(inner, writer, record, content, needs, options)
 }
 
 #[inline]
-fn check(inner: &Inner, record_bytes: usize, needs: &[Need], options: &WriteOptions) -> Result<()> {
+fn check(inner: &Inner, record_bytes: usize, needs: &[ArenaReservation], options: &WriteOptions) -> Result<()> {
     inner.refuse_in_callback()?;
     if options.sync && options.disable_wal {
         return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
@@ -143,22 +150,22 @@ fn check(inner: &Inner, record_bytes: usize, needs: &[Need], options: &WriteOpti
 
 /// The log has 32 bits for a record's length, and no memtable has more than its arena.
 #[inline]
-fn check_size(record_bytes: usize, needs: &[Need]) -> Result<()> {
+fn check_size(record_bytes: usize, needs: &[ArenaReservation]) -> Result<()> {
     if u32::try_from(record_bytes).is_err() || needs.iter().any(|(_, bytes)| *bytes > MAX_ARENA_BYTES / 2) {
         return Err(Error::invalid("the batch is longer than 4 GiB; commit it in parts"));
     }
     Ok(())
 }
 
-/// Appends and applies, with the room made, and then waits for the device. Inlined: every write goes through here, and a call with so many arguments is a few
-/// per cent of one.
+/// Appends and applies, with the room made, and then waits for the device. Inlined: every write
+/// goes through here, and a call with so many arguments is a few per cent of one.
 #[inline(always)]
 fn commit_locked(
     inner: &Inner,
     mut writer: MutexGuard<'_, Writer>,
     record: &mut [u8],
     content: Content<'_>,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     options: &WriteOptions,
 ) -> Result<()> {
     let first = writer.last_sequence + 1;
@@ -167,7 +174,7 @@ fn commit_locked(
         prefetch(&writer, operation, hash(operation.key));
     }
     let mut position = None;
-    let unfinished = inner.condition.unfinished();
+    let unfinished = inner.error_state.unfinished();
     if options.disable_wal {
         for (keyspace, _) in needs {
             if let Some(Some(target)) = writer.keyspaces.get(*keyspace as usize) {
@@ -204,11 +211,11 @@ fn commit_locked(
         memory::want_touched(inner);
     }
     if !long.is_empty() {
-        shorten(inner, &long);
+        collapse(inner, &long);
     }
     match (position, &inner.log) {
         (Some(position), Some(log)) if options.sync => {
-            log.sync_to(position).map_err(|error| inner.condition.poison(error))
+            log.sync_to(position).map_err(|error| inner.error_state.poison(error))
         }
         _ => Ok(()),
     }
@@ -227,7 +234,7 @@ fn append(inner: &Inner, writer: &mut Writer, record: &mut [u8], first: u64, syn
     }
     appended.map_err(|error| match error {
         AppendError::NoSegment(error) => error,
-        AppendError::Failed(error) => inner.condition.poison(error),
+        AppendError::Failed(error) => inner.error_state.poison(error),
     })
 }
 
@@ -238,8 +245,8 @@ fn prefetch(writer: &Writer, operation: &Operation<'_>, hash: u64) {
     }
 }
 
-/// Applies one operation. `reserved`: the arena bytes that later operations of the batch were promised. `long`: where to add a key whose operands became
-/// many.
+/// Applies one operation. `reserved`: the arena bytes that later operations of the batch were
+/// promised. `long`: where to add a key whose operands became many.
 #[inline]
 fn apply(
     writer: &mut Writer,
@@ -256,7 +263,7 @@ fn apply(
     let context = WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
     let Operation { kind, expiry_ms, key, value, .. } = operation;
     if kind != Kind::Delete {
-        keyspace.passed.note_shown(key);
+        keyspace.tombstone_skip_cache.note_shown(key);
     }
     if memtable.apply(hash, Entry { key, sequence, kind, expiry_ms, value }, context) {
         long.push(LongChain { keyspace: Arc::clone(keyspace), key: key.to_vec() });
@@ -270,10 +277,11 @@ fn apply_batch(
     payload: &[u8],
     first: Sequence,
     newest_snapshot: Sequence,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     long: &mut Vec<LongChain>,
 ) {
-    // With several keyspaces in a batch the promise is kept a little too well, which only means less folding.
+    // With several keyspaces in a batch the promise is kept a little too well, which only means
+    // less folding.
     let mut reserved: usize = needs.iter().map(|(_, bytes)| bytes).sum();
     // The engine encoded them itself: none can fail to decode.
     let mut operations = Operations::new(payload).map_while(std::result::Result::ok).fuse();
@@ -296,7 +304,7 @@ fn apply_batch(
         match ahead.pop_front() {
             None => return,
             Some((AnyOperation::Key(operation), hash)) => {
-                reserved = reserved.saturating_sub(need_of(&operation));
+                reserved = reserved.saturating_sub(reservation_bytes(&operation));
                 apply(writer, operation, hash, sequence, newest_snapshot, reserved, long);
             }
             Some((AnyOperation::Range(operation), _)) => {
@@ -311,7 +319,7 @@ fn apply_batch(
 #[inline]
 fn lock_if<'a>(
     inner: &'a Inner,
-    needs: &[Need],
+    needs: &[ArenaReservation],
     precondition: &mut impl Precondition,
 ) -> Result<MutexGuard<'a, Writer>> {
     loop {
@@ -325,13 +333,13 @@ fn lock_if<'a>(
 
 /// The writer lock, with room for `needs` in the memtables.
 #[inline(always)]
-fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a, Writer>> {
+fn lock_with_room<'a>(inner: &'a Inner, needs: &[ArenaReservation]) -> Result<MutexGuard<'a, Writer>> {
     loop {
-        inner.condition.check()?;
+        inner.error_state.check()?;
         let mut writer = inner.lock_writer();
         // Again under the lock: a write that failed may just have let go of it.
-        inner.condition.check()?;
-        if !inner.account.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {
+        inner.error_state.check()?;
+        if !inner.write_buffer_manager.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {
             continue;
         }
         let mut full = None;
@@ -340,9 +348,9 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
                 return Err(Error::invalid("the batch is for a keyspace of another database"));
             };
             let memtable = target.memtable.memtable();
-            // One that is empty is not frozen, whatever its index takes.
+            // One that is empty is not immutable, whatever its index takes.
             let is_small = memtable.is_empty()
-                || (memtable.bytes() < target.pace.limit_bytes && memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
+                || (memtable.bytes() < target.throttle.limit_bytes && memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
             if !is_small || !target.memtable.has_room(bytes) {
                 full = Some((keyspace, bytes));
                 break;
@@ -355,7 +363,7 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[Need]) -> Result<MutexGuard<'a,
             continue;
         }
         if stop_cause_of(inner, &writer, keyspace).is_none() {
-            freeze(inner, &mut writer, keyspace, bytes);
+            rotate(inner, &mut writer, keyspace, bytes);
             drop(writer);
             run::work_was_added(inner)?;
         } else {
@@ -379,19 +387,21 @@ fn active(writer: &Writer, keyspace: u64) -> Weak<Memtable> {
     target.map_or_else(Weak::new, |target| Arc::downgrade(target.memtable.memtable()))
 }
 
-/// Brings the memtables of all keyspaces within their share of the memory budget, if they are not. True if the lock was let go of for that.
+/// Brings the memtables of all keyspaces within their share of the memory budget, if they are not.
+/// True if the lock was let go of for that.
 #[cold]
-fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &[Need]) -> Result<bool> {
+fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &[ArenaReservation]) -> Result<bool> {
     let needed = needs.iter().map(|(_, bytes)| bytes).sum();
     let Some(step) = memory::next_step(inner, needed) else { return Ok(false) };
     match step {
-        // What cannot be put aside for another reason is waited for all the same: the memory is missing to everybody.
-        Step::Freeze(keyspace) if stop_cause_of(inner, writer, keyspace).is_some() => {
+        // What cannot be put aside for another reason is waited for all the same: the memory is
+        // missing to everybody.
+        Step::Rotate(keyspace) if stop_cause_of(inner, writer, keyspace).is_some() => {
             let full = active(writer, keyspace);
             MutexGuard::unlocked(writer, || stop::wait_for_room(inner, keyspace, &full))?;
         }
-        Step::Freeze(keyspace) => {
-            freeze(inner, writer, keyspace, 0);
+        Step::Rotate(keyspace) => {
+            rotate(inner, writer, keyspace, 0);
             MutexGuard::unlocked(writer, || run::work_was_added(inner))?;
         }
         // Whoever flushes at the moment is waited for by its lock.

@@ -1,24 +1,27 @@
 //! Writes without the writer lock: values of eight bytes in the active memtable, changed in place.
 //!
-//! A write that is in no log, to a key whose newest value has eight bytes and is seen by no snapshot, has nothing to put in order: no record, no
-//! sequence number, no entry. It is one atomic operation in memory (`memtable/in_place.rs`), done by any number of threads at once. Everything else
-//! goes through `commit.rs`.
+//! A write that is in no log, to a key whose newest value has eight bytes and is seen by no
+//! snapshot, has nothing to put in order: no record, no sequence number, no entry. It is one atomic
+//! operation in memory (`memtable/in_place.rs`), done by any number of threads at once. Everything
+//! else goes through `commit.rs`.
 //!
-//! Why none is lost, and who waits for them: `memtable/in_place.rs`. Transactions look for conflicts among all keys that were appended after their
-//! snapshot: the entry that such a write changes is one of them.
+//! Why none is lost, and who waits for them: `memtable/in_place.rs`. Transactions look for
+//! conflicts among all keys that were appended after their snapshot: the entry that such a write
+//! changes is one of them.
 
 use crate::base::key::{Kind, hash};
 use crate::base::sync::AtomicBool;
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::read_state::Views;
+use crate::db::state::read_state::ReadStateCell;
 use crate::db::state::snapshots::SnapshotList;
-use crate::db::state::thread_gate::AtWork;
+use crate::db::state::thread_gate::GatePass;
 use crate::error::Result;
 use crate::memtable::Change;
 use crate::options::WriteOptions;
 use std::sync::atomic::Ordering;
 
-/// Makes the write, if it can be made without the lock and without a record; `false` if it has to go the usual way. The operation was checked.
+/// Makes the write, if it can be made without the lock and without a record; `false` if it has to
+/// go the usual way. The operation was checked.
 #[inline]
 pub fn write(
     inner: &Inner,
@@ -39,18 +42,18 @@ pub fn write(
         return Ok(false);
     }
     inner.refuse_in_callback()?;
-    inner.condition.check()?;
+    inner.error_state.check()?;
     let hash = hash(key);
-    let Inner { unlocked, closing, snapshots, .. } = inner;
-    Ok(change_at_work(unlocked.enter(), closing, &keyspace.view, snapshots, key, hash, change))
+    let Inner { thread_gate, closing, snapshots, .. } = inner;
+    Ok(change_in_place(thread_gate.enter(), closing, &keyspace.read_state, snapshots, key, hash, change))
 }
 
 /// The change itself, by a thread at work: what it looks at, it looks at in here.
 #[inline]
-pub fn change_at_work(
-    _at_work: AtWork<'_>,
+pub fn change_in_place(
+    _at_work: GatePass<'_>,
     closing: &AtomicBool,
-    view: &Views,
+    read_state: &ReadStateCell,
     snapshots: &SnapshotList,
     key: &[u8],
     hash: u64,
@@ -59,10 +62,10 @@ pub fn change_at_work(
     if closing.load(Ordering::Relaxed) {
         return false;
     }
-    let view = view.load();
-    let changed = view.active.change_in_place(key, hash, change, snapshots.newest());
+    let read_state = read_state.load();
+    let changed = read_state.active.change_in_place(key, hash, change, snapshots.newest());
     if changed {
-        view.active.note_unlogged();
+        read_state.active.note_unlogged();
     }
     changed
 }
@@ -74,7 +77,7 @@ mod tests {
     use crate::db::background::flush;
     use crate::db::lifecycle::{keyspaces, open};
     use crate::db::state::thread_gate::{SLOTS, slot_of_this_thread};
-    use crate::db::write::batch_size::{need_of, start_record};
+    use crate::db::write::batch_size::{reservation_bytes, start_record};
     use crate::db::write::commit::{Content, commit};
     use crate::env::mem::MemEnv;
     use crate::options::{KeyspaceOptions, Options};
@@ -114,7 +117,7 @@ mod tests {
         let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
         let log = WriteOptions::new();
         assert!(!write(&inner, &keyspace, Kind::Put, b"k", &[0; 8], &log).unwrap(), "it is to be in the log");
-        keyspace.view.load().active.note_unlogged();
+        keyspace.read_state.load().active.note_unlogged();
         let snapshot: fn(&Inner) = |inner| drop(inner.register_snapshot().unwrap());
         for waits in [snapshot, |inner| flush::flush_exactly(inner, || Ok(())).unwrap()] {
             // Something to flush.
@@ -127,24 +130,25 @@ mod tests {
             drop(writer);
             let (done, is_done) = mpsc::channel();
             std::thread::scope(|scope| {
-                let at_work = inner.unlocked.enter();
+                let gate = inner.thread_gate.enter();
                 scope.spawn(|| {
                     waits(&inner);
                     done.send(()).unwrap();
                 });
                 assert!(is_done.recv_timeout(Duration::from_millis(100)).is_err(), "it did not wait");
-                drop(at_work);
+                drop(gate);
                 is_done.recv_timeout(Duration::from_secs(300)).unwrap();
             });
         }
     }
 
-    /// Of the threads that share a slot, each leaves only when another one has come: no slot is ever empty. Whoever waits to see it empty waits until
-    /// all of them give up.
+    /// Of the threads that share a slot, each leaves only when another one has come: no slot is
+    /// ever empty. Whoever waits to see it empty waits until all of them give up.
     #[test]
     fn snapshots_and_logged_writes_come_through_among_512_threads() {
         const THREADS: u64 = 512;
-        // So often somebody comes to a slot before all give up; a few times are enough for what is done here.
+        // So often somebody comes to a slot before all give up; a few times are enough for what is
+        // done here.
         const GIVE_UP: u64 = 20_000;
         let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(0);
         let inner = Arc::new(open::open(Path::new("/db"), options).unwrap());
@@ -161,7 +165,7 @@ mod tests {
             let mut record = Vec::new();
             start_record(&mut record);
             encode(&mut record, &operation);
-            let needs = [(adding.id, need_of(&operation))];
+            let needs = [(adding.id, reservation_bytes(&operation))];
             commit(&inner, &mut record, Content::One(operation), &needs, &WriteOptions::new()).unwrap();
         };
         logged(0);
@@ -175,7 +179,7 @@ mod tests {
                     let entered = &slots[slot_of_this_thread()];
                     came.fetch_add(1, Ordering::Relaxed);
                     while !done.load(Ordering::Relaxed) && entered.load(Ordering::Relaxed) < GIVE_UP {
-                        let _at_work = inner.unlocked.enter();
+                        let _at_work = inner.thread_gate.enter();
                         let mine = entered.fetch_add(1, Ordering::Relaxed) + 1;
                         let one = 1u64.to_le_bytes();
                         // Where a snapshot sees the value, only the writer could add to it.

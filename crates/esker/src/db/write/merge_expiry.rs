@@ -1,16 +1,20 @@
-//! Merges into keyspaces in which entries expire: what an operand is combined with, and when the result expires, is decided when it is written, and
-//! recorded. So neither replay nor compaction ever decides it again.
+//! Merges into keyspaces in which entries expire: what an operand is combined with, and when the
+//! result expires, is decided when it is written, and recorded. So neither replay nor compaction
+//! ever decides it again.
 //!
 //! - On a live key the operand keeps the key's expiry, unless it brings its own.
-//! - On an absent or expired key it starts from nothing: it is written as [`Kind::MergeFirst`], with its own time to live or the
-//!   keyspace's default.
+//! - On an absent or expired key it starts from nothing: it is written as [`Kind::MergeFirst`],
+//!   with its own time to live or the keyspace's default.
 //!
-//! What is written keeps one invariant: **in a chain, a base and the operands above it, no entry expires later than those below it.** Then an expired
-//! entry means that everything newer in its chain has expired too, so that compaction may drop any expired entry by itself. An operand that would make a
-//! live key live longer is therefore written together with a copy of everything below it, all with the new expiry.
+//! What is written keeps one invariant: **in a chain, a base and the operands above it, no entry
+//! expires later than those below it.** Then an expired entry means that everything newer in its
+//! chain has expired too, so that compaction may drop any expired entry by itself. An operand that
+//! would make a live key live longer is therefore written together with a copy of everything below
+//! it, all with the new expiry.
 //!
-//! The copy of a large value is another reference to it. Until it is in the memtable, nothing but the writer lock keeps the blob file: its remover looks for references
-//! with that lock held, too (`remover.rs`).
+//! The copy of a large value is another reference to it. Until it is in the memtable, nothing but
+//! the writer lock keeps the blob file: its remover looks for references with that lock held, too
+//! (`remover.rs`).
 
 use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encode, encode_range};
 use crate::base::expiry::{Life, lifetime_rank, visible};
@@ -18,7 +22,7 @@ use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, full_merge, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
-use crate::db::write::batch_size::{Need, add_need, add_need_bytes, start_record};
+use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reservation_bytes, start_record};
 use crate::error::{Error, Result};
 use crate::merge_operator::contained;
 use std::collections::HashMap;
@@ -29,7 +33,7 @@ pub struct Resolved {
     /// With space for the log's record header in front.
     pub record: Vec<u8>,
     pub count: u64,
-    pub needs: Vec<Need>,
+    pub needs: Vec<ArenaReservation>,
 }
 
 /// What a key holds: a base and the operands above it. Without a base it is absent.
@@ -49,7 +53,7 @@ impl Chain {
             Base::None | Base::Absent | Base::Copied => return Chain::default(),
             Base::First => Some((Kind::MergeFirst, operands.remove(0))),
             Base::Value(value) => Some((Kind::Put, value.to_vec())),
-            Base::Large(reference) => Some((Kind::PutLarge, reference.to_vec())),
+            Base::Large(reference) => Some((Kind::PutBlob, reference.to_vec())),
         };
         Chain { base, operands, expiry_ms: lookup.expiry_ms }
     }
@@ -60,8 +64,8 @@ impl Chain {
         let (existing, first) = match &self.base {
             None => return Ok(true),
             Some((Kind::MergeFirst, operand)) => (None, Some(operand)),
-            Some((Kind::PutLarge, _)) if self.operands.is_empty() => return Ok(false),
-            Some((Kind::PutLarge, reference)) => match blob_value::load(inner, reference) {
+            Some((Kind::PutBlob, _)) if self.operands.is_empty() => return Ok(false),
+            Some((Kind::PutBlob, reference)) => match blob_value::load(inner, reference) {
                 Ok(value) => {
                     loaded = value;
                     (Some(loaded.as_slice()), None)
@@ -76,7 +80,8 @@ impl Chain {
     }
 }
 
-/// Resolves the merges among the operations in `payload`, under the writer lock: the state that it finds is the state that the batch meets.
+/// Resolves the merges among the operations in `payload`, under the writer lock: the state that it
+/// finds is the state that the batch meets.
 ///
 /// # Errors
 /// What reading the keys concerned fails with.
@@ -118,13 +123,13 @@ struct Resolver<'a, 'b> {
 impl<'b> Resolver<'_, 'b> {
     fn write(&mut self, operation: &Operation<'_>) {
         encode(&mut self.out.record, operation);
-        add_need(&mut self.out.needs, operation);
+        add_reservation(&mut self.out.needs, operation);
         self.out.count += 1;
     }
 
     fn take_range(&mut self, range: RangeDelete<'b>) {
         encode_range(&mut self.out.record, &range);
-        add_need_bytes(&mut self.out.needs, range.keyspace, 0);
+        add_reservation_bytes(&mut self.out.needs, range.keyspace, 0);
         self.out.count += 1;
         for ((keyspace, key), chain) in &mut self.known {
             if range.covers(*keyspace, key) {
@@ -163,8 +168,8 @@ impl<'b> Resolver<'_, 'b> {
             Some(chain) => chain,
             None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => Chain::default(),
             None => {
-                let view = keyspace.view.load();
-                let sources = Sources::new(self.inner, keyspace, &view);
+                let read_state = keyspace.read_state.load();
+                let sources = Sources::new(self.inner, keyspace, &read_state);
                 Chain::of(&look_up(sources, operation.key, MAX_SEQUENCE, self.now_ms)?)
             }
         };
@@ -190,15 +195,15 @@ impl<'b> Resolver<'_, 'b> {
         Ok(())
     }
 
-    /// The expiry for the operand, if the newest version of its key is in the active memtable and that is all there is to know: it is alive, and will not live
-    /// longer.
+    /// The expiry for the operand, if the newest version of its key is in the active memtable and
+    /// that is all there is to know: it is alive, and will not live longer.
     fn expiry_in_memory(&self, keyspace: &KeyspaceInner, operation: &Operation<'_>) -> Option<u64> {
         let mut newest = None;
-        let view = keyspace.view.load();
-        if view.active.has_range_tombstones() {
+        let read_state = keyspace.read_state.load();
+        if read_state.active.has_range_tombstones() {
             return None;
         }
-        let _ = view.active.get(operation.key, hash(operation.key), MAX_SEQUENCE, &mut |entry| {
+        let _ = read_state.active.get(operation.key, hash(operation.key), MAX_SEQUENCE, &mut |entry| {
             newest = Some((entry.kind, entry.expiry_ms));
             ControlFlow::Break(())
         });

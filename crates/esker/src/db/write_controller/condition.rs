@@ -1,13 +1,14 @@
-//! Whether writes go on, are delayed, or stop. The decision depends on the state of the database alone.
+//! Whether writes go on, are delayed, or stop. The decision depends on the state of the database
+//! alone.
 
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::memory;
-use crate::db::state::write_throttle::MAX_FROZEN;
+use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
 use crate::options::CompactionStyle;
 use std::fmt;
 
-/// Runs of one keyspace from which on writes are delayed, the more the more there are: with the flushes during a compaction, one that
-/// keeps up leaves fewer.
+/// Runs of one keyspace from which on writes are delayed, the more the more there are: with the
+/// flushes during a compaction, one that keeps up leaves fewer.
 pub const DELAY_RUNS: u32 = 17;
 /// Runs of one keyspace at which writes stop.
 pub const STOP_RUNS: u32 = 32;
@@ -35,7 +36,7 @@ pub enum DelayCause {
 /// Why writes stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopCause {
-    /// [`MAX_FROZEN`] memtables wait for their flush.
+    /// [`MAX_IMMUTABLE_MEMTABLES`] memtables wait for their flush.
     ImmutableMemtables,
     /// [`STOP_RUNS`] runs wait for their compaction.
     Runs,
@@ -69,7 +70,7 @@ impl fmt::Display for StopCause {
 fn compactable_runs(keyspace: &KeyspaceInner) -> u32 {
     match keyspace.compaction.style() {
         CompactionStyle::Fifo { .. } => 0,
-        _ => keyspace.view.load().tree.runs.len() as u32,
+        _ => keyspace.read_state.load().version.runs.len() as u32,
     }
 }
 
@@ -78,23 +79,25 @@ pub fn compaction_is_behind(keyspace: &KeyspaceInner) -> bool {
     compactable_runs(keyspace) >= DELAY_RUNS
 }
 
-/// Why a write that finds the keyspace's memtable full has to wait; none where it does the background work itself.
+/// Why a write that finds the keyspace's memtable full has to wait; none where it does the
+/// background work itself.
 pub fn stop_cause(inner: &Inner, keyspace: &KeyspaceInner) -> Option<StopCause> {
     if inner.inline_jobs() {
         return None;
     }
-    if keyspace.view.load().frozen.len() >= MAX_FROZEN {
+    if keyspace.read_state.load().immutable.len() >= MAX_IMMUTABLE_MEMTABLES {
         return Some(StopCause::ImmutableMemtables);
     }
     (compactable_runs(keyspace) >= STOP_RUNS).then_some(StopCause::Runs)
 }
 
-/// Why writes to the keyspace are delayed, and how many halves of the time of its flush a memtable should take to fill.
+/// Why writes to the keyspace are delayed, and how many halves of the time of its flush a memtable
+/// should take to fill.
 pub fn delay(inner: &Inner, keyspace: &KeyspaceInner) -> Option<(DelayCause, u32)> {
     if inner.inline_jobs() {
         return None;
     }
-    delay_for(compactable_runs(keyspace), keyspace.view.load().frozen.len())
+    delay_for(compactable_runs(keyspace), keyspace.read_state.load().immutable.len())
 }
 
 fn delay_for(runs: u32, immutable_memtables: usize) -> Option<(DelayCause, u32)> {
@@ -102,10 +105,11 @@ fn delay_for(runs: u32, immutable_memtables: usize) -> Option<(DelayCause, u32)>
         // Compaction needs time beside the flushes.
         return Some((DelayCause::Runs, 2 * (runs - DELAY_RUNS) + 3));
     }
-    (immutable_memtables >= MAX_FROZEN).then_some((DelayCause::ImmutableMemtables, 2))
+    (immutable_memtables >= MAX_IMMUTABLE_MEMTABLES).then_some((DelayCause::ImmutableMemtables, 2))
 }
 
-/// The worst condition of any keyspace, for people and monitors, with the name of the keyspace where there is one.
+/// The worst condition of any keyspace, for people and monitors, with the name of the keyspace
+/// where there is one.
 pub fn of_database(inner: &Inner) -> (WriteCondition, Option<String>) {
     let keyspaces = inner.all_keyspaces();
     for keyspace in &keyspaces {
@@ -145,13 +149,13 @@ mod tests {
     #[test]
     fn the_more_runs_the_longer_the_delay_and_compaction_gets_a_share_long_before_writes_stop() {
         assert_eq!(delay_for(DELAY_RUNS - 1, 0), None);
-        assert_eq!(delay_for(DELAY_RUNS - 1, MAX_FROZEN), Some((DelayCause::ImmutableMemtables, 2)));
+        assert_eq!(delay_for(DELAY_RUNS - 1, MAX_IMMUTABLE_MEMTABLES), Some((DelayCause::ImmutableMemtables, 2)));
         assert!(DELAY_RUNS + 8 < STOP_RUNS);
         let mut before = 2;
         for runs in DELAY_RUNS..STOP_RUNS {
             let (cause, halves) = delay_for(runs, 0).unwrap();
             assert!(cause == DelayCause::Runs && halves > before, "flushes would take all of the time");
-            assert_eq!(delay_for(runs, MAX_FROZEN), Some((cause, halves)));
+            assert_eq!(delay_for(runs, MAX_IMMUTABLE_MEMTABLES), Some((cause, halves)));
             before = halves;
         }
     }

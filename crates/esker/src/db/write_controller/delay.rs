@@ -1,18 +1,22 @@
 //! Delaying writers a little before they would have to stop.
 //!
-//! A memtable that is begun while others wait for their flush may fill only as fast as flushes have been, so that it is full about
-//! when there is room for it. While many runs wait for their compaction it may fill only at a part of that rate, so that compaction
-//! gets the rest of the time: else flushes alone could keep the background busy until writes stop for one long compaction.
+//! A memtable that is begun while others wait for their flush may fill only as fast as flushes have
+//! been, so that it is full about when there is room for it. While many runs wait for their
+//! compaction it may fill only at a part of that rate, so that compaction gets the rest of the
+//! time: else flushes alone could keep the background busy until writes stop for one long
+//! compaction.
 //!
-//! A writer whose memtable is ahead of the target rate sleeps in slices of at most [`LONGEST_SLEEP`], and the time counts as delayed.
-//! All writers do: of ten, one that sleeps changes nothing. While the background keeps up, a memtable has its whole size as its limit,
+//! A writer whose memtable is ahead of the target rate sleeps in slices of at most
+//! [`LONGEST_SLEEP`], and the time counts as delayed. All writers do: of ten, one that sleeps
+//! changes nothing. While the background keeps up, a memtable has its whole size as its limit,
 //! which every write compares with anyway: nothing of this costs anything.
 //!
-//! Entries count, step by step: neither an index that grows all at once nor a rate that changes makes anybody wait for what was
-//! written before. Everything but the sleep happens under the writer lock.
+//! Entries count, step by step: neither an index that grows all at once nor a rate that changes
+//! makes anybody wait for what was written before. Everything but the sleep happens under the
+//! writer lock.
 
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
-use crate::db::state::write_throttle::Pace;
+use crate::db::state::write_throttle::WriteThrottle;
 use crate::db::write_controller::condition;
 use std::time::{Duration, Instant};
 
@@ -31,11 +35,11 @@ const CREDIT: Duration = Duration::from_millis(10);
 
 /// Sets the pace of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
-    target.pace = Pace::unlimited(inner.options.write_buffer_bytes);
+    target.throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     let memtable = target.memtable.memtable();
-    target.pace.counted_bytes = memtable.end();
+    target.throttle.counted_bytes = memtable.end();
     if condition::delay(inner, &target.keyspace).is_some() {
-        target.pace.limit_bytes = target.pace.limit_bytes.min(memtable.bytes() + step_bytes(inner));
+        target.throttle.limit_bytes = target.throttle.limit_bytes.min(memtable.bytes() + step_bytes(inner));
     }
 }
 
@@ -43,7 +47,8 @@ fn step_bytes(inner: &Inner) -> usize {
     (inner.options.write_buffer_bytes / LOOKS).max(LEAST_STEP_BYTES)
 }
 
-/// How long a write must wait whose keyspace has reached the limit of its pace; none if it goes on, with the next limit. `None` if that is the size of the memtable.
+/// How long a write must wait whose keyspace has reached the limit of its pace; none if it goes on,
+/// with the next limit. `None` if that is the size of the memtable.
 pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duration> {
     wait_at(inner, writer, keyspace, Instant::now)
 }
@@ -53,14 +58,14 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
     let size = inner.options.write_buffer_bytes;
     let target = writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?;
     let (bytes, end) = (target.memtable.memtable().bytes(), target.memtable.memtable().end());
-    if bytes >= size || bytes < target.pace.limit_bytes {
+    if bytes >= size || bytes < target.throttle.limit_bytes {
         return None;
     }
     let now = now();
     let delay = condition::delay(inner, &target.keyspace);
-    let grown = end.saturating_sub(target.pace.counted_bytes);
+    let grown = end.saturating_sub(target.throttle.counted_bytes);
     let sharing = if delay.is_some() && grown > 0 { sharing(writer, keyspace) } else { 0 };
-    let pace = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.pace;
+    let pace = &mut writer.keyspaces.get_mut(keyspace as usize)?.as_mut()?.throttle;
     let Some((_, halves)) = delay else {
         pace.limit_bytes = size;
         return Some(Duration::ZERO);
@@ -69,7 +74,8 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
     if grown > 0 {
         let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves.saturating_mul(sharing)) / 2;
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
-        // From when the step began, or a little before: whoever takes longer for it than it must take does not wait.
+        // From when the step began, or a little before: whoever takes longer for it than it must
+        // take does not wait.
         let begun = pace.passed.checked_sub(CREDIT).unwrap_or(pace.passed);
         pace.due = pace.due.max(begun) + time.min(most);
         pace.counted_bytes = end;
@@ -87,7 +93,7 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
 /// How many keyspaces, this one included, share the time for flushes: they take turns.
 fn sharing(writer: &Writer, keyspace: u64) -> u32 {
     let others = writer.keyspaces.iter().flatten().filter(|other| other.keyspace.id != keyspace);
-    1 + others.filter(|other| !other.keyspace.view.load().frozen.is_empty()).count() as u32
+    1 + others.filter(|other| !other.keyspace.read_state.load().immutable.is_empty()).count() as u32
 }
 
 /// Sleeps so long, or until background work is done.
@@ -106,11 +112,11 @@ pub fn sleep(inner: &Inner, left: Duration) {
 mod tests {
     use super::*;
     use crate::base::key::{Entry, Kind, hash};
-    use crate::db::background::rotate::freeze;
+    use crate::db::background::rotate::rotate;
     use crate::db::background::{compaction, flush};
     use crate::db::lifecycle::{keyspaces, open};
     use crate::db::maintenance::stats;
-    use crate::db::state::write_throttle::MAX_FROZEN;
+    use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
     use crate::db::write_controller::condition::DELAY_RUNS;
     use crate::env::mem::MemEnv;
     use crate::memtable::WriteContext;
@@ -126,8 +132,8 @@ mod tests {
         inner
     }
 
-    fn pace(writer: &mut Writer, keyspace: u64) -> &mut Pace {
-        &mut writer.keyspaces[keyspace as usize].as_mut().unwrap().pace
+    fn pace(writer: &mut Writer, keyspace: u64) -> &mut WriteThrottle {
+        &mut writer.keyspaces[keyspace as usize].as_mut().unwrap().throttle
     }
 
     /// Writes until the memtable has at least so many bytes of entries.
@@ -146,9 +152,9 @@ mod tests {
 
     /// Puts memtables aside until they wait, and fills the next one up to its first limit.
     fn fall_behind(inner: &Inner, writer: &mut Writer, keyspace: u64) {
-        for _ in 0..MAX_FROZEN {
+        for _ in 0..MAX_IMMUTABLE_MEMTABLES {
             fill(writer, keyspace, 1);
-            freeze(inner, writer, keyspace, 0);
+            rotate(inner, writer, keyspace, 0);
         }
         let begun = writer.keyspaces[keyspace as usize].as_ref().unwrap().memtable.memtable().end();
         assert!(pace(writer, keyspace).limit_bytes < inner.options.write_buffer_bytes);
@@ -233,7 +239,7 @@ mod tests {
             let mut writer = inner.writer.lock();
             for other in 2..2 + others {
                 fill(&mut writer, other, 1);
-                freeze(&inner, &mut writer, other, 0);
+                rotate(&inner, &mut writer, other, 0);
             }
             inner.counters.flush_speed.note(step_bytes(&inner), LONGEST_STEP / 8);
             fall_behind(&inner, &mut writer, 1);
@@ -249,9 +255,9 @@ mod tests {
 
     #[test]
     fn merges_get_a_second_thread_when_writers_wait_for_them_unless_one_was_asked_for() {
-        for asked_for in [false, true] {
+        for drain_requested in [false, true] {
             let options = Options::default().env(Arc::new(MemEnv::default()));
-            let options = if asked_for { options.background_threads(1) } else { options };
+            let options = if drain_requested { options.background_threads(1) } else { options };
             // Nothing is merged here: no thread was started.
             let inner = open::open(Path::new("/db"), options).unwrap();
             let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
@@ -261,14 +267,14 @@ mod tests {
                 let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
                 let mut writer = inner.writer.lock();
                 writer.keyspaces[1].as_mut().unwrap().memtable.apply(hash(b"k"), entry, context);
-                freeze(&inner, &mut writer, keyspace.id, 0);
+                rotate(&inner, &mut writer, keyspace.id, 0);
                 drop(writer);
                 flush::flush_all(&inner).unwrap();
-                assert_eq!(keyspace.view.load().tree.runs.len() as u32, run);
+                assert_eq!(keyspace.read_state.load().version.runs.len() as u32, run);
                 threads.push(compaction::merge_threads(&inner, &keyspace));
             }
             let several =
-                if asked_for { 1 } else { std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) };
+                if drain_requested { 1 } else { std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) };
             assert_eq!(threads.pop(), Some(several));
             // If there was no thread to be had, the next attempt does without.
             keyspace.compaction.note_failed_division(true);

@@ -1,8 +1,9 @@
 //! The write controller: whether writes go on, are delayed, or stop, and why.
 //!
-//! Memtables that wait for their flush and runs that wait for their compaction delay writers before they stop them: a delayed
-//! writer sleeps in slices of at most 10 ms until the memtable is no longer ahead of its target rate. A writer stops where
-//! going on would exceed a limit: immutable memtables, runs, the memory budget, or the next segment of the log.
+//! Memtables that wait for their flush and runs that wait for their compaction delay writers before
+//! they stop them: a delayed writer sleeps in slices of at most 10 ms until the memtable is no
+//! longer ahead of its target rate. A writer stops where going on would exceed a limit: immutable
+//! memtables, runs, the memory budget, or the next segment of the log.
 //!
 //! | file | what it holds |
 //! |---|---|

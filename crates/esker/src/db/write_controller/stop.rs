@@ -1,7 +1,8 @@
 //! The wait of a writer that a limit stops.
 //!
-//! It waits for exactly that limit to allow it again; the listener is told the cause, and the time counts as stopped. If the background
-//! work it waits for keeps failing, the write fails with that error instead.
+//! It waits for exactly that limit to allow it again; the listener is told the cause, and the time
+//! counts as stopped. If the background work it waits for keeps failing, the write fails with that
+//! error instead.
 
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -20,23 +21,26 @@ pub fn wait_if_behind(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
     wait_while(inner, &keyspace.name, || stop_cause(inner, keyspace))
 }
 
-/// Waits until the keyspace's memtable, which is `full`, can become immutable, or has: of all writers that wait for the same flush
-/// one rotates the memtable, and then there is room for the others, although as many memtables wait as before.
+/// Waits until the keyspace's memtable, which is `full`, can become immutable, or has: of all
+/// writers that wait for the same flush one rotates the memtable, and then there is room for the
+/// others, although as many memtables wait as before.
 pub fn wait_for_room(inner: &Inner, keyspace: u64, full: &Weak<Memtable>) -> Result<()> {
     let keyspaces = inner.all_keyspaces();
     let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
     let Some(target) = target else { return Ok(()) };
-    let is_active = || std::ptr::eq(Arc::as_ptr(&target.view.load().active), full.as_ptr());
+    let is_active = || std::ptr::eq(Arc::as_ptr(&target.read_state.load().active), full.as_ptr());
     wait_while(inner, &target.name, || stop_cause(inner, target).filter(|_| is_active()))
 }
 
-/// Waits until memtables may take `needed` bytes more of the memory budget; another thread does the background work.
+/// Waits until memtables may take `needed` bytes more of the memory budget; another thread does the
+/// background work.
 pub fn wait_for_memory(inner: &Inner, needed: usize) -> Result<()> {
     let keyspaces = inner.all_keyspaces();
     wait_while(inner, "", || memory::exceeds_budget(inner, &keyspaces, needed).then_some(StopCause::Memory))
 }
 
-/// Waits while there is a cause. `keyspace`: the name of the one that is written to; empty if that does not matter.
+/// Waits while there is a cause. `keyspace`: the name of the one that is written to; empty if that
+/// does not matter.
 fn wait_while(inner: &Inner, keyspace: &str, cause: impl Fn() -> Option<StopCause>) -> Result<()> {
     let Some(first) = cause() else { return Ok(()) };
     let stop = inner.counters.stops.begin();
@@ -44,7 +48,7 @@ fn wait_while(inner: &Inner, keyspace: &str, cause: impl Fn() -> Option<StopCaus
     let mut result = Ok(());
     let mut signals = inner.signals.lock();
     while cause().is_some() && !signals.shutting_down {
-        result = inner.condition.check().and_then(|()| inner.condition.check_background());
+        result = inner.error_state.check().and_then(|()| inner.error_state.check_background());
         if result.is_err() {
             break;
         }
@@ -61,10 +65,10 @@ fn wait_while(inner: &Inner, keyspace: &str, cause: impl Fn() -> Option<StopCaus
 mod tests {
     use super::*;
     use crate::base::key::{Entry, Kind, hash};
-    use crate::db::background::rotate::freeze;
+    use crate::db::background::rotate::rotate;
     use crate::db::lifecycle::{keyspaces, open};
     use crate::db::maintenance::stats;
-    use crate::db::state::write_throttle::MAX_FROZEN;
+    use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
     use crate::db::write_controller::condition;
     use crate::env::mem::MemEnv;
     use crate::memtable::WriteContext;
@@ -85,12 +89,12 @@ mod tests {
             let context = WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };
             writer.keyspaces[keyspace.id as usize].as_mut().unwrap().memtable.apply(hash(b"k"), entry, context);
         };
-        for _ in 0..MAX_FROZEN {
+        for _ in 0..MAX_IMMUTABLE_MEMTABLES {
             fill();
-            freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
+            rotate(&inner, &mut inner.writer.lock(), keyspace.id, 0);
         }
         fill();
-        let full = Arc::downgrade(&keyspace.view.load().active);
+        let full = Arc::downgrade(&keyspace.read_state.load().active);
         let (done, is_done) = mpsc::channel();
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -103,7 +107,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(is_done.recv_timeout(Duration::from_millis(250)).is_err(), "they did not wait");
-            freeze(&inner, &mut inner.writer.lock(), keyspace.id, 0);
+            rotate(&inner, &mut inner.writer.lock(), keyspace.id, 0);
             assert!(stop_cause(&inner, &keyspace).is_some(), "there are even more to be flushed");
             for _ in 0..2 {
                 let gone_on = is_done.recv_timeout(Duration::from_secs(300));

@@ -1,22 +1,23 @@
 //! How a flush shares its thread with what writers and scans want done meanwhile.
 //!
-//! A writer whose memory is all new can use as much of it as one thread makes ready. If it got that, the flush would not go on, and the writer would stop for the flush in the
-//! end. So once the next memtable waits too, others have to wait when they have had half of the time.
+//! A writer whose memory is all new can use as much of it as one thread makes ready. If it got
+//! that, the flush would not go on, and the writer would stop for the flush in the end. So once the
+//! next memtable waits too, others have to wait when they have had half of the time.
 
 use std::time::{Duration, Instant};
 
 /// Of one flush.
-pub struct Shares {
+pub struct TimeShare {
     flush: Duration,
     others: Duration,
     /// When the time last passed from one to the other.
     passed: Instant,
 }
 
-impl Shares {
+impl TimeShare {
     /// The flush begins.
-    pub fn new(at: Instant) -> Shares {
-        Shares { flush: Duration::ZERO, others: Duration::ZERO, passed: at }
+    pub fn new(at: Instant) -> TimeShare {
+        TimeShare { flush: Duration::ZERO, others: Duration::ZERO, passed: at }
     }
 
     /// The flush pauses. Says whether it has had as much as the others.
@@ -40,7 +41,7 @@ mod tests {
     #[test]
     fn others_get_no_more_of_the_time_than_the_flush() {
         let mut at = Instant::now();
-        let mut shares = Shares::new(at);
+        let mut shares = TimeShare::new(at);
         let mut after = |millis| {
             at += Duration::from_millis(millis);
             at

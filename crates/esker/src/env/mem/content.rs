@@ -7,9 +7,11 @@ pub(super) const PAGE: usize = 4096;
 
 type Page = [u8; PAGE];
 
-/// A byte string that is cheap to copy. Page `i` holds bytes from `i * PAGE`; a missing page is all zeroes.
+/// A byte string that is cheap to copy. Page `i` holds bytes from `i * PAGE`; a missing page is all
+/// zeroes.
 ///
-/// Invariants: `pages.len()` is `len` in pages, rounded up; bytes of the last page at or beyond `len` are zero.
+/// Invariants: `pages.len()` is `len` in pages, rounded up; bytes of the last page at or beyond
+/// `len` are zero.
 #[derive(Clone, Default)]
 pub(super) struct Content {
     len: usize,
@@ -59,7 +61,7 @@ impl Content {
         }
     }
 
-    /// Cuts off, or extends with zeroes.
+    /// OutputSplitter off, or extends with zeroes.
     pub(super) fn resize(&mut self, len: usize) {
         let tail = len % PAGE;
         if len < self.len
@@ -79,7 +81,8 @@ impl Content {
         bytes
     }
 
-    /// Page number, start within it, and length of the first piece of a range that lies in one page.
+    /// Page number, start within it, and length of the first piece of a range that lies in one
+    /// page.
     fn piece(offset: usize, len: usize) -> (usize, usize, usize) {
         let start = offset % PAGE;
         (offset / PAGE, start, len.min(PAGE - start))

@@ -1,9 +1,10 @@
 //! What a machine may find on its disk after the power was lost.
 //!
-//! Each file and each directory chooses for itself, so changes of different files are reordered freely. Inside a file
-//! the unit of damage is the sector: every sector that a pending write touches may be as it was, as it became after any
-//! number of those writes, or, for the bytes they cover, zeroes or garbage. Bytes that no pending change covers never
-//! change: the disk is assumed not to harm the rest of a sector that it rewrites.
+//! Each file and each directory chooses for itself, so changes of different files are reordered
+//! freely. Inside a file the unit of damage is the sector: every sector that a pending write
+//! touches may be as it was, as it became after any number of those writes, or, for the bytes they
+//! cover, zeroes or garbage. Bytes that no pending change covers never change: the disk is assumed
+//! not to harm the rest of a sector that it rewrites.
 
 use super::content::{Content, PAGE};
 use super::earlier::SECTOR;
@@ -30,14 +31,17 @@ pub enum CrashMode {
     LoseAll,
     /// All of them.
     KeepAll,
-    /// Names and lengths survive, bytes do not: what a file grew by reads as zeroes, what it overwrote is as before.
+    /// Names and lengths survive, bytes do not: what a file grew by reads as zeroes, what it
+    /// overwrote is as before.
     OnlyMetadata,
     /// Bytes and lengths of files survive, names do not.
     OnlyData,
-    /// Each item by itself, chosen by the seed: lost, kept, torn, zeroed, turned into garbage, reordered.
+    /// Each item by itself, chosen by the seed: lost, kept, torn, zeroed, turned into garbage,
+    /// reordered.
     Random,
-    /// As `Random`, by a disk that also harms the neighbours of what it rewrites: units of that many bytes that it was writing are garbage
-    /// as a whole. No database promises to survive that whole; it must not give wrong answers.
+    /// As `Random`, by a disk that also harms the neighbours of what it rewrites: units of that
+    /// many bytes that it was writing are garbage as a whole. No database promises to survive that
+    /// whole; it must not give wrong answers.
     TornNeighbours(usize),
 }
 
@@ -144,7 +148,8 @@ fn apply_all(content: &mut Content, changes: &[Change]) {
     changes.iter().for_each(|change| change.apply(content));
 }
 
-/// Changes in order up to one that is cut: an append at any byte, a write in place at a sector boundary.
+/// Changes in order up to one that is cut: an append at any byte, a write in place at a sector
+/// boundary.
 fn torn_prefix(content: &mut Content, pending: &[Change], random: &mut Random) {
     let whole = random.below(pending.len());
     apply_all(content, &pending[..whole]);
@@ -160,8 +165,8 @@ fn torn_prefix(content: &mut Content, pending: &[Change], random: &mut Random) {
 
 /// Every touched sector, or every touched page, goes its own way.
 fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
-    // Setting the length is a step of its own: what came before a surviving one is settled by it, what comes after one
-    // that was lost is lost with it.
+    // Setting the length is a step of its own: what came before a surviving one is settled by it,
+    // what comes after one that was lost is lost with it.
     let steps: Vec<usize> =
         (0..pending.len()).filter(|&i| matches!(pending[i], Change::Resize(_))).map(|i| i + 1).collect();
     let survived = random.below(steps.len() + 1);
@@ -192,7 +197,8 @@ fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
         }
     }
     let kept_of_eight = random.pick(&[1, 4, 7]);
-    // Without damage the image is one that an orderly page cache could leave, which finds other mistakes.
+    // Without damage the image is one that an orderly page cache could leave, which finds other
+    // mistakes.
     let outcomes = if random.below(2) == 0 { 2 } else { 4 };
     for (number, indexes) in touched {
         let range = number * unit..(number + 1) * unit;
@@ -211,7 +217,8 @@ fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
     content.resize(len);
 }
 
-/// Half of the units that pending writes touch are garbage from end to end, as far as the file reaches.
+/// Half of the units that pending writes touch are garbage from end to end, as far as the file
+/// reaches.
 fn torn_neighbours(content: &mut Content, pending: &[Change], unit: usize, random: &mut Random) {
     let mut touched = BTreeSet::new();
     for change in pending {

@@ -1,4 +1,5 @@
-//! What the sectors of a file held before they were last written: what a disk still holds there that has acknowledged a write and lost it.
+//! What the sectors of a file held before they were last written: what a disk still holds there
+//! that has acknowledged a write and lost it.
 
 use super::content::{Content, PAGE};
 use std::collections::BTreeSet;
@@ -7,8 +8,8 @@ use std::ops::Range;
 /// The unit that a disk writes as a whole.
 pub(super) const SECTOR: usize = 512;
 
-/// Of each sector and of each page that was ever written the bytes before its last write. A page is remembered besides, because its sectors may have been
-/// written at different times.
+/// Of each sector and of each page that was ever written the bytes before its last write. A page is
+/// remembered besides, because its sectors may have been written at different times.
 #[derive(Clone, Default)]
 pub(super) struct Earlier {
     sectors: BTreeSet<usize>,
@@ -32,7 +33,8 @@ impl Earlier {
         }
     }
 
-    /// The unit at `start`, which is a whole sector or page, before its last write; `None` if it was never written.
+    /// The unit at `start`, which is a whole sector or page, before its last write; `None` if it
+    /// was never written.
     pub(super) fn unit(&self, start: usize, unit: usize) -> Option<Vec<u8>> {
         self.sectors.range(start / SECTOR..(start + unit).div_ceil(SECTOR)).next()?;
         Some(padded(if unit == PAGE { &self.by_page } else { &self.by_sector }, start, unit))

@@ -1,4 +1,5 @@
-//! The open files and locks of the environment in memory. They keep working on a file that has lost its name.
+//! The open files and locks of the environment in memory. They keep working on a file that has lost
+//! its name.
 
 use super::state::{Change, Inode, Shared, disk_full};
 use crate::env::{GrowingFile, Lock, LogFile, ReadFile, WriteFile};
@@ -17,7 +18,8 @@ pub(super) struct MemReadFile {
     pub(super) mapping: Option<Mapping>,
 }
 
-/// The bytes of a mapped file: a copy for every damage it has taken, so that none of them changes under a reader.
+/// The bytes of a mapped file: a copy for every damage it has taken, so that none of them changes
+/// under a reader.
 #[derive(Default)]
 pub(super) struct Mapping {
     copy: OnceLock<Box<Copy>>,
@@ -146,7 +148,8 @@ impl GrowingFile for MemGrowingFile {
         };
         let change = Change::Write { offset, bytes: bytes.into(), append: true };
         let state = self.shared.begin_write("write to", &self.path, &self.inode, &change)?;
-        // The room is counted before this file's own lock is taken: counting takes the locks of all files.
+        // The room is counted before this file's own lock is taken: counting takes the locks of all
+        // files.
         let len = self.inode.data.lock().visible.len();
         if end.saturating_sub(len) as u64 > state.room() {
             return Err(disk_full("write to", &self.path));
@@ -205,7 +208,8 @@ impl LogFile for MemLogFile {
         self.shared.sync(&self.inode, &self.path)
     }
 
-    /// Exactly these bytes and nothing more: no page is rounded to, and a length that is not durable stays so.
+    /// Exactly these bytes and nothing more: no page is rounded to, and a length that is not
+    /// durable stays so.
     fn sync_range(&self, from: u64, to: u64) -> Result<()> {
         let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX).min(self.len));
         self.shared.sync_range(&self.inode, &self.path, from..to)

@@ -1,14 +1,15 @@
 //! A deterministic environment in memory that can lose its power.
 //!
-//! Every file has a durable image and an ordered list of pending changes; so has the table of names of every directory.
-//! `sync` of a file makes its bytes and its length durable, not its name; `sync_dir` makes the names of a directory
-//! durable, including those of its sub-directories; dropping anything makes nothing durable. [`MemEnv::crash`] makes a
-//! new environment that holds what a machine might find after a power loss, [`MemEnv::kill`] one that holds what the next
+//! Every file has a durable image and an ordered list of pending changes; so has the table of names
+//! of every directory. `sync` of a file makes its bytes and its length durable, not its name;
+//! `sync_dir` makes the names of a directory durable, including those of its sub-directories;
+//! dropping anything makes nothing durable. [`MemEnv::crash`] makes a new environment that holds
+//! what a machine might find after a power loss, [`MemEnv::kill`] one that holds what the next
 //! process finds when this one was killed.
 //!
-//! To test that a program survives a power loss at any moment, run it once and note [`MemEnv::mutations`]; then, for
-//! every number below, run it on a fresh environment with [`MemEnv::crash_after`], take images with
-//! [`MemEnv::crash`], and open each of them.
+//! To test that a program survives a power loss at any moment, run it once and note
+//! [`MemEnv::mutations`]; then, for every number below, run it on a fresh environment with
+//! [`MemEnv::crash_after`], take images with [`MemEnv::crash`], and open each of them.
 //!
 //! ```
 //! use esker::env::{Env, mem::{CrashMode, MemEnv}};
@@ -52,10 +53,12 @@ mod tests;
 pub use crash::CrashMode;
 pub use state::SyncFailure;
 
-/// A deterministic file system in memory with a power-loss model; see the module text. Clones share everything.
+/// A deterministic file system in memory with a power-loss model; see the module text. Clones share
+/// everything.
 ///
-/// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or locks, whether it
-/// succeeds or not. Nothing is mapped unless asked for, and appends are visible to readers at once.
+/// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or
+/// locks, whether it succeeds or not. Nothing is mapped unless asked for, and appends are visible
+/// to readers at once.
 ///
 /// ```
 /// use esker::{Db, Options, WriteOptions, env::mem::{CrashMode, MemEnv}};
@@ -83,7 +86,8 @@ impl fmt::Debug for MemEnv {
 }
 
 impl MemEnv {
-    /// An empty environment: only the directories `/` and the empty path, which stands for the current one.
+    /// An empty environment: only the directories `/` and the empty path, which stands for the
+    /// current one.
     ///
     /// ```
     /// use esker::env::{Env, mem::MemEnv};
@@ -108,8 +112,8 @@ impl MemEnv {
         self.shared.state.lock().mutations
     }
 
-    /// Lets the first `count` mutating calls pass, counted from the beginning. The next one and everything after it, reads
-    /// included, fails with an I/O error and has no effect.
+    /// Lets the first `count` mutating calls pass, counted from the beginning. The next one and
+    /// everything after it, reads included, fails with an I/O error and has no effect.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -124,8 +128,9 @@ impl MemEnv {
         self.shared.state.lock().power_loss_at = Some(count);
     }
 
-    /// Like [`MemEnv::crash_after`], but the call that dies has had a part of its effect if it is one that writes: some of the bytes,
-    /// in whole words of eight as a processor stores them, which ones as the seed says.
+    /// Like [`MemEnv::crash_after`], but the call that dies has had a part of its effect if it is
+    /// one that writes: some of the bytes, in whole words of eight as a processor stores them,
+    /// which ones as the seed says.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -157,8 +162,9 @@ impl MemEnv {
         self.shared.dead.load(Ordering::Acquire)
     }
 
-    /// A fresh environment with one possible disk after a power loss now. Equal calls after equal histories give equal
-    /// images; only [`CrashMode::Random`] looks at the seed. This environment is left as it is.
+    /// A fresh environment with one possible disk after a power loss now. Equal calls after equal
+    /// histories give equal images; only [`CrashMode::Random`] looks at the seed. This environment
+    /// is left as it is.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -173,8 +179,8 @@ impl MemEnv {
         MemEnv::from_state(crash::image(&self.shared.state.lock(), *mode, seed))
     }
 
-    /// A fresh environment as the next process finds it when this one was killed but the machine ran on: everything is
-    /// still visible, what was pending is still pending, locks are free.
+    /// A fresh environment as the next process finds it when this one was killed but the machine
+    /// ran on: everything is still visible, what was pending is still pending, locks are free.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -189,8 +195,8 @@ impl MemEnv {
         self.deep_copy(false)
     }
 
-    /// Like [`MemEnv::kill`], but appended bytes that were not yet synced are lost, as if the [`WriteFile`] had buffered
-    /// them, which the contract allows.
+    /// Like [`MemEnv::kill`], but appended bytes that were not yet synced are lost, as if the
+    /// [`WriteFile`] had buffered them, which the contract allows.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -238,8 +244,9 @@ impl MemEnv {
         self.shared.state.lock().failing_sync_dir = Some((successes, failure));
     }
 
-    /// Limits the sum of the lengths of all files, or lifts the limit. Beyond it an append writes what fits and fails,
-    /// a log is not created, and no new file can be created once nothing is left.
+    /// Limits the sum of the lengths of all files, or lifts the limit. Beyond it an append writes
+    /// what fits and fails, a log is not created, and no new file can be created once nothing is
+    /// left.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -270,8 +277,8 @@ impl MemEnv {
         Some(data.visible.to_vec())
     }
 
-    /// Gives a file these bytes, durably, name and all; creates it and its directories if need be. Open handles see them.
-    /// Nothing happens if the path cannot name a file.
+    /// Gives a file these bytes, durably, name and all; creates it and its directories if need be.
+    /// Open handles see them. Nothing happens if the path cannot name a file.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -303,8 +310,9 @@ impl MemEnv {
         }
     }
 
-    /// Inverts one bit of a file, on the disk, in the page cache, and in what is still to be written: rot that no sync repairs. Open handles
-    /// and mappings see it. False if the file has no such byte.
+    /// Inverts one bit of a file, on the disk, in the page cache, and in what is still to be
+    /// written: rot that no sync repairs. Open handles and mappings see it. False if the file has
+    /// no such byte.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -321,8 +329,9 @@ impl MemEnv {
         flipped
     }
 
-    /// Lets files that are opened from now on be mapped, here and in what becomes of this environment by a crash or a kill. A mapping is a copy of the file
-    /// that [`MemEnv::flip_bit`] reaches; for files that do not change otherwise.
+    /// Lets files that are opened from now on be mapped, here and in what becomes of this
+    /// environment by a crash or a kill. A mapping is a copy of the file that [`MemEnv::flip_bit`]
+    /// reaches; for files that do not change otherwise.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -340,8 +349,9 @@ impl MemEnv {
         self.shared.state.lock().mapped = true;
     }
 
-    /// Puts other bytes over a part of a file, on the disk and in the page cache, as a write that another place was meant for does. What lies beyond the
-    /// end of the file is left out. Open handles and mappings see it.
+    /// Puts other bytes over a part of a file, on the disk and in the page cache, as a write that
+    /// another place was meant for does. What lies beyond the end of the file is left out. Open
+    /// handles and mappings see it.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -365,8 +375,9 @@ impl MemEnv {
         inode.damages.fetch_add(1, Ordering::Release);
     }
 
-    /// Lets files that are made from now on remember what each sector held before it was last written, here and in what becomes of this environment by a crash or a
-    /// kill: for [`MemEnv::lose_write`].
+    /// Lets files that are made from now on remember what each sector held before it was last
+    /// written, here and in what becomes of this environment by a crash or a kill: for
+    /// [`MemEnv::lose_write`].
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -383,8 +394,10 @@ impl MemEnv {
         self.shared.state.lock().remembers = true;
     }
 
-    /// Puts back what the sector around `offset` held before it was last written, on the disk and in the page cache, as if the disk had acknowledged that write and lost it. `bytes` is
-    /// the length of a sector, 512 or 4096. Open handles and mappings see it. False if nothing changes: what was there before is the same, or is not known.
+    /// Puts back what the sector around `offset` held before it was last written, on the disk and
+    /// in the page cache, as if the disk had acknowledged that write and lost it. `bytes` is the
+    /// length of a sector, 512 or 4096. Open handles and mappings see it. False if nothing changes:
+    /// what was there before is the same, or is not known.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -442,7 +455,8 @@ impl MemEnv {
                 if let Some(flushed) =
                     data.flushed.take().filter(|&flushed| lose_buffers && flushed < data.visible.len())
                 {
-                    // They never reached the system, so a later power loss cannot bring them out either.
+                    // They never reached the system, so a later power loss cannot bring them out
+                    // either.
                     data.visible.resize(flushed);
                     data.pending.clear();
                 }

@@ -6,7 +6,8 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// A stream of its own for each item, so that one item's choices do not depend on how many others there are.
+    /// A stream of its own for each item, so that one item's choices do not depend on how many
+    /// others there are.
     pub(super) fn new(seed: u64, item: u64) -> Random {
         let mut random = Random { state: seed };
         random.state = random.next() ^ item.wrapping_mul(0xd605_1e4d_2f0e_9a5b);

@@ -1,4 +1,5 @@
-//! What the simulated machine holds: files with their durable bytes and pending changes, directories likewise.
+//! What the simulated machine holds: files with their durable bytes and pending changes,
+//! directories likewise.
 
 use super::content::{Content, PAGE};
 use super::earlier::{Earlier, SECTOR, padded};
@@ -67,7 +68,8 @@ impl Change {
 
 /// The bytes of a file.
 ///
-/// Invariant: unless a failed sync dropped changes, `visible` is `durable` with all of `pending` applied in order.
+/// Invariant: unless a failed sync dropped changes, `visible` is `durable` with all of `pending`
+/// applied in order.
 #[derive(Clone, Default)]
 pub(super) struct FileData {
     /// What reads see: the page cache.
@@ -75,7 +77,8 @@ pub(super) struct FileData {
     /// What a power loss cannot take away.
     pub(super) durable: Content,
     pub(super) pending: Vec<Change>,
-    /// For a file made for appending, the length at its last sync: what lies beyond may still be in the process.
+    /// For a file made for appending, the length at its last sync: what lies beyond may still be in
+    /// the process.
     pub(super) flushed: Option<usize>,
     /// What was durable before that; `None` where nobody asked for it.
     pub(super) earlier: Option<Arc<Earlier>>,
@@ -115,7 +118,8 @@ impl FileData {
         Some(earlier)
     }
 
-    /// Puts back what the sector or page around `at` held before it was last written; whether that changes anything.
+    /// Puts back what the sector or page around `at` held before it was last written; whether that
+    /// changes anything.
     pub(super) fn lose_write(&mut self, at: usize, unit: usize) -> bool {
         let start = at / unit * unit;
         let there = self.visible.len().saturating_sub(start).min(unit);
@@ -173,7 +177,8 @@ impl FileData {
         at < self.visible.len()
     }
 
-    /// Moves the pending changes to the durable image, and nothing else: what a failed sync dropped stays lost.
+    /// Moves the pending changes to the durable image, and nothing else: what a failed sync dropped
+    /// stays lost.
     pub(super) fn sync(&mut self) {
         let (before, pending) = (self.before(), std::mem::take(&mut self.pending));
         pending.iter().for_each(|change| change.apply(&mut self.durable));
@@ -183,7 +188,8 @@ impl FileData {
         self.mark_flushed();
     }
 
-    /// Moves those bytes of the pending writes that lie in `range` to the durable image. The others stay pending, in their order.
+    /// Moves those bytes of the pending writes that lie in `range` to the durable image. The others
+    /// stay pending, in their order.
     pub(super) fn sync_range(&mut self, range: &Range<usize>) {
         let (before, mut written) = (self.before(), Vec::new());
         let mut pending = Vec::new();
@@ -210,7 +216,8 @@ impl FileData {
         self.note_earlier(before, &written);
     }
 
-    /// What many systems do when a sync fails: the changes stay visible but are forgotten as unwritten.
+    /// What many systems do when a sync fails: the changes stay visible but are forgotten as
+    /// unwritten.
     pub(super) fn drop_pending(&mut self) {
         self.pending.clear();
         self.mark_flushed();
@@ -246,7 +253,8 @@ impl FileData {
     }
 }
 
-/// A file, whatever its names. The number is given in order of creation, so that seeded choices repeat.
+/// A file, whatever its names. The number is given in order of creation, so that seeded choices
+/// repeat.
 pub(super) struct Inode {
     pub(super) number: u64,
     pub(super) data: Mutex<FileData>,
@@ -272,7 +280,8 @@ pub(super) enum Entry {
 pub(super) enum NameChange {
     Set(String, Entry),
     Remove(String),
-    /// Within one directory a rename is one step; across two it is a `Set` there and a `Remove` here.
+    /// Within one directory a rename is one step; across two it is a `Set` there and a `Remove`
+    /// here.
     Rename {
         from: String,
         to: String,
@@ -299,7 +308,8 @@ impl NameChange {
     }
 }
 
-/// The names in a directory. Invariant: unless a failed sync dropped changes, `visible` is `durable` with all of `pending` applied in order.
+/// The names in a directory. Invariant: unless a failed sync dropped changes, `visible` is
+/// `durable` with all of `pending` applied in order.
 #[derive(Clone, Default)]
 pub(super) struct Directory {
     pub(super) visible: Names,
@@ -313,14 +323,16 @@ impl Directory {
         self.pending.push(change);
     }
 
-    /// Moves the pending names to the disk, and nothing else: what a failed sync dropped stays lost.
+    /// Moves the pending names to the disk, and nothing else: what a failed sync dropped stays
+    /// lost.
     pub(super) fn sync(&mut self) {
         for change in std::mem::take(&mut self.pending) {
             change.apply(&mut self.durable);
         }
     }
 
-    /// What a sync that fails leaves of the pending names. Those of sub-directories stay: a directory that is there cannot be made anew.
+    /// What a sync that fails leaves of the pending names. Those of sub-directories stay: a
+    /// directory that is there cannot be made anew.
     pub(super) fn fail_sync(&mut self, failure: SyncFailure) {
         let kept = match failure {
             SyncFailure::DropPending => 0,
@@ -352,18 +364,21 @@ impl Directory {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncFailure {
-    /// The pending changes are dropped but stay visible until the next crash, and the next sync succeeds without them:
-    /// what Linux does after a write error.
+    /// The pending changes are dropped but stay visible until the next crash, and the next sync
+    /// succeeds without them: what Linux does after a write error.
     DropPending,
     /// The error is reported although everything became durable.
     KeepPending,
-    /// Some pages, or of a directory some first changes, became durable, as the seed says; the others are dropped.
+    /// Some pages, or of a directory some first changes, became durable, as the seed says; the
+    /// others are dropped.
     KeepSome(u64),
 }
 
-/// Everything behind the one lock that orders all mutating calls. An inode's own lock is taken after it.
+/// Everything behind the one lock that orders all mutating calls. An inode's own lock is taken
+/// after it.
 pub(super) struct State {
-    /// By normal path; a directory comes after its parents. The two roots, `/` and the empty path, always exist.
+    /// By normal path; a directory comes after its parents. The two roots, `/` and the empty path,
+    /// always exist.
     pub(super) directories: BTreeMap<PathBuf, Directory>,
     pub(super) locks: BTreeSet<PathBuf>,
     pub(super) next_inode: u64,
@@ -484,7 +499,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Counts a mutating call and admits it, or loses the power. The guard orders the call among all others.
+    /// Counts a mutating call and admits it, or loses the power. The guard orders the call among
+    /// all others.
     pub(super) fn begin(&self, operation: &'static str, path: &Path) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock();
         if state.power_loss_at.is_some_and(|at| state.mutations >= at) {
@@ -495,7 +511,8 @@ impl Shared {
         Ok(state)
     }
 
-    /// The same for a call that is to make this change: the one that dies may have made a part of it.
+    /// The same for a call that is to make this change: the one that dies may have made a part of
+    /// it.
     pub(super) fn begin_write(
         &self,
         operation: &'static str,

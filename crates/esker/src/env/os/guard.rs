@@ -1,12 +1,16 @@
-//! Faults under mappings. Where a page of a mapped file cannot be had, because the medium fails, the disk is full or the file was cut short, the system answers
-//! a load or a store with SIGBUS, which ends the process. The handler in here, installed with the first mapping, gives the access a page of zeroes instead and notes that
-//! the mapping has failed; whoever has used it looks for that note before it believes what it got.
+//! Faults under mappings. Where a page of a mapped file cannot be had, because the medium fails,
+//! the disk is full or the file was cut short, the system answers a load or a store with SIGBUS,
+//! which ends the process. The handler in here, installed with the first mapping, gives the access
+//! a page of zeroes instead and notes that the mapping has failed; whoever has used it looks for
+//! that note before it believes what it got.
 //!
-//! What the handler may do is little: it takes no lock and no memory. It finds the range by a walk through a fixed table of numbers that others change meanwhile.
-//! An access outside of all ranges is none of the engine's, and goes to whoever handled the signal before.
+//! What the handler may do is little: it takes no lock and no memory. It finds the range by a walk
+//! through a fixed table of numbers that others change meanwhile. An access outside of all ranges
+//! is none of the engine's, and goes to whoever handled the signal before.
 //!
-//! Not caught: an access by a thread that blocks SIGBUS, one of a process that has replaced the handler since without calling it, and a page of zeroes that the
-//! system has no room for. Where this module does not know how signals look, nothing is guarded, and so nothing is mapped.
+//! Not caught: an access by a thread that blocks SIGBUS, one of a process that has replaced the
+//! handler since without calling it, and a page of zeroes that the system has no room for. Where
+//! this module does not know how signals look, nothing is guarded, and so nothing is mapped.
 
 use crate::env::note_mapping_fault;
 use libc::{c_int, c_void, sigaction, siginfo_t};
@@ -49,7 +53,8 @@ impl Slot {
         self.turn.store(turn.wrapping_add(2), Ordering::Release);
     }
 
-    /// Whether the range has this address. A slot that changes meanwhile has not: a range that is in use does not change.
+    /// Whether the range has this address. A slot that changes meanwhile has not: a range that is
+    /// in use does not change.
     fn contains(&self, address: usize) -> bool {
         let turn = self.turn.load(Ordering::Acquire);
         let (start, bytes) = (self.start.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
@@ -73,7 +78,8 @@ impl Ranges {
         Ranges { slots, used: AtomicUsize::new(0), free: Mutex::new(Vec::new()) }
     }
 
-    /// Takes up the `bytes` bytes from `start`, which stay mapped for as long as the result lives; `None` if there is no room, or no way to guard them.
+    /// Takes up the `bytes` bytes from `start`, which stay mapped for as long as the result lives;
+    /// `None` if there is no room, or no way to guard them.
     pub(super) fn guard(&'static self, start: usize, bytes: usize) -> Option<Guard> {
         if !is_installed() {
             return None;
@@ -102,7 +108,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Whether a page of it could not be had. To be asked once [`crate::env::mapping_fault_seen`] has said that there was a fault somewhere.
+    /// Whether a page of it could not be had. To be asked once [`crate::env::mapping_fault_seen`]
+    /// has said that there was a fault somewhere.
     pub(super) fn has_failed(&self) -> bool {
         self.ranges.slots.get(self.index).is_some_and(|slot| slot.failed.load(Ordering::Relaxed))
     }
@@ -138,19 +145,22 @@ fn install() -> bool {
         return false;
     };
     PAGE_BYTES.store(page_bytes, Ordering::Relaxed);
-    // SAFETY: a `sigaction` is plain numbers, a set of signals and optional addresses, for all of which zeroes are a value.
+    // SAFETY: a `sigaction` is plain numbers, a set of signals and optional addresses, for all of
+    // which zeroes are a value.
     let mut before: sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: the call writes what is in force to `before`, and changes nothing.
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut before) } != 0 {
         return false;
     }
-    // Known to the handler before there is one. It blocks what the one before would, and begins as that does.
+    // Known to the handler before there is one. It blocks what the one before would, and begins as
+    // that does.
     let before = BEFORE.get_or_init(|| before);
     let mut action = *before;
     action.sa_sigaction = on_signal as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
     action.sa_flags = (before.sa_flags & (libc::SA_RESTART | libc::SA_NODEFER)) | libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: the handler has the type that `SA_SIGINFO` asks for, and does nothing but what a signal handler may. `SA_ONSTACK` lets it run where the interrupted
-    // thread has little stack left.
+    // SAFETY: the handler has the type that `SA_SIGINFO` asks for, and does nothing but what a
+    // signal handler may. `SA_ONSTACK` lets it run where the interrupted thread has little stack
+    // left.
     unsafe { libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut()) == 0 }
 }
 
@@ -171,23 +181,27 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     pass_on(code, signal, info, context);
 }
 
-/// Whether the signal stands for an access whose page could not be had: that will be tried again when the handler returns.
+/// Whether the signal stands for an access whose page could not be had: that will be tried again
+/// when the handler returns.
 fn is_fault(code: c_int) -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return matches!(code, libc::BUS_ADRERR | libc::BUS_OBJERR | libc::BUS_MCEERR_AR);
-    // The first code is that of an address that is not aligned; what other processes send has none above zero.
+    // The first code is that of an address that is not aligned; what other processes send has none
+    // above zero.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     return code > 1;
 }
 
-/// Puts a page of zeroes, which nothing is behind, in the place of the one at `address`, which lies in a guarded range. Whether it could.
+/// Puts a page of zeroes, which nothing is behind, in the place of the one at `address`, which lies
+/// in a guarded range. Whether it could.
 fn put_zeroes(address: usize) -> bool {
     let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
     let page = address & !(page_bytes.wrapping_sub(1));
     let Some(errno) = errno() else { return false };
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED);
-    // SAFETY: `errno` is this thread's. The page lies in a mapping of the engine's, which stays until the interrupted access, which is one to it, is done; ranges begin at a page.
-    // No Rust reference relies on its bytes: those of a mapped file can change at any time.
+    // SAFETY: `errno` is this thread's. The page lies in a mapping of the engine's, which stays
+    // until the interrupted access, which is one to it, is done; ranges begin at a page. No Rust
+    // reference relies on its bytes: those of a mapped file can change at any time.
     unsafe {
         let interrupted = *errno;
         let put = libc::mmap(page as *mut c_void, page_bytes, access, kind, -1, 0);
@@ -224,7 +238,8 @@ fn pass_on(code: c_int, signal: c_int, info: *mut siginfo_t, context: *mut c_voi
                 BEFORE_IS_SPENT.store(true, Ordering::Relaxed);
             }
             if flags & libc::SA_SIGINFO != 0 {
-                // SAFETY: it was installed as a function of this type, neither of the two numbers above, and gets what this one got.
+                // SAFETY: it was installed as a function of this type, neither of the two numbers
+                // above, and gets what this one got.
                 let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
                     unsafe { std::mem::transmute(handler) };
                 handler(signal, info, context);
@@ -239,8 +254,9 @@ fn pass_on(code: c_int, signal: c_int, info: *mut siginfo_t, context: *mut c_voi
 
 /// Ends the process as the signal does that nobody handles.
 fn die(code: c_int) {
-    // SAFETY: zeroes are the default action with no flags; the calls may be made in a handler. An access is tried again when the handler returns, and then ends the process where it
-    // happened; what was sent has to be sent again, and arrives when the handler returns.
+    // SAFETY: zeroes are the default action with no flags; the calls may be made in a handler. An
+    // access is tried again when the handler returns, and then ends the process where it happened;
+    // what was sent has to be sent again, and arrives when the handler returns.
     unsafe {
         let action: sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
@@ -418,7 +434,8 @@ mod tests {
 
     const CHILD: &str = "ESKER_GUARD_CHILD";
 
-    /// Runs `test` of this module again in a process of its own, as `case`. How it ended: its exit code, or the signal that ended it.
+    /// Runs `test` of this module again in a process of its own, as `case`. How it ended: its exit
+    /// code, or the signal that ended it.
     fn ends_with(test: &str, case: &str) -> (Option<i32>, Option<i32>) {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", &format!("env::os::guard::tests::{test}"), "--nocapture", "--test-threads=1"]);

@@ -26,13 +26,15 @@ impl ReadMap {
     pub(super) fn guarded(file: &Positioned, len: u64, ranges: &'static Ranges) -> Option<ReadMap> {
         let file = file.file();
         let len = usize::try_from(len).ok().filter(|&len| len > 0)?;
-        // Pages wholly beyond the end of a file that has shrunk since it was opened cannot be touched.
+        // Pages wholly beyond the end of a file that has shrunk since it was opened cannot be
+        // touched.
         if file.metadata().ok()?.len() < len as u64 {
             return None;
         }
-        // SAFETY: the mapping is private to reading, its length was just checked against the file's, and the engine maps
-        // only table files, which nothing writes to or shortens once they are complete. A foreign program that changes
-        // them breaks the same rule as one that changes the memory of this process; the module text says so.
+        // SAFETY: the mapping is private to reading, its length was just checked against the
+        // file's, and the engine maps only table files, which nothing writes to or shortens once
+        // they are complete. A foreign program that changes them breaks the same rule as one that
+        // changes the memory of this process; the module text says so.
         let map = unsafe { MmapOptions::new().len(len).map(file) }.ok()?;
         let guard = ranges.guard(map.as_ptr() as usize, map.len())?;
         Some(ReadMap { guard, map })
@@ -49,8 +51,8 @@ impl ReadMap {
     }
 }
 
-/// The unit in which pages are taken out of the mapping. Where pages are larger, the system rounds: that takes a page too many, which comes back at its
-/// next touch.
+/// The unit in which pages are taken out of the mapping. Where pages are larger, the system rounds:
+/// that takes a page too many, which comes back at its next touch.
 const PAGE_BYTES: usize = 4096;
 /// Stores are made in words of this size.
 const WORD_BYTES: usize = size_of::<u64>();
@@ -64,7 +66,8 @@ pub(super) struct LogMap {
 }
 
 impl LogMap {
-    /// Maps the segment, or returns `None` where stores into it are likely to fail or would not be seen by `read` and `sync`.
+    /// Maps the segment, or returns `None` where stores into it are likely to fail or would not be
+    /// seen by `read` and `sync`.
     pub(super) fn new(file: &File, len: u64) -> Option<LogMap> {
         LogMap::guarded(file, len, &RANGES)
     }
@@ -94,16 +97,20 @@ impl LogMap {
         (inside(from), inside(to).saturating_sub(inside(from)))
     }
 
-    /// Makes a range of the file durable, however it was written, as `fdatasync` does the whole file.
+    /// Makes a range of the file durable, however it was written, as `fdatasync` does the whole
+    /// file.
     ///
-    /// On Linux, `msync` with `MS_SYNC` is `fdatasync` limited to a range of the file that the mapping was made of: it writes the dirty pages of the range out of
-    /// the one page cache that stores and writes share and waits for them; it commits what the file system still owes the inode for them to be
-    /// found (reserved blocks that were written for the first time); it flushes the device's cache; and it returns the error of any page of the file that could not be
-    /// written since the last sync through the same open file, each once.
+    /// On Linux, `msync` with `MS_SYNC` is `fdatasync` limited to a range of the file that the
+    /// mapping was made of: it writes the dirty pages of the range out of the one page cache that
+    /// stores and writes share and waits for them; it commits what the file system still owes the
+    /// inode for them to be found (reserved blocks that were written for the first time); it
+    /// flushes the device's cache; and it returns the error of any page of the file that could not
+    /// be written since the last sync through the same open file, each once.
     ///
-    /// Before a page is written, the system makes it read-only in every mapping that has it writable, and interrupts the other processors for each such page, so that they
-    /// forget how it was. Pages that the writer has left are therefore taken out of the mapping first, all at once with one interrupt; their bytes are
-    /// the file's and stay dirty.
+    /// Before a page is written, the system makes it read-only in every mapping that has it
+    /// writable, and interrupts the other processors for each such page, so that they forget how it
+    /// was. Pages that the writer has left are therefore taken out of the mapping first, all at
+    /// once with one interrupt; their bytes are the file's and stay dirty.
     pub(super) fn sync_range(&self, from: u64, to: u64) -> io::Result<()> {
         let (from, len) = self.clip(from, to);
         if len == 0 {
@@ -123,8 +130,8 @@ impl LogMap {
         let _ = (from, len);
     }
 
-    /// Takes the pages of a range out of the process's memory, but for the one that its end is in. What was stored is the system's, and comes back at the
-    /// next touch.
+    /// Takes the pages of a range out of the process's memory, but for the one that its end is in.
+    /// What was stored is the system's, and comes back at the next touch.
     pub(super) fn release_memory(&self, from: u64, to: u64) {
         let (from, len) = self.clip(from, to);
         self.leave(from, len);
@@ -133,16 +140,17 @@ impl LogMap {
     fn leave(&self, from: usize, len: usize) {
         let (first, behind) = (from - from % PAGE_BYTES, from + len - (from + len) % PAGE_BYTES);
         if behind > first {
-            // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes, because they are the file's, and no Rust reference to them exists. A store
-            // that runs meanwhile brings its page back.
+            // SAFETY: the mapping is shared with its file: dropping pages from it loses no bytes,
+            // because they are the file's, and no Rust reference to them exists. A store that runs
+            // meanwhile brings its page back.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             let _ =
                 unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, behind - first) };
         }
     }
 
-    /// Copies `bytes` to `offset`, and zeroes up to the next multiple of 8. False, with nothing written, if they do not begin at such a multiple or do not
-    /// fit.
+    /// Copies `bytes` to `offset`, and zeroes up to the next multiple of 8. False, with nothing
+    /// written, if they do not begin at such a multiple or do not fit.
     #[inline]
     pub(super) fn store(&self, offset: u64, bytes: &[u8]) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
@@ -156,9 +164,12 @@ impl LogMap {
         let last = if rest.is_empty() { &[][..] } else { std::slice::from_ref(&last) };
         let mut at = offset;
         for &word in whole.iter().chain(last) {
-            // SAFETY: `at` is a multiple of the word size below `end`, which lies inside the mapping, as checked above; the mapping begins at a page and lives as long as
-            // `self`. The memory is reached only here and only atomically, in words that never overlap in part, so that stores of several threads are no data race whatever
-            // their ranges; readers go through system calls. A store that the system cannot take is caught (`guard.rs`).
+            // SAFETY: `at` is a multiple of the word size below `end`, which lies inside the
+            // mapping, as checked above; the mapping begins at a page and lives as long as `self`.
+            // The memory is reached only here and only atomically, in words that never overlap in
+            // part, so that stores of several threads are no data race whatever their ranges;
+            // readers go through system calls. A store that the system cannot take is caught
+            // (`guard.rs`).
             let place = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast::<u64>()) };
             place.store(u64::from_ne_bytes(word), Ordering::Relaxed);
             at += WORD_BYTES;
@@ -167,8 +178,10 @@ impl LogMap {
     }
 }
 
-/// Whether every block of the file is allocated and will be overwritten in place, as far as that can be told. A store into a page that still needs
-/// a block cannot return "disk full": it is lost, and found so afterwards, which makes the database read-only. A write that needs one fails by itself.
+/// Whether every block of the file is allocated and will be overwritten in place, as far as that
+/// can be told. A store into a page that still needs a block cannot return "disk full": it is lost,
+/// and found so afterwards, which makes the database read-only. A write that needs one fails by
+/// itself.
 fn stores_hardly_fail(file: &File, len: u64) -> bool {
     use std::os::unix::fs::MetadataExt;
     /// `MetadataExt::blocks` counts in this unit whatever the file system's block size is.
@@ -182,7 +195,8 @@ fn copies_on_write(file: &File) -> bool {
     // Magic numbers of statfs(2): btrfs, ZFS, bcachefs.
     const COPY_ON_WRITE: [u64; 3] = [0x9123_683e, 0x2fc1_2fc1, 0xca45_1a4e];
     match rustix::fs::fstatfs(file) {
-        // The field's width and sign differ between architectures; the magic numbers are 32 bits wide.
+        // The field's width and sign differ between architectures; the magic numbers are 32 bits
+        // wide.
         Ok(status) => COPY_ON_WRITE.contains(&(status.f_type as u64 & 0xffff_ffff)),
         Err(_) => true,
     }

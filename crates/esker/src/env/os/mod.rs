@@ -1,11 +1,15 @@
 //! The environment of the machine itself: files, directories and locks of the operating system.
 //!
-//! On Unix, reads and writes are positioned system calls, tables can be read through a mapping, and on Linux log
-//! segments can be written through one. Elsewhere everything goes through the standard library and nothing is mapped.
+//! On Unix, reads and writes are positioned system calls, tables can be read through a mapping, and
+//! on Linux log segments can be written through one. Elsewhere everything goes through the standard
+//! library and nothing is mapped.
 //!
-//! A mapping trusts the file: if the medium fails under it, another program shortens it, or a store needs a block of a full disk, the system answers the access with a
-//! signal. On Linux, Android and Apple's systems the signal is caught, and the call that met it fails (`guard.rs`, doc/decisions/0033); elsewhere nothing is mapped.
-//! The engine never shortens a file that it has open, and log segments are only mapped where every block is allocated, as far as can be told (see [`OsEnv`]).
+//! A mapping trusts the file: if the medium fails under it, another program shortens it, or a store
+//! needs a block of a full disk, the system answers the access with a signal. On Linux, Android and
+//! Apple's systems the signal is caught, and the call that met it fails (`guard.rs`,
+//! doc/decisions/0033); elsewhere nothing is mapped. The engine never shortens a file that it has
+//! open, and log segments are only mapped where every block is allocated, as far as can be told
+//! (see [`OsEnv`]).
 
 use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
@@ -45,24 +49,28 @@ const ZERO_CHUNK: usize = 1 << 20;
 
 /// The operating system's files. All values are alike and cost nothing.
 ///
-/// - A file made by [`Env::create`] keeps up to 256 KiB of appended bytes in memory; `sync` passes them on. Dropping the
-///   file discards them.
-/// - [`Env::open_log`] with a size first gets a like-named file out of the way, so that other links to it keep their
-///   bytes. The new file's space is reserved, or filled with zeroes where the file system cannot reserve; if that fails, for
-///   example on a full disk, it is removed again.
-/// - A log segment opened as `mapped` is mapped on Linux, unless its file has unallocated parts or lies on a
-///   copy-on-write file system: a store that needs a new block cannot tell that the disk is full before it is lost. Where that shows later (a segment shared by
-///   `cp --reflink`, a copy-on-write file system below an overlay), [`LogFile::store`] fails, and every sync after it. Unmapped segments work
-///   the same, one system call per store.
-/// - With the first mapping a handler for SIGBUS is installed in the process, which makes faults under mappings errors. Faults anywhere else, and signals that
-///   are sent, go on to the handler that was installed before. Who installs one later must call this one for what is not its own, or else faults end the process
-///   as they would have without it. At most 16384 files are mapped at a time; others are read and written by system calls.
-/// - [`LogFile::sync_range`] of a mapped segment touches the pages of that range
-///   only; elsewhere it syncs the file. Pre-faulting touches pages for writing, so a `sync` after it writes them all.
-/// - What is opened must be a file, not a pipe or a device, and what is opened for writing not a link: a directory that somebody else has prepared leads nowhere.
-///   (Elsewhere than on Unix, links are followed.)
-/// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it with the process.
-///   Elsewhere it excludes only other handles of the same process.
+/// - A file made by [`Env::create`] keeps up to 256 KiB of appended bytes in memory; `sync` passes
+///   them on. Dropping the file discards them.
+/// - [`Env::open_log`] with a size first gets a like-named file out of the way, so that other links
+///   to it keep their bytes. The new file's space is reserved, or filled with zeroes where the file
+///   system cannot reserve; if that fails, for example on a full disk, it is removed again.
+/// - A log segment opened as `mapped` is mapped on Linux, unless its file has unallocated parts or
+///   lies on a copy-on-write file system: a store that needs a new block cannot tell that the disk
+///   is full before it is lost. Where that shows later (a segment shared by `cp --reflink`, a
+///   copy-on-write file system below an overlay), [`LogFile::store`] fails, and every sync after
+///   it. Unmapped segments work the same, one system call per store.
+/// - With the first mapping a handler for SIGBUS is installed in the process, which makes faults
+///   under mappings errors. Faults anywhere else, and signals that are sent, go on to the handler
+///   that was installed before. Who installs one later must call this one for what is not its own,
+///   or else faults end the process as they would have without it. At most 16384 files are mapped
+///   at a time; others are read and written by system calls.
+/// - [`LogFile::sync_range`] of a mapped segment touches the pages of that range only; elsewhere it
+///   syncs the file. Pre-faulting touches pages for writing, so a `sync` after it writes them all.
+/// - What is opened must be a file, not a pipe or a device, and what is opened for writing not a
+///   link: a directory that somebody else has prepared leads nowhere. (Elsewhere than on Unix,
+///   links are followed.)
+/// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it
+///   with the process. Elsewhere it excludes only other handles of the same process.
 ///
 /// ```
 /// use esker::env::{Env, os::OsEnv};
@@ -169,7 +177,8 @@ impl Env for OsEnv {
             return Err(Error::Locked { path: path.to_path_buf(), holder: read_holder(path) });
         };
         match write_holder(guard.file()) {
-            // The process id only helps people. A database on a full disk must still open for reading.
+            // The process id only helps people. A database on a full disk must still open for
+            // reading.
             Err(e) if !matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Err(failed(e)),
             _ => Ok(Box::new(OsLock { _guard: guard })),
         }
@@ -190,7 +199,8 @@ fn create_zeroed(path: &Path, bytes: u64) -> Result<File> {
     }
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(failed)?;
     allocate(&file, bytes).map_err(|e| {
-        // The name was free before this call and the error already tells the cause, so a failing removal adds nothing.
+        // The name was free before this call and the error already tells the cause, so a failing
+        // removal adds nothing.
         let _ = fs::remove_file(path);
         failed(e)
     })?;
@@ -198,7 +208,8 @@ fn create_zeroed(path: &Path, bytes: u64) -> Result<File> {
 }
 
 fn allocate(mut file: &File, bytes: u64) -> io::Result<()> {
-    // Reserved blocks read as zeroes. Writing them as well would make later syncs cheaper, which is for the caller to decide.
+    // Reserved blocks read as zeroes. Writing them as well would make later syncs cheaper, which is
+    // for the caller to decide.
     if system::reserve(file, bytes)? {
         return Ok(());
     }
@@ -224,7 +235,8 @@ fn write_holder(file: &mut File) -> io::Result<()> {
     file.write_all(format!("{}\n", std::process::id()).as_bytes())
 }
 
-/// Reads until `buffer` is full. An end of file is damage: every caller knows how long the file has to be.
+/// Reads until `buffer` is full. An end of file is damage: every caller knows how long the file has
+/// to be.
 fn read_full(file: &system::Positioned, path: &Path, offset: u64, buffer: &mut [u8]) -> Result<()> {
     let mut done = 0;
     while done < buffer.len() {
@@ -244,8 +256,8 @@ fn read_full(file: &system::Positioned, path: &Path, offset: u64, buffer: &mut [
     Ok(())
 }
 
-/// After a failed write or sync the system may have dropped the bytes and forgotten that it did, so that a second sync
-/// would succeed without them. Nothing may succeed on such a file any more.
+/// After a failed write or sync the system may have dropped the bytes and forgotten that it did, so
+/// that a second sync would succeed without them. Nothing may succeed on such a file any more.
 fn refuse_after_failure(operation: &'static str, path: &Path) -> Error {
     Error::io(operation, path, io::Error::other("an earlier write or sync of this file failed"))
 }
@@ -360,7 +372,8 @@ impl WriteFile for OsWriteFile {
     }
 }
 
-/// A new log file's zeroes are written in aligned pieces of this size: the larger the piece, the larger the pages that the system keeps them in, and the fewer page faults.
+/// A new log file's zeroes are written in aligned pieces of this size: the larger the piece, the
+/// larger the pages that the system keeps them in, and the fewer page faults.
 const ZEROES_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -392,8 +405,9 @@ impl OsLogFile {
         Error::io(operation, &self.path, error)
     }
 
-    /// The error that the store of `bytes` at `offset` was lost. Why, the system did not say: a write is asked, and what it says is the cause, as a full disk. Whatever it
-    /// says, the file is not written again: stores since may have been lost besides.
+    /// The error that the store of `bytes` at `offset` was lost. Why, the system did not say: a
+    /// write is asked, and what it says is the cause, as a full disk. Whatever it says, the file is
+    /// not written again: stores since may have been lost besides.
     #[cold]
     fn lost(&self, offset: u64, bytes: &[u8]) -> Error {
         let what = "a page of the mapped log could not be written: the medium failed, or the file was cut short";

@@ -107,8 +107,8 @@ impl LogMap {
 /// The lock files held by this process.
 static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A lock held until dropped: a share mode that lets others only read on Windows, an entry in a list of this process
-/// elsewhere.
+/// A lock held until dropped: a share mode that lets others only read on Windows, an entry in a
+/// list of this process elsewhere.
 #[derive(Debug)]
 pub(super) struct Locked {
     file: File,

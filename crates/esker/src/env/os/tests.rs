@@ -194,7 +194,8 @@ fn an_unmapped_log_keeps_stores_and_writes() {
     exercise_log(false);
 }
 
-/// What is stored survives its page being taken out of the mapping, also while stores go on, and whatever the range.
+/// What is stored survives its page being taken out of the mapping, also while stores go on, and
+/// whatever the range.
 #[test]
 fn ranged_syncs_leave_every_byte_where_it_is() {
     const LEN: u64 = 1 << 20;
@@ -311,7 +312,8 @@ fn a_store_that_is_lost_is_an_error_and_so_is_all_after_it() {
     }
 }
 
-/// As after `cp --reflink` of a live database: a segment that was mapped with all its blocks has lost one, and the disk has none left.
+/// As after `cp --reflink` of a live database: a segment that was mapped with all its blocks has
+/// lost one, and the disk has none left.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_store_that_needs_a_block_of_a_full_disk_says_so() {
@@ -444,7 +446,8 @@ fn a_lock_excludes_other_handles_and_names_its_holder() {
 fn a_lock_of_another_process_is_seen_and_dies_with_it() {
     let scratch = Scratch::new();
     let path = scratch.path("LOCK");
-    // flock(1) is part of every usual Linux; elsewhere there is nothing to show here. The child ends with its input.
+    // flock(1) is part of every usual Linux; elsewhere there is nothing to show here. The child
+    // ends with its input.
     let child = std::process::Command::new("flock")
         .args([path.as_os_str(), "-c".as_ref(), "echo held; read line".as_ref()])
         .stdin(std::process::Stdio::piped())
@@ -465,7 +468,8 @@ fn a_lock_of_another_process_is_seen_and_dies_with_it() {
     }
 }
 
-/// What a process that starts another one looks like between `fork` and `exec`: the lock file is open twice.
+/// What a process that starts another one looks like between `fork` and `exec`: the lock file is
+/// open twice.
 #[cfg(unix)]
 #[test]
 fn a_lock_given_back_is_free_although_a_process_is_about_to_start() {

@@ -38,8 +38,9 @@ impl Positioned {
     }
 }
 
-/// Opens a file that is one of the engine's: nothing but a file, which a pipe or a device is not, and neither is waited for. What may be written is
-/// not opened through a link, which could lead out of the directory.
+/// Opens a file that is one of the engine's: nothing but a file, which a pipe or a device is not,
+/// and neither is waited for. What may be written is not opened through a link, which could lead
+/// out of the directory.
 pub(super) fn open_own(options: &mut OpenOptions, path: &Path, may_write: bool) -> io::Result<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
@@ -73,12 +74,13 @@ pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// An `flock` held until dropped. It belongs to the open file description, so a second one conflicts with it even within
-/// the same process.
+/// An `flock` held until dropped. It belongs to the open file description, so a second one
+/// conflicts with it even within the same process.
 #[derive(Debug)]
 pub(super) struct Locked {
     file: File,
-    /// The process that took the lock: a fork shares the description and must not give the lock of its parent back.
+    /// The process that took the lock: a fork shares the description and must not give the lock of
+    /// its parent back.
     holder: u32,
 }
 
@@ -104,8 +106,8 @@ impl Locked {
 }
 
 impl Drop for Locked {
-    /// Closing the file would not do: a process that another thread is about to start holds a copy of the description
-    /// from `fork` until `exec` closes it, and with it the lock.
+    /// Closing the file would not do: a process that another thread is about to start holds a copy
+    /// of the description from `fork` until `exec` closes it, and with it the lock.
     fn drop(&mut self) {
         if self.holder == std::process::id() {
             let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);

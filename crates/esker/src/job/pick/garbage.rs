@@ -1,13 +1,15 @@
-//! What is worth doing for the sake of what is dead: expired entries, deletes, and tables of nothing else.
+//! What is worth doing for the sake of what is dead: expired entries, deletes, and tables of
+//! nothing else.
 
 use super::shape::{Plan, Shape, TableShape};
 
 /// Scans that passed over fewer entries than this have no say.
-const LEAST_SCAN_DEBT: u64 = 4096;
+const LEAST_TOMBSTONES_SKIPPED: u64 = 4096;
 /// Deletes go down into older tables with at most this many times their entries.
 const WORTH: u64 = 16;
 
-/// Whether every entry of the table is a delete, or has expired. A delete never expires, so that none is counted twice.
+/// Whether every entry of the table is a delete, or has expired. A delete never expires, so that
+/// none is counted twice.
 fn is_dead(table: &TableShape<'_>, expired_until_ms: u64) -> bool {
     table.deletes + table.expiring_entries == table.entries
         && (table.expiring_entries == 0 || table.largest_expiry_ms <= expired_until_ms)
@@ -40,7 +42,8 @@ pub fn dead(shape: &Shape<'_>) -> Option<Plan> {
     (!dropped.is_empty()).then_some(Plan::Drop { tables: dropped })
 }
 
-/// A table of which half or more has expired; when idle, also one with many deletes that can go, or go further down.
+/// A table of which half or more has expired; when idle, also one with many deletes that can go, or
+/// go further down.
 pub fn rewrite(shape: &Shape<'_>) -> Option<Plan> {
     let tables = || {
         let runs = shape.runs.iter().enumerate();
@@ -66,7 +69,7 @@ fn deletes_down(shape: &Shape<'_>, run: usize, at: usize, table: &TableShape<'_>
         return None;
     }
     if shape.nothing_below(run, table.smallest, table.largest) {
-        return (!table.settled).then_some(Plan::Rewrite { run, table: at });
+        return (!table.rewrite_futile).then_some(Plan::Rewrite { run, table: at });
     }
     let parts = shape.closure(run, run + 1, table.smallest, table.largest);
     let below = parts.iter().filter(|part| part.run > run);
@@ -75,20 +78,23 @@ fn deletes_down(shape: &Shape<'_>, run: usize, at: usize, table: &TableShape<'_>
     (entries <= gone.saturating_mul(WORTH)).then_some(Plan::Partial { parts, target: run + 1 })
 }
 
-/// Whether scans have passed over so much for nothing that merging everything costs less than going on like that.
+/// Whether scans have passed over so much for nothing that merging everything costs less than going
+/// on like that.
 pub fn scans_suffer(shape: &Shape<'_>) -> bool {
     let entries: u64 = shape.runs.iter().flat_map(|run| &run.tables).map(|table| table.entries).sum();
-    shape.scan_debt >= entries.max(LEAST_SCAN_DEBT)
+    shape.tombstones_skipped >= entries.max(LEAST_TOMBSTONES_SKIPPED)
 }
 
 /// Merges everything if scans suffer and a merge can help.
 pub fn for_scans(shape: &Shape<'_>) -> Option<Plan> {
     let deletes = || shape.runs.iter().flat_map(|run| &run.tables).any(|table| table.deletes > 0);
     let helps = shape.runs.len() > 1 || deletes();
-    (shape.scan_debt > 0 && helps && scans_suffer(shape)).then(|| Plan::Merge { first: 0, last: shape.runs.len() - 1 })
+    (shape.tombstones_skipped > 0 && helps && scans_suffer(shape))
+        .then(|| Plan::Merge { first: 0, last: shape.runs.len() - 1 })
 }
 
-/// The earliest time, after the one that counts as now, at which a table will be dead, or half expired if `rewriting`.
+/// The earliest time, after the one that counts as now, at which a table will be dead, or half
+/// expired if `rewriting`.
 pub fn next_due(shape: &Shape<'_>, rewriting: bool) -> Option<u64> {
     let mut due: Option<u64> = None;
     for (at, run) in shape.runs.iter().enumerate() {

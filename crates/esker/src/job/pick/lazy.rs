@@ -1,10 +1,12 @@
 //! Lazy leveling: a few runs that may overlap lie above one large sorted run, the last.
 //!
-//! Runs above are merged with each other when there are many: a window of neighbours of similar size, or the window that costs the least for each run that it saves.
-//! They go into the last run only when they amount to a good part of what they overlap there, so that each byte is rewritten a logarithm of times.
-//! That is done in pieces, by key: a large run gives up its leftmost tables with all that they overlap, again and again, and each piece is
-//! installed and its inputs removed before the next. So it takes the space of a few tables, not of the last run once more, and what is left
-//! to do follows from the shape alone.
+//! Runs above are merged with each other when there are many: a window of neighbours of similar
+//! size, or the window that costs the least for each run that it saves. They go into the last run
+//! only when they amount to a good part of what they overlap there, so that each byte is rewritten
+//! a logarithm of times. That is done in pieces, by key: a large run gives up its leftmost tables
+//! with all that they overlap, again and again, and each piece is installed and its inputs removed
+//! before the next. So it takes the space of a few tables, not of the last run once more, and what
+//! is left to do follows from the shape alone.
 //!
 //! While gets search many runs in vain, as they do without filters, fewer are left.
 //!
@@ -23,7 +25,8 @@ const LARGE: Share = Share { numerator: 1, denominator: 16 };
 const IDLE_WHOLE_BYTES: u64 = 1 << 30;
 /// A last run of fewer tables is merged as a whole.
 const FEW_TABLES: usize = 8;
-/// The most tables of an upper run in one piece. With fewer, more is rewritten because it is in a table with what must be.
+/// The most tables of an upper run in one piece. With fewer, more is rewritten because it is in a
+/// table with what must be.
 const PIECE_TABLES: usize = 4;
 
 /// A fraction.
@@ -44,11 +47,13 @@ pub struct Limits {
     upper_runs: usize,
     /// Runs of similar size that are merged with each other.
     width: usize,
-    /// Runs above the last one at which those that are cheapest to merge are merged, similar or not, before anything else.
+    /// Runs above the last one at which those that are cheapest to merge are merged, similar or
+    /// not, before anything else.
     pub most_upper_runs: usize,
     /// Under load, runs go into the last one when they are this part of what they overlap there.
     due: Share,
-    /// A run whose left end has gone there already goes on down to this part: the rest of it would only be merged once more.
+    /// A run whose left end has gone there already goes on down to this part: the rest of it would
+    /// only be merged once more.
     due_to_go_on: Share,
 }
 
@@ -71,7 +76,7 @@ pub const FOR_GETS: Limits = Limits {
 };
 
 fn limits(shape: &Shape<'_>) -> &'static Limits {
-    if shape.gets_suffer { &FOR_GETS } else { &FOR_WRITES }
+    if shape.high_read_amp { &FOR_GETS } else { &FOR_WRITES }
 }
 
 pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
@@ -100,7 +105,8 @@ pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
         };
     }
     if limits.due.reached(upper_bytes, last.bytes) && first > 1 {
-        // All together are worth it. The wide ones merged with each other are tables that can go down one by one.
+        // All together are worth it. The wide ones merged with each other are tables that can go
+        // down one by one.
         return Some(Plan::Merge { first: 0, last: first - 1 });
     }
     among_themselves(shape, upper.len())
@@ -131,8 +137,9 @@ fn when_idle(shape: &Shape<'_>) -> Option<Plan> {
     }
 }
 
-/// The first of the oldest upper runs that can go down in pieces: a table of each overlaps at most half of the last run. Nor are they so small that they had better be
-/// merged with each other first. The number of upper runs if the oldest cannot.
+/// The first of the oldest upper runs that can go down in pieces: a table of each overlaps at most
+/// half of the last run. Nor are they so small that they had better be merged with each other
+/// first. The number of upper runs if the oldest cannot.
 fn first_narrow(shape: &Shape<'_>) -> usize {
     let Some((last, upper)) = shape.runs.split_last() else { return 0 };
     let cannot = |run: &RunShape<'_>| {
@@ -181,7 +188,8 @@ impl<'s, 'a> Descent<'s, 'a> {
         let target = self.shape.runs.len() - 1;
         let runs = &self.shape.runs[self.first..target];
         let smallest = runs.iter().filter_map(|run| run.tables.first()).map(|table| table.smallest).min()?;
-        // By the tables of the largest run: cut at those of a small one, slivers of it would be merged with much.
+        // By the tables of the largest run: cut at those of a small one, slivers of it would be
+        // merged with much.
         let largest = runs.iter().max_by_key(|run| run.bytes)?;
         let count = (largest.tables.len() / 8).clamp(1, PIECE_TABLES);
         let largest = largest.tables.get(count - 1)?.largest;

@@ -1,8 +1,11 @@
-//! Leveled: each level is one run, ten times the one above it, and a few young runs lie on top. What is too much in a level goes down table by table, merged with
-//! the tables that it overlaps. Reads meet few runs, and little space is taken twice; each byte is rewritten several times a level.
+//! Leveled: each level is one run, ten times the one above it, and a few young runs lie on top.
+//! What is too much in a level goes down table by table, merged with the tables that it overlaps.
+//! Reads meet few runs, and little space is taken twice; each byte is rewritten several times a
+//! level.
 //!
-//! Which run is which level is not stored. A run counts as young while it is small, and what a level may hold follows from the size of the last
-//! one: a level that would be smaller than `level_base_bytes` may hold nothing, and empties into the next.
+//! Which run is which level is not stored. A run counts as young while it is small, and what a
+//! level may hold follows from the size of the last one: a level that would be smaller than
+//! `level_base_bytes` may hold nothing, and empties into the next.
 
 use super::shape::{Plan, Shape};
 

@@ -1,6 +1,7 @@
-//! What to do next. Pure: the shape of a tree in, a plan out.
+//! What to do next. Pure: the shape of a version in, a plan out.
 //!
-//! A style (`lazy`, `leveled`, `tiered`, `fifo`) says which runs are merged, and what any style should do for the sake of what is dead is in `garbage`.
+//! A style (`lazy`, `leveled`, `tiered`, `fifo`) says which runs are merged, and what any style
+//! should do for the sake of what is dead is in `garbage`.
 
 pub mod shape;
 
@@ -34,8 +35,8 @@ fn for_the_dead(shape: &Shape<'_>) -> Option<Plan> {
 }
 
 /// Whether the scan debt is so high that it must lead to a merge, or be forgiven.
-pub fn scan_debt_is_due(shape: &Shape<'_>) -> bool {
-    shape.scan_debt > 0 && garbage::scans_suffer(shape)
+pub fn skipped_tombstones_are_due(shape: &Shape<'_>) -> bool {
+    shape.tombstones_skipped > 0 && garbage::scans_suffer(shape)
 }
 
 /// The earliest clock time at which there will be something to do although nobody writes.
@@ -43,8 +44,8 @@ pub fn next_due(shape: &Shape<'_>, style: CompactionStyle) -> Option<u64> {
     garbage::next_due(shape, !matches!(style, CompactionStyle::Fifo { .. }))
 }
 
-/// Merges everything with keys from `smallest` to `largest` into the last run; `None` if that would change nothing. `anyway`: it might, whatever the tables
-/// look like.
+/// Merges everything with keys from `smallest` to `largest` into the last run; `None` if that would
+/// change nothing. `anyway`: it might, whatever the tables look like.
 pub fn merge_range<'a>(shape: &Shape<'a>, smallest: &'a [u8], largest: Bound<&'a [u8]>, anyway: bool) -> Option<Plan> {
     let target = shape.runs.len().checked_sub(1)?;
     let parts = shape.closure(0, target, smallest, largest);

@@ -1,4 +1,4 @@
-//! What picking knows of a tree, and what it can ask for.
+//! What picking knows of a version, and what it can ask for.
 
 use crate::base::key::Sequence;
 use crate::table::TableSummary;
@@ -22,11 +22,11 @@ pub struct TableShape<'a> {
     /// The end of what the table says anything about.
     pub largest: Bound<&'a [u8]>,
     /// Rewriting it has been tried, and gained nothing.
-    pub settled: bool,
+    pub rewrite_futile: bool,
 }
 
 impl<'a> TableShape<'a> {
-    pub fn new(summary: &'a TableSummary, settled: bool) -> TableShape<'a> {
+    pub fn new(summary: &'a TableSummary, rewrite_futile: bool) -> TableShape<'a> {
         TableShape {
             number: summary.file_number,
             bytes: summary.file_bytes,
@@ -44,7 +44,7 @@ impl<'a> TableShape<'a> {
                 true if summary.largest_key.is_empty() => Bound::Unbounded,
                 true => Bound::Excluded(&summary.largest_key),
             },
-            settled,
+            rewrite_futile,
         }
     }
 
@@ -107,9 +107,9 @@ pub struct Shape<'a> {
     /// Bytes from which a run is a level of its own.
     pub level_base_bytes: u64,
     /// Entries that scans have passed over for nothing since the last merge of everything.
-    pub scan_debt: u64,
+    pub tombstones_skipped: u64,
     /// Gets search many tables in vain.
-    pub gets_suffer: bool,
+    pub high_read_amp: bool,
 }
 
 impl<'a> Shape<'a> {
@@ -119,8 +119,8 @@ impl<'a> Shape<'a> {
         tables.fold(0, |sum, table| sum.saturating_add(table.all_bytes()))
     }
 
-    /// Whether rewriting a table of the last run would drop or combine nothing: at the bottom, an entry that nothing needs to tell from others has no
-    /// sequence number left.
+    /// Whether rewriting a table of the last run would drop or combine nothing: at the bottom, an
+    /// entry that nothing needs to tell from others has no sequence number left.
     pub fn is_finished(&self, table: &TableShape<'_>) -> bool {
         table.newest == 0 && (table.expiring_entries == 0 || table.smallest_expiry_ms > self.expired_until_ms)
     }
@@ -130,8 +130,9 @@ impl<'a> Shape<'a> {
         self.runs.iter().skip(run + 1).all(|older| older.overlapping(smallest, largest).is_empty())
     }
 
-    /// Tables of the runs from `first` to `last` that can be merged into the last of them without any write passing an older one: those with keys
-    /// from `smallest` to `largest`, and in each older run those with keys in the range of any taken from a newer one.
+    /// Tables of the runs from `first` to `last` that can be merged into the last of them without
+    /// any write passing an older one: those with keys from `smallest` to `largest`, and in each
+    /// older run those with keys in the range of any taken from a newer one.
     pub fn closure(&self, first: usize, last: usize, smallest: &'a [u8], largest: Bound<&'a [u8]>) -> Vec<Part> {
         let (mut smallest, mut largest) = (smallest, largest);
         let mut parts = Vec::new();
@@ -173,10 +174,12 @@ pub struct Part {
 /// What to do. Runs are counted from the newest, the tables of a run from the smallest key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Merge the whole runs from index `first` to index `last`, both included, into one in the place of the first.
+    /// Merge the whole runs from index `first` to index `last`, both included, into one in the
+    /// place of the first.
     Merge { first: usize, last: usize },
-    /// Merge these tables, of neighbouring runs, newest first, into the run `target`, the oldest of them. Nothing else in there, or between there and the
-    /// newest part, has keys in the range of a part that is newer.
+    /// Merge these tables, of neighbouring runs, newest first, into the run `target`, the oldest of
+    /// them. Nothing else in there, or between there and the newest part, has keys in the range of
+    /// a part that is newer.
     Partial { parts: Vec<Part>, target: usize },
     /// Write a table again, in its place.
     Rewrite { run: usize, table: usize },

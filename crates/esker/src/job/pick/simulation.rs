@@ -26,16 +26,16 @@ fn table((number, keys): &(u64, Vec<[u8; 8]>)) -> TableShape<'_> {
         newest: *number,
         smallest: keys.first().map_or(&[], |key| key.as_slice()),
         largest: Bound::Included(keys.last().map_or(&[], |key| key.as_slice())),
-        settled: false,
+        rewrite_futile: false,
     }
 }
 
-fn shape_of(runs: &[Run], gets_suffer: bool) -> Shape<'_> {
+fn shape_of(runs: &[Run], high_read_amp: bool) -> Shape<'_> {
     Shape {
         runs: runs.iter().map(|run| RunShape::new(run.iter().map(table).collect())).collect(),
         oldest_snapshot: u64::MAX,
         level_base_bytes: 4 * FLUSH_ENTRIES,
-        gets_suffer,
+        high_read_amp,
         ..Shape::default()
     }
 }
@@ -99,7 +99,8 @@ struct Cost {
     runs: usize,
     /// The most entries in tables for each live key.
     space: f64,
-    /// The most entries that one merge wrote, beside its inputs, for each live key. Counted once there are enough to be cut.
+    /// The most entries that one merge wrote, beside its inputs, for each live key. Counted once
+    /// there are enough to be cut.
     beside: f64,
 }
 
@@ -109,7 +110,7 @@ fn simulate(style: CompactionStyle, flushes: u64, keys: u64) -> Cost {
 }
 
 /// The same while gets suffer, or do not.
-fn simulate_with(style: CompactionStyle, gets_suffer: bool, flushes: u64, keys: u64) -> Cost {
+fn simulate_with(style: CompactionStyle, high_read_amp: bool, flushes: u64, keys: u64) -> Cost {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut runs: Vec<Run> = Vec::new();
     let (mut written, mut number, mut cost) = (0, 0, Cost::default());
@@ -128,7 +129,7 @@ fn simulate_with(style: CompactionStyle, gets_suffer: bool, flushes: u64, keys: 
         runs.insert(0, vec![(number, flushed.into_iter().collect())]);
         for step in 0.. {
             cost.runs = cost.runs.max(runs.len());
-            let Some(plan) = pick(&shape_of(&runs, gets_suffer), style) else { break };
+            let Some(plan) = pick(&shape_of(&runs, high_read_amp), style) else { break };
             let wrote = carry_out(&mut runs, plan, &mut number);
             written += wrote;
             if live.len() > 32 * TABLE_ENTRIES {
@@ -147,7 +148,8 @@ fn simulate_with(style: CompactionStyle, gets_suffer: bool, flushes: u64, keys: 
 /// Every key is put about once.
 const UNIQUE: u64 = u64::MAX;
 
-/// Loads of three sizes: each key new, 37 of 100 puts of a key that is there, and each key three times.
+/// Loads of three sizes: each key new, 37 of 100 puts of a key that is there, and each key three
+/// times.
 fn loads(style: CompactionStyle) -> Vec<Cost> {
     let sizes = [(20, 1), (110, 1), (400, 1), (1200, 3)];
     let repeated = sizes.map(|(flushes, times)| simulate(style, flushes, flushes * FLUSH_ENTRIES / times));

@@ -17,7 +17,7 @@ fn table(number: u64, bytes: u64, smallest: &'static str, largest: &'static str)
         newest: number,
         smallest: smallest.as_bytes(),
         largest: Bound::Included(largest.as_bytes()),
-        settled: false,
+        rewrite_futile: false,
     }
 }
 
@@ -44,7 +44,7 @@ fn lazy(bytes: &[u64], idle: bool) -> Option<(usize, usize)> {
 #[test]
 fn lazy_leaves_fewer_runs_while_gets_suffer() {
     let suffering = |bytes: &[u64]| match pick(
-        &Shape { gets_suffer: true, ..sizes(bytes, false) },
+        &Shape { high_read_amp: true, ..sizes(bytes, false) },
         CompactionStyle::LazyLeveling,
     ) {
         Some(Plan::Merge { first, last }) => Some((first, last)),
@@ -115,12 +115,13 @@ fn large_runs_go_down_in_pieces() {
     assert_eq!(pick(&idle(one), style), Some(Plan::Partial { parts: vec![part(0, 0..1), part(1, 0..3)], target: 1 }));
 }
 
-/// Whatever the sizes, working as planned comes to an end with few runs: fewer than those at which writes wait.
+/// Whatever the sizes, working as planned comes to an end with few runs: fewer than those at which
+/// writes wait.
 #[test]
 fn every_style_comes_to_an_end() {
     for style in STYLES {
-        for (idle, gets_suffer) in [(false, false), (true, false), (false, true)] {
-            let sizes = |bytes: &[u64]| Shape { gets_suffer, ..sizes(bytes, idle) };
+        for (idle, high_read_amp) in [(false, false), (true, false), (false, true)] {
+            let sizes = |bytes: &[u64]| Shape { high_read_amp, ..sizes(bytes, idle) };
             let mut bytes: Vec<u64> = (0..40).map(|n| 1 << (n * 7 % 36)).collect();
             for _ in 0..100 {
                 match pick(&sizes(&bytes), style) {
@@ -140,7 +141,7 @@ fn every_style_comes_to_an_end() {
             }
             assert_eq!(pick(&sizes(&bytes), style), None, "{style:?}: {bytes:?}");
             assert!(bytes.len() <= 12, "{style:?}: {bytes:?}");
-            let limits = if gets_suffer { FOR_GETS } else { FOR_WRITES };
+            let limits = if high_read_amp { FOR_GETS } else { FOR_WRITES };
             assert!(style != CompactionStyle::LazyLeveling || bytes.len() <= limits.most_upper_runs);
         }
     }
@@ -243,11 +244,11 @@ fn deletes_go_down_when_idle_and_when_worth_it() {
 #[test]
 fn scans_that_pass_over_much_lead_to_a_merge() {
     let deletes = TableShape { deletes: 1, ..table(9, 10_000, "a", "c") };
-    let with = |scan_debt| Shape { scan_debt, ..shape(vec![vec![deletes]]) };
+    let with = |tombstones_skipped| Shape { tombstones_skipped, ..shape(vec![vec![deletes]]) };
     let style = CompactionStyle::LazyLeveling;
     assert_eq!(pick(&with(9_999), style), None);
     assert_eq!(pick(&with(10_000), style), Some(Plan::Merge { first: 0, last: 0 }));
-    let clean = Shape { scan_debt: 1 << 40, ..shape(vec![vec![table(9, 10, "a", "c")]]) };
+    let clean = Shape { tombstones_skipped: 1 << 40, ..shape(vec![vec![table(9, 10, "a", "c")]]) };
     assert_eq!(pick(&clean, style), None);
-    assert!(scan_debt_is_due(&clean));
+    assert!(skipped_tombstones_are_due(&clean));
 }

@@ -1,5 +1,5 @@
-//! Tiered: runs of similar size are merged with each other, and the oldest run only when the others outgrow it. Few rewrites, more runs to read, and up to
-//! three times the space.
+//! Tiered: runs of similar size are merged with each other, and the oldest run only when the others
+//! outgrow it. Few rewrites, more runs to read, and up to three times the space.
 
 use super::shape::{Plan, Shape};
 

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Everything a reader can ask of a small table, each answer or the fact of an error. Without the summary of
-/// the file.
+/// Everything a reader can ask of a small table, each answer or the fact of an error. Without the
+/// summary of the file.
 type Answers = Vec<Option<Vec<Owned>>>;
 
 fn corrupt<T>(result: Result<T>) -> Option<T> {
@@ -117,8 +117,8 @@ fn every_truncation_is_noticed() {
     }
 }
 
-/// With checksums made right again, what remains is the check of the structure: nothing may panic or hang, any
-/// answer is allowed.
+/// With checksums made right again, what remains is the check of the structure: nothing may panic
+/// or hang, any answer is allowed.
 #[test]
 fn forged_checksums_do_no_harm() {
     use crate::base::checksum::checksum;

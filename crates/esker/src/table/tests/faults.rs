@@ -1,4 +1,5 @@
-//! Mappings that fail in the middle of a read. That whole files do is tried with real ones, in `tests/operations/faults_under_mappings.rs`.
+//! Mappings that fail in the middle of a read. That whole files do is tried with real ones, in
+//! `tests/operations/faults_under_mappings.rs`.
 
 use super::support::{FILE_NUMBER, MemoryRead, Owned, build, options};
 use crate::env::{ReadFile, note_mapping_fault};

@@ -1,5 +1,5 @@
-//! Tests of whole tables: against a sorted vector, against damage, and against the page that describes the
-//! format.
+//! Tests of whole tables: against a sorted vector, against damage, and against the page that
+//! describes the format.
 
 mod damage;
 mod faults;

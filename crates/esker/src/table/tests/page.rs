@@ -6,7 +6,8 @@ use crate::table::TableOptions;
 
 const PAGE: &str = include_str!("../../../../../doc/format/table.md");
 
-/// The bytes of the page's example: hexadecimal up to the bar in each line of the block marked `hex`.
+/// The bytes of the page's example: hexadecimal up to the bar in each line of the block marked
+/// `hex`.
 fn example() -> Vec<u8> {
     let block = PAGE.split("```hex\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let digits = block.lines().filter_map(|line| line.split('|').next()).flat_map(str::split_whitespace);

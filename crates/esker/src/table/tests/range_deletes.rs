@@ -24,7 +24,8 @@ fn built(entries: &[Owned], ranges: &[Range<'_>]) -> (Vec<u8>, TableSummary) {
     (bytes, summary)
 }
 
-/// Entries, range tombstones; smallest and largest key, whether exclusive, smallest and largest sequence.
+/// Entries, range tombstones; smallest and largest key, whether exclusive, smallest and largest
+/// sequence.
 type Case<'a> = (&'a [Owned], &'a [Range<'a>], &'a str, &'a str, bool, (Sequence, Sequence));
 
 #[test]

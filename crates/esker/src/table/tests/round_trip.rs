@@ -14,7 +14,7 @@ const COMPRESSIONS: [Compression; 2] = [Compression::None, Compression::Lz4];
 
 fn get(table: &Table, key: &[u8], sequence: Sequence, most: usize) -> (Vec<Owned>, bool) {
     let (mut found, mut kept) = (Vec::new(), Vec::new());
-    let mut visit = |version: crate::table::Version| {
+    let mut visit = |version: crate::table::FoundEntry| {
         kept.push(version.value.to_slice());
         found.push(Owned {
             key: key.to_vec(),
@@ -266,7 +266,8 @@ fn a_block_that_is_compressed_is_never_taken_for_one_to_be_read_in_place() {
     let (bytes, _) = build(&entries, options(1024, Compression::Lz4));
     for cache_bytes in [0, 1 << 20] {
         let table = open(bytes.clone(), Access { read_mode: ReadMode::Mmap, cache_bytes }).expect("a good table");
-        // A reader looks at both sets, one after the other. What another thread finds out in between must not make a compressed block look readable.
+        // A reader looks at both sets, one after the other. What another thread finds out in
+        // between must not make a compressed block look readable.
         entries.iter().for_each(|entry| drop(get(&table, &entry.key, 9, 1)));
         collect(&mut table.cursor(true));
         for number in 0..table.index.len() {
@@ -301,7 +302,7 @@ fn a_get_may_read_the_same_table_again() {
     for access in ACCESSES {
         let table = open(bytes.clone(), access).expect("a good table");
         for (entry, other) in entries.iter().zip(entries.iter().rev()) {
-            let mut visit = |version: crate::table::Version| {
+            let mut visit = |version: crate::table::FoundEntry| {
                 assert_eq!(get(&table, &other.key, 9, 1).0[0], *other);
                 assert_eq!(*version.value, *entry.value, "the inner get has used other memory");
                 true

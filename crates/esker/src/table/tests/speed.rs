@@ -1,5 +1,5 @@
-//! Rough timings, to see a mistake at a glance: `cargo test --release -p esker table::tests::speed -- --ignored
-//! --nocapture`.
+//! Rough timings, to see a mistake at a glance: `cargo test --release -p esker table::tests::speed
+//! -- --ignored --nocapture`.
 
 use super::support::*;
 use crate::base::key;
@@ -109,7 +109,7 @@ fn speed() {
                 let start = Instant::now();
                 let mut found = 0u64;
                 for key in &keys {
-                    let visit = &mut |version: crate::table::Version| {
+                    let visit = &mut |version: crate::table::FoundEntry| {
                         found += version.value.len() as u64;
                         false
                     };

@@ -1,4 +1,5 @@
-//! Blocks that are found without an index: all of them, and with work in proportion to the file, whatever is in it. Counted are bytes, not time.
+//! Blocks that are found without an index: all of them, and with work in proportion to the file,
+//! whatever is in it. Counted are bytes, not time.
 
 use super::support::*;
 use crate::base::key::Kind;
@@ -18,7 +19,8 @@ fn found(bytes: Vec<u8>, what: &str) -> (usize, u64) {
         blocks += 1;
         offset += length as u64;
     }
-    // Read up to twice; walked over and summed, for each kind, up to four times; and once as far as is looked ahead for what is no block. Before, 128 KiB of zeroes cost 8 GiB.
+    // Read up to twice; walked over and summed, for each kind, up to four times; and once as far as
+    // is looked ahead for what is no block. Before, 128 KiB of zeroes cost 8 GiB.
     let most = 10 * length + 10 * LONGEST as u64;
     assert!(search.work <= most, "{what}: {} bytes of work for a file of {length}", search.work);
     (blocks, offset)
@@ -62,7 +64,8 @@ fn hostile_contents_cost_no_more_than_others() {
     for seed in 0..20 {
         assert_eq!(found(Random::new(seed).bytes(BYTES as u64), &format!("seed {seed}")).0, 0);
     }
-    // Blocks as short as can be, and as long as are found; and behind each what could be the beginning of a longer one.
+    // Blocks as short as can be, and as long as are found; and behind each what could be the
+    // beginning of a longer one.
     for (block_bytes, count) in
         [(HEADER_BYTES, 30_000), (HEADER_BYTES + 1, 30_000), (LONGEST - 5, 20), (LONGEST / 2, 40)]
     {

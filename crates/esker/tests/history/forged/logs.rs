@@ -88,7 +88,8 @@ fn segments_that_are_longer_than_their_files_are_refused() {
     assert!(found.values().all(typed), "{found:#?}");
 }
 
-/// Batches with operations that are not there, of keyspaces that are not there, under numbers that there are not.
+/// Batches with operations that are not there, of keyspaces that are not there, under numbers that
+/// there are not.
 #[test]
 fn batches_that_claim_too_much_are_refused() {
     let operation = |head: &[u8], rest: Vec<u8>| [head.to_vec(), rest].concat();
@@ -136,7 +137,8 @@ fn sequence_numbers_at_their_largest_do_not_wrap() {
     }
 }
 
-/// As many operations as fit, of the fewest bytes: memory stays in proportion to the file. Ranges inside of ranges, whose pieces are not each with all of the others.
+/// As many operations as fit, of the fewest bytes: memory stays in proportion to the file. Ranges
+/// inside of ranges, whose pieces are not each with all of the others.
 #[test]
 fn the_smallest_operations_take_memory_in_proportion() {
     let deletes: Vec<u8> = (0..300_000).flat_map(|_| [0, 1, 0]).collect();

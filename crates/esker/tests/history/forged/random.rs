@@ -1,4 +1,5 @@
-//! Any lies, several at a time: numbers that a number of a file format is replaced with, and bytes that are changed at random, in the payload of everything that has a checksum.
+//! Any lies, several at a time: numbers that a number of a file format is replaced with, and bytes
+//! that are changed at random, in the payload of everything that has a checksum.
 
 use super::trying::{Trial, kind, options};
 use super::writing::{
@@ -157,7 +158,8 @@ fn database(random: &mut Random) -> Files {
     files
 }
 
-/// Tries everything on the database of this seed; how many attempts succeeded, and how many did not.
+/// Tries everything on the database of this seed; how many attempts succeeded, and how many did
+/// not.
 fn try_database(seed: u64) -> (u32, u32) {
     let files = database(&mut Random(seed));
     let env = MemEnv::new();
@@ -180,7 +182,8 @@ fn try_database(seed: u64) -> (u32, u32) {
     (answers.get(), errors.get())
 }
 
-/// Whatever the lies, no call panics, and no error says that something else than the files is wrong.
+/// Whatever the lies, no call panics, and no error says that something else than the files is
+/// wrong.
 #[test]
 fn any_lies_at_once_are_an_error_or_an_answer() {
     let (mut answers, mut errors, mut panicked) = (0, 0, Vec::new());

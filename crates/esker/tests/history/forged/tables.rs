@@ -38,7 +38,8 @@ fn assert_refused(name: &str, parts: &TableParts) {
     assert!(found["repair"] == "ok" && found["after repair"] == "ok", "{name}: {found:#?}");
 }
 
-/// Some attempt must have told that the table is damaged: a `verify` of everything, if nothing before it.
+/// Some attempt must have told that the table is damaged: a `verify` of everything, if nothing
+/// before it.
 fn assert_noticed(name: &str, parts: &TableParts) {
     let found = tried(name, parts);
     let told = |what: &str| found.get(what).is_some_and(|outcome| outcome.starts_with("Corruption"));
@@ -52,7 +53,8 @@ fn a_table_that_was_forged_without_a_lie_is_read() {
     assert!(found.len() > 8 && found.values().all(|outcome| outcome == "ok"), "{found:#?}");
 }
 
-/// Last keys that overlap, repeat, run backwards, or are not those of the blocks; blocks that have the wrong place.
+/// Last keys that overlap, repeat, run backwards, or are not those of the blocks; blocks that have
+/// the wrong place.
 #[test]
 fn an_index_out_of_order_is_noticed() {
     let key = |key: &str, sequence| (key.as_bytes().to_vec(), sequence);
@@ -189,7 +191,8 @@ fn with_number(properties: &[u8], wanted: u64, place: usize, number: u64) -> Vec
     out
 }
 
-/// Properties and range tombstones with counts that are not there. A filter whose claims are wrong may hide keys from a get, and must not do worse.
+/// Properties and range tombstones with counts that are not there. A filter whose claims are wrong
+/// may hide keys from a get, and must not do worse.
 #[test]
 fn properties_and_filters_that_claim_too_much_are_refused() {
     let base = sound().properties;

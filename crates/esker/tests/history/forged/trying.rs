@@ -1,8 +1,11 @@
-//! Everything that can be asked of a database, in a process that may take so much memory and no more.
+//! Everything that can be asked of a database, in a process that may take so much memory and no
+//! more.
 //!
-//! The limit is on addresses: what the process has before, the files twice (they are mapped, and repaired into new ones), one block or value of the largest size that the files can
-//! make ([`Files`] are small, and LZ4 makes at most 255 bytes of one), and what a small database takes in any case. An allocation beyond it ends the process. Work is counted: bytes read,
-//! and steps of scans. The limit on processor time only turns an endless loop into a failure.
+//! The limit is on addresses: what the process has before, the files twice (they are mapped, and
+//! repaired into new ones), one block or value of the largest size that the files can make
+//! ([`Files`] are small, and LZ4 makes at most 255 bytes of one), and what a small database takes
+//! in any case. An allocation beyond it ends the process. Work is counted: bytes read, and steps of
+//! scans. The limit on processor time only turns an endless loop into a failure.
 
 use super::writing::{Files, value_of};
 use esker::env::Env;
@@ -45,11 +48,13 @@ pub struct Trial<'t> {
     pub root: &'t Path,
     /// Steps of scans that are left.
     pub most: u64,
-    /// Values must be those that were written under their keys: what is a lie is not a value itself.
+    /// Values must be those that were written under their keys: what is a lie is not a value
+    /// itself.
     pub knows_values: bool,
 }
 
-/// Tries all of it on a database of these files, in a child process. Panics unless each attempt ends as it may, and nothing is written outside of the database.
+/// Tries all of it on a database of these files, in a child process. Panics unless each attempt
+/// ends as it may, and nothing is written outside of the database.
 pub fn outcomes(name: &str, files: &Files) -> Outcomes {
     let root = std::env::temp_dir().join(format!("esker-forged-{name}-{}", std::process::id()));
     fs::remove_dir_all(&root).ok();
@@ -99,7 +104,8 @@ fn in_a_child_process() {
     assert!(reads <= MOST_READS * (10 + bytes / 4096), "{reads} reads of {bytes} bytes");
 }
 
-/// What kind of error it is, and its text: only what a caller can act on. Names file and place where there is one.
+/// What kind of error it is, and its text: only what a caller can act on. Names file and place
+/// where there is one.
 pub fn kind(error: &Error) -> String {
     let kind = match error {
         Error::Corruption { .. } => "Corruption",
@@ -142,7 +148,8 @@ impl Trial<'_> {
         assert!(!self.knows_values || value == value_of(key), "a wrong value of {key:?}: {value:?}");
     }
 
-    /// Gets of keys that may be there, and scans both ways. What is found must be what was written under that key.
+    /// Gets of keys that may be there, and scans both ways. What is found must be what was written
+    /// under that key.
     fn read_all(&mut self, db: &Db) -> Result<()> {
         let mut results = Vec::new();
         for keyspace in keyspaces(db) {
@@ -157,7 +164,8 @@ impl Trial<'_> {
                     self.most = self.most.checked_sub(1).expect("a scan has more steps than there can be entries");
                     match item {
                         Ok((key, value)) => self.check(&key, &value),
-                        // Scans go on behind a value that cannot be read; behind a broken block they end.
+                        // Scans go on behind a value that cannot be read; behind a broken block
+                        // they end.
                         Err(error) => {
                             results.push(Err(error));
                             failures += 1;

@@ -97,7 +97,8 @@ fn write_behind_hole(path: &std::path::Path, offset: u64, end: &[u8]) {
     file.write_all_at(end, offset).unwrap();
 }
 
-/// No place in a file is cut to 32 bits: a table whose last block lies behind 5 GiB of others, and a large value as far into its file. Files of holes: almost nothing is on the device.
+/// No place in a file is cut to 32 bits: a table whose last block lies behind 5 GiB of others, and
+/// a large value as far into its file. Files of holes: almost nothing is on the device.
 #[test]
 fn places_beyond_4_gib_are_places() {
     let holes: Vec<String> = (0..330).map(|at| format!("hole{at:03}")).collect();

@@ -1,4 +1,5 @@
-//! Writers of every file format, made from the format pages and not from the engine: they write what no engine would, under checksums that are right.
+//! Writers of every file format, made from the format pages and not from the engine: they write
+//! what no engine would, under checksums that are right.
 
 use std::collections::BTreeMap;
 use twox_hash::XxHash3_64;
@@ -68,7 +69,8 @@ pub fn keyspace_edit(id: u64, name: &str) -> Vec<u8> {
     [varints(&[4, id]), names, varint(0)].concat()
 }
 
-/// Next file 100, last sequence 1000, the log from segment 1 on, one keyspace `k` with its writes up to 500 in tables; then `more`.
+/// Next file 100, last sequence 1000, the log from segment 1 on, one keyspace `k` with its writes
+/// up to 500 in tables; then `more`.
 pub fn first_edit(more: &[Vec<u8>]) -> Vec<u8> {
     let start = [varints(&[1, 100, 2, 1000, 3, 1, 10, 0, 0]), keyspace_edit(KEYSPACE, "k")].concat();
     [start, varints(&[5, KEYSPACE, 500]), more.concat()].concat()
@@ -211,7 +213,8 @@ impl TableParts {
         self.build_behind(&[])
     }
 
-    /// The bytes of the file behind a hole of so many blocks, of which only last keys are known: of [`HOLE_BYTES`] each.
+    /// The bytes of the file behind a hole of so many blocks, of which only last keys are known: of
+    /// [`HOLE_BYTES`] each.
     pub fn build_behind(&self, holes: &[String]) -> Vec<u8> {
         let base = holes.len() as u64 * HOLE_BYTES;
         let mut file = Vec::new();
@@ -270,7 +273,8 @@ pub fn properties(entries: &[&Entry]) -> Vec<u8> {
 
 // LZ4 and blob files.
 
-/// `raw_bytes` as claimed, then an LZ4 block of one literal repeated `repeats` times 255 and five literals more.
+/// `raw_bytes` as claimed, then an LZ4 block of one literal repeated `repeats` times 255 and five
+/// literals more.
 pub fn lz4_bomb(claimed: u32, repeats: usize) -> Vec<u8> {
     let mut out = claimed.to_le_bytes().to_vec();
     out.extend([0x1f, b'x', 1, 0]);

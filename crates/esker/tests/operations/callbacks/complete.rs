@@ -1,4 +1,5 @@
-//! Whether the lists are complete: every public function of a handle is a call, and every function of a trait of callbacks is a way.
+//! Whether the lists are complete: every public function of a handle is a call, and every function
+//! of a trait of callbacks is a way.
 
 use super::calls::{self, Listed};
 use super::ways::{ENV_WAYS, WAYS};
@@ -19,7 +20,8 @@ const NO_WAYS: &[(&str, &str)] = &[
     ("EventListener::missed", "called once thousands of events wait: callbacks/apart.rs"),
 ];
 
-/// What begins with these words inside what is declared at the beginning of a line with one of those.
+/// What begins with these words inside what is declared at the beginning of a line with one of
+/// those.
 fn functions(path: &str, outer: &[&str], begin: &str) -> Vec<String> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let word = |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned();

@@ -39,7 +39,8 @@ pub struct Hook {
     armed: Mutex<Option<(&'static str, Call, Own)>>,
     /// What became of it, and in which thread.
     pub result: Mutex<Option<(Result<()>, String)>>,
-    /// Whether threads of the database that are about to create a file wait, until the callback is called.
+    /// Whether threads of the database that are about to create a file wait, until the callback is
+    /// called.
     is_held_up: Mutex<bool>,
     goes_on: Condvar,
 }

@@ -1,4 +1,5 @@
-//! How a database is made to call each callback, which is at work in the call itself or in the background.
+//! How a database is made to call each callback, which is at work in the call itself or in the
+//! background.
 
 use super::hook::{Calls, Site, merging};
 use crate::common::{DIRECTORY, keyspace, wait_until};
@@ -167,7 +168,8 @@ pub const WAYS: &[Way] = &[
         transaction.put(&expiring(s), "base", "b").unwrap();
         transaction.commit().unwrap();
     }),
-    // The database may have been closed when only the first of the keyspaces was flushed, of which the listener hears at once.
+    // The database may have been closed when only the first of the keyspaces was flushed, of which
+    // the listener hears at once.
     way("flush", "EventListener::flush_completed", |s| unless_closed(s.db.flush())).free(),
     way("flush", "EventListener::table_created", |s| unless_closed(s.db.flush())).free(),
     way("compact", "EventListener::compaction_completed", |s| unless_closed(s.db.compact())).free(),

@@ -73,7 +73,8 @@ fn values_only_in_the_log_survive_close_kill_and_a_read_only_open() {
     }
 }
 
-/// Trap: the file that a reader opened with a table has grown since, and what the log refers to lies behind the end it knows.
+/// Trap: the file that a reader opened with a table has grown since, and what the log refers to
+/// lies behind the end it knows.
 #[test]
 fn a_read_only_open_beside_a_writer_sees_values_behind_those_of_tables() {
     let mem = MemEnv::default();
@@ -190,7 +191,8 @@ fn a_checkpoint_reads_when_the_original_has_lost_its_files() {
     }
 }
 
-/// On a real directory with the default threshold: 100 KB and 10 MB, with every way to write, from several threads.
+/// On a real directory with the default threshold: 100 KB and 10 MB, with every way to write, from
+/// several threads.
 #[test]
 fn hundred_kilobytes_and_ten_megabytes() {
     let scratch = Scratch::new("sizes");

@@ -134,7 +134,8 @@ fn a_database_at_rest_compresses_what_is_worth_it() {
     });
 }
 
-/// To make values smaller takes room first. Where there is none they stay, and the database is well.
+/// To make values smaller takes room first. Where there is none they stay, and the database is
+/// well.
 #[test]
 fn a_full_disk_leaves_them_as_they_are() {
     let mem = MemEnv::default();
@@ -182,7 +183,8 @@ fn damage_in_a_compressed_value_is_told_and_never_a_panic() {
     }
 }
 
-/// One value cannot be read: it stays where it is, and with it its file; the others are compressed, once.
+/// One value cannot be read: it stays where it is, and with it its file; the others are compressed,
+/// once.
 #[test]
 fn a_damaged_value_stays_and_the_others_shrink() {
     let mem = MemEnv::default();
@@ -232,7 +234,8 @@ fn a_file_that_cannot_be_read_stays_and_nothing_fails() {
     check(&db, repetitive);
 }
 
-/// Many tables that refer to the same files: each is rewritten, and their values come together in as few files as before.
+/// Many tables that refer to the same files: each is rewritten, and their values come together in
+/// as few files as before.
 #[test]
 fn many_tables_do_not_make_many_files() {
     let mem = MemEnv::default();
@@ -255,7 +258,8 @@ fn many_tables_do_not_make_many_files() {
     }
 }
 
-/// Bursts of writes with pauses between them: each is compressed, or waits for more, and the number of files stays small.
+/// Bursts of writes with pauses between them: each is compressed, or waits for more, and the number
+/// of files stays small.
 #[test]
 fn bursts_do_not_make_many_files() {
     let scratch = Scratch::new("bursts");
@@ -272,7 +276,8 @@ fn bursts_do_not_make_many_files() {
     assert!(stats.blob_bytes < 12 * 17_000_000 / 2, "{stats}");
 }
 
-/// What a merge writes anew of a compressed value is its reference: in the log, in memory, and after a power failure.
+/// What a merge writes anew of a compressed value is its reference: in the log, in memory, and
+/// after a power failure.
 #[test]
 fn references_to_compressed_values_pass_through_the_log() {
     let mem = MemEnv::default();

@@ -157,7 +157,8 @@ fn every_call_may_be_the_last() {
     }
 }
 
-/// After a kill the system shows bytes of blob files that no sync ever saw. What recovery builds on them must not go away with the power.
+/// After a kill the system shows bytes of blob files that no sync ever saw. What recovery builds on
+/// them must not go away with the power.
 #[test]
 fn what_recovery_showed_stays_after_a_failed_sync_and_a_power_loss() {
     let env = MemEnv::default();
@@ -178,7 +179,8 @@ fn what_recovery_showed_stays_after_a_failed_sync_and_a_power_loss() {
     assert!(found == seen);
 }
 
-/// A flush of the only keyspace does not sync the log: what its table refers to must be durable all the same.
+/// A flush of the only keyspace does not sync the log: what its table refers to must be durable all
+/// the same.
 #[test]
 fn what_a_flushed_table_refers_to_is_durable() {
     for logged in [true, false] {

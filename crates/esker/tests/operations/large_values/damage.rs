@@ -151,7 +151,8 @@ fn a_failed_blob_write_fails_one_write() {
     assert!(keyspace(&db).get("b").unwrap().is_some());
 }
 
-/// A failed sync of a blob file is one of the log: nothing acknowledged rests on it, and it is not tried again.
+/// A failed sync of a blob file is one of the log: nothing acknowledged rests on it, and it is not
+/// tried again.
 #[test]
 fn a_failed_sync_of_a_blob_file_ends_writing() {
     for class in [Class::Sync, Class::SyncDir] {

@@ -47,7 +47,8 @@ fn expired_values_give_their_file_back() {
     }
 }
 
-/// The background does it without being asked: the tables go unread, and with them what they refer to.
+/// The background does it without being asked: the tables go unread, and with them what they refer
+/// to.
 #[test]
 fn expired_values_give_their_file_back_unasked() {
     let machine = Machine::new();

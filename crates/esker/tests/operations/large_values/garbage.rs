@@ -1,4 +1,5 @@
-//! The room of values that nobody can read any more comes back, and that of values that somebody can read does not.
+//! The room of values that nobody can read any more comes back, and that of values that somebody
+//! can read does not.
 
 use super::{Scratch, blob_files, keyspace, simulated, value};
 use crate::common::wait_until;
@@ -121,8 +122,8 @@ fn abandoned_batches_leave_nothing_behind() {
     assert_eq!(blob_files(&mem, "/db").len(), 0);
 }
 
-/// Seen: a compaction without end. Trigger: a blob file of one value shorter than the file's header, which was taken for garbage, copied, and found
-/// to be garbage again.
+/// Seen: a compaction without end. Trigger: a blob file of one value shorter than the file's
+/// header, which was taken for garbage, copied, and found to be garbage again.
 #[test]
 fn files_of_one_short_value_are_left_alone() {
     let mem = MemEnv::default();

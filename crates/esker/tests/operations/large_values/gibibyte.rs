@@ -36,7 +36,8 @@ fn is_the_value(value: &[u8]) -> bool {
     value.len() == BYTES && value.chunks_exact(PIECE_BYTES).zip(pieces()).all(|(found, piece)| found == piece)
 }
 
-/// The value is in memory once: the caller's when it is written, the one handed out when it is read. In a process of its own, because the peak is the process's.
+/// The value is in memory once: the caller's when it is written, the one handed out when it is
+/// read. In a process of its own, because the peak is the process's.
 #[test]
 fn a_gibibyte_is_in_memory_once() {
     if let Ok(directory) = std::env::var(CHILD) {

@@ -1,4 +1,5 @@
-//! Large values that rot before a job copies them: the job ends with the place, the damage shows, and it stays the only one.
+//! Large values that rot before a job copies them: the job ends with the place, the damage shows,
+//! and it stays the only one.
 
 use super::{blob_files, keyspace, repetitive, simulated, value};
 use esker::env::mem::MemEnv;
@@ -33,7 +34,8 @@ fn assert_problem(db: &Db, file: &Path, place: usize) {
 
 type Make = fn(u64, usize) -> Vec<u8>;
 
-/// Two blob files of ten values each. With `garbage`, of each only three values are still referred to.
+/// Two blob files of ten values each. With `garbage`, of each only three values are still referred
+/// to.
 fn filled(options: Options, make: Make, garbage: bool) -> (Db, u64) {
     let db = Db::open("/db", options).unwrap();
     let k = keyspace(&db);
@@ -57,8 +59,9 @@ fn check(db: &Db, make: Make, each: u64, damaged: Option<(u64, &PathBuf)>) {
     }
 }
 
-/// Seen: a job that met a damaged large value went on without a word, and `health()` was well. Trigger: a flipped bit in a blob file that is emptied, or whose
-/// values are compressed. Cost: the damage was found late, by whoever wanted the value.
+/// Seen: a job that met a damaged large value went on without a word, and `health()` was well.
+/// Trigger: a flipped bit in a blob file that is emptied, or whose values are compressed. Cost: the
+/// damage was found late, by whoever wanted the value.
 #[test]
 fn a_damaged_value_ends_the_job_that_copies_it_and_shows() {
     for (make, garbage) in [(value as Make, true), (repetitive as Make, false), (repetitive as Make, true)] {
@@ -124,7 +127,8 @@ fn in_the_background_a_damaged_file_is_met_once() {
     assert!(!blob_files(&mem, "/db").contains(&files[0]));
 }
 
-/// A merge needs a large value for its operands and cannot read it: the operands stay, and the damage shows.
+/// A merge needs a large value for its operands and cannot read it: the operands stay, and the
+/// damage shows.
 #[test]
 fn damage_below_operands_shows() {
     let mem = MemEnv::default();
@@ -144,7 +148,8 @@ fn damage_below_operands_shows() {
     assert_eq!(db.health().problem, None, "the file is gone");
 }
 
-/// The same for a file whose bytes come right again: whoever checks all of it forgets the damage, and jobs take it up again.
+/// The same for a file whose bytes come right again: whoever checks all of it forgets the damage,
+/// and jobs take it up again.
 #[test]
 fn a_check_that_finds_no_damage_forgets_it() {
     let mem = MemEnv::default();

@@ -4,7 +4,8 @@ use super::{fill, keys, number, open, tiny};
 use esker::env::mem::MemEnv;
 use esker::{Db, Keyspace};
 
-/// Cut at many tables of one key each, a tombstone must neither overlap the next table nor lose a piece between two.
+/// Cut at many tables of one key each, a tombstone must neither overlap the next table nor lose a
+/// piece between two.
 #[test]
 fn a_tombstone_clipped_at_many_tables_has_no_holes() {
     let (db, k) = open(&MemEnv::default());
@@ -63,7 +64,8 @@ fn covered_tables_go_unread() {
     assert_eq!(env.files().iter().filter(|path| path.extension().is_some_and(|e| e == "table")).count(), 0);
 }
 
-/// A scan passes a covered part of an older run in a few seeks: it loads next to none of its blocks.
+/// A scan passes a covered part of an older run in a few seeks: it loads next to none of its
+/// blocks.
 #[test]
 fn a_scan_over_a_covered_run_does_not_step_through_it() {
     let options = tiny(&MemEnv::default()).target_file_bytes(1 << 20).read_mode(esker::ReadMode::Pread);

@@ -204,7 +204,8 @@ fn cursors_turn_around_at_holes() {
     assert_eq!(k.range("12".."39").rev().count(), 1);
 }
 
-/// Many tombstones on the same keys in one memtable take memory in proportion to their number, not to its square.
+/// Many tombstones on the same keys in one memtable take memory in proportion to their number, not
+/// to its square.
 #[test]
 fn a_moving_front_of_deletes_stays_small() {
     let db = Db::open("/db", tiny(&MemEnv::default()).write_buffer_bytes(64 << 20)).unwrap();

@@ -48,7 +48,8 @@ fn a_checkpoint_has_the_tombstones() {
     assert_eq!(keys(&counters(&read_only)), ["a", "b", "e"]);
 }
 
-/// A memtable with nothing but a range delete is flushed like any other, and a log with nothing else is replayed.
+/// A memtable with nothing but a range delete is flushed like any other, and a log with nothing
+/// else is replayed.
 #[test]
 fn a_range_delete_alone_is_not_nothing() {
     let env = MemEnv::default();

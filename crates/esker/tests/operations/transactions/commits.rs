@@ -181,7 +181,8 @@ fn a_transaction_may_be_larger_than_a_memtable() {
     t.commit().unwrap();
     assert_eq!(k.iter().count(), 3000);
     assert_eq!(text(k.get("00007").unwrap()).unwrap(), format!("old,{}", "x".repeat(20)));
-    // Making room for it moves everything to tables between its first look and its commit: what conflicts is found there.
+    // Making room for it moves everything to tables between its first look and its commit: what
+    // conflicts is found there.
     let mut t = db.transaction();
     for number in 0..3000 {
         t.put(&k, format!("{number:05}"), "mine").unwrap();

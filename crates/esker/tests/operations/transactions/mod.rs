@@ -1,4 +1,5 @@
-//! Transactions: what they see, what they conflict with, and that committed ones have the effect of some order.
+//! Transactions: what they see, what they conflict with, and that committed ones have the effect of
+//! some order.
 
 mod anomalies;
 mod commits;

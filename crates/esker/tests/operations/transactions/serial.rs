@@ -1,5 +1,6 @@
-//! Random transactions, several open at a time: those that commit have the effect they would have one after the other, in the order of their
-//! commits, and one is refused if and only if somebody has written where it read or writes.
+//! Random transactions, several open at a time: those that commit have the effect they would have
+//! one after the other, in the order of their commits, and one is refused if and only if somebody
+//! has written where it read or writes.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,8 +87,8 @@ impl Step {
         }
     }
 
-    /// Whether a write of somebody else to `place` would have mattered to this step. `own`: what the transaction had written before it, where
-    /// gets read nothing else.
+    /// Whether a write of somebody else to `place` would have mattered to this step. `own`: what
+    /// the transaction had written before it, where gets read nothing else.
     fn concerns(&self, place: &Place, own: &BTreeSet<Place>) -> bool {
         match self {
             Step::Get(read, _) => read == place && !own.contains(read),

@@ -45,7 +45,8 @@ fn counters_reach_the_exact_sum() {
     }
 }
 
-/// Money goes from account to account; every transaction that looks at all of it sees the same sum, and so does whoever commits having looked.
+/// Money goes from account to account; every transaction that looks at all of it sees the same sum,
+/// and so does whoever commits having looked.
 #[test]
 fn transfers_keep_the_sum() {
     const ACCOUNTS: u64 = 40;
@@ -120,7 +121,8 @@ fn transfers_keep_the_sum() {
     assert!(audited.load(Ordering::Relaxed) > 0);
 }
 
-/// Phantoms beside threads: each puts the next number after the greatest it sees, found from the back. Two with the same number would be one lost.
+/// Phantoms beside threads: each puts the next number after the greatest it sees, found from the
+/// back. Two with the same number would be one lost.
 #[test]
 fn a_sequence_has_no_gap_and_no_double() {
     const THREADS: usize = 4;
@@ -135,7 +137,8 @@ fn a_sequence_has_no_gap_and_no_double() {
                     db.transact(usize::MAX, |t| {
                         let last = t.iter(k).next_back().transpose()?;
                         let next = last.map_or(0, |(key, _)| u32::from_be_bytes((&*key).try_into().unwrap()) + 1);
-                        // The key that it found is read, the one that comes is not there yet: the phantom is behind it.
+                        // The key that it found is read, the one that comes is not there yet: the
+                        // phantom is behind it.
                         t.put(k, next.to_be_bytes(), [thread as u8; 40])
                     })
                     .unwrap();

@@ -1,15 +1,21 @@
 //! Making a damaged database open again, with everything that can be read.
 //!
-//! 1. Take the lock. Undo a repair that was cut short. Open and verify as a reader would; if that succeeds there is nothing to do.
-//! 2. Read the manifest as far as it can be; without one, take every table for what it says to be. Mark the directory (`db/files/repair_mark.rs`).
-//! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables, merge them by their sequence numbers.
+//! 1. Take the lock. Undo a repair that was cut short. Open and verify as a reader would; if that
+//!    succeeds there is nothing to do.
+//! 2. Read the manifest as far as it can be; without one, take every table for what it says to be.
+//!    Mark the directory (`db/files/repair_mark.rs`).
+//! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables,
+//!    merge them by their sequence numbers.
 //! 4. Replay the log as far as it can be read, and write that to tables.
 //! 5. Give what was damaged or is not used a second name in the directory `lost`.
 //! 6. Begin a log segment, write a manifest, and point `CURRENT` at it.
-//! 7. Remove the mark, and then the first names of what is in `lost`. Cut short before that, the next open does it.
+//! 7. Remove the mark, and then the first names of what is in `lost`. Cut short before that, the
+//!    next open does it.
 //!
-//! Nothing that was there is changed before step 6 is done, which is one rename; cut short before it, a repair begins anew, and the mark tells what not to read then:
-//! the tables of an unfinished repair say that they hold what is in the log, and those beside them that do may not have been durable.
+//! Nothing that was there is changed before step 6 is done, which is one rename; cut short before
+//! it, a repair begins anew, and the mark tells what not to read then: the tables of an unfinished
+//! repair say that they hold what is in the log, and those beside them that do may not have been
+//! durable.
 
 mod report;
 mod survey;
@@ -29,8 +35,8 @@ use crate::table::{BlockCache, Table};
 use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACES, ManifestState, TableRecord};
 use crate::version::file_name::{CURRENT, LOCK, LOST};
 use crate::version::manifest::Manifest;
+use crate::version::runs::Version;
 use crate::version::salvage::Missing;
-use crate::version::tree::Tree;
 use crate::wal::salvage::{LogProblem, SalvagedLog, salvage};
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
@@ -111,7 +117,8 @@ impl Work<'_> {
         let missing = if nothing_missing && !log.beginning_lost { missing } else { Missing::Any };
         let mut numbers: Vec<u64> = on_disk.difference(&named).copied().collect();
         match missing {
-            // What the manifest does not name is left over from a job that was cut short, or the removal of which was.
+            // What the manifest does not name is left over from a job that was cut short, or the
+            // removal of which was.
             Missing::Nothing => {
                 let left_over = std::mem::take(&mut numbers).into_iter().map(crate::version::file_name::table);
                 self.aside.extend(left_over.filter(|_| !self.manifest_is_whole));
@@ -146,13 +153,15 @@ impl Work<'_> {
         }
     }
 
-    /// Those of the tables that the last edit may have brought: what a flush or a load brings shows by its newer writes. The others are put aside: by the manifest they are not in use.
+    /// Those of the tables that the last edit may have brought: what a flush or a load brings shows
+    /// by its newer writes. The others are put aside: by the manifest they are not in use.
     fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         let mut newer = Vec::new();
         for number in numbers {
             let is_newer = match self.tables.inspect(number, None)? {
                 Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
-                // Nobody knows. If it was in use, something else is damaged besides the end of the manifest.
+                // Nobody knows. If it was in use, something else is damaged besides the end of the
+                // manifest.
                 Found::Unindexed(..) => true,
             };
             if is_newer {
@@ -192,7 +201,8 @@ impl Work<'_> {
         Ok(unnamed)
     }
 
-    /// A table that does not say whose it is gets a keyspace of its own, if anything can be read of it.
+    /// A table that does not say whose it is gets a keyspace of its own, if anything can be read of
+    /// it.
     fn assign_nameless(
         &mut self,
         number: u64,
@@ -257,7 +267,7 @@ impl Work<'_> {
         if self.report.files.iter().any(|file| file.entries_lost != Some(0) && file.keyspace.is_some()) {
             self.warn("where a lost entry was the newest of its key, an older value of that key shows, or one that was deleted");
         }
-        if !order_is_known || Tree::from_tables(tables.iter().cloned()).overlap().is_some() {
+        if !order_is_known || Version::from_tables(tables.iter().cloned()).overlap().is_some() {
             let merged = self.tables.merge(tables.into_iter().map(|(_, table)| table).collect(), &label)?;
             let run = self.tables.next_number();
             tables = merged.into_iter().map(|table| (run, table)).collect();
@@ -283,7 +293,7 @@ impl Work<'_> {
         let env = &*options.env;
         let memory = MemoryPool::of_the_process();
         let mut recovering =
-            recovery::open_trees(directory, options, &self.state, &self.tables.cache, &memory, &self.tables.blobs)?;
+            recovery::open_versions(directory, options, &self.state, &self.tables.cache, &memory, &self.tables.blobs)?;
         let (state, mut last_sequence) = (&mut self.state, 0);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
@@ -294,7 +304,7 @@ impl Work<'_> {
                     let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
                     let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
                     state.keyspaces.insert(id, unknown.clone());
-                    recovering.insert(id, recovery::Recovering::new(unknown, Tree::default(), options, &memory));
+                    recovering.insert(id, recovery::Recovering::new(unknown, Version::default(), options, &memory));
                 }
             }
             if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
@@ -317,7 +327,8 @@ impl Work<'_> {
             caches,
             (&self.tables.blobs, false),
         )?;
-        // The link leads back to the old segments, in case the power fails before the manifest is in force.
+        // The link leads back to the old segments, in case the power fails before the manifest is
+        // in force.
         let inherited =
             Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
         let writer = LogWriter::start(layout::segment_maker(directory, options), inherited)?;
@@ -327,7 +338,7 @@ impl Work<'_> {
         self.state.next_file += 1;
         let used: BTreeSet<u64> = recovering
             .values()
-            .flat_map(|recovered| recovered.tree.tables())
+            .flat_map(|recovered| recovered.version.tables())
             .flat_map(|(_, table)| table.summary().blobs.keys().copied().collect::<Vec<_>>())
             .collect();
         // The next open would remove them, and they may be all that is left of what they hold.
@@ -338,7 +349,7 @@ impl Work<'_> {
         remover::keep_in_lost(env, directory, &kept)?;
         let manifest = Manifest::create(env, directory, number, self.state.clone())?;
         self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
-        let tables = recovering.values().flat_map(|recovered| recovered.tree.tables());
+        let tables = recovering.values().flat_map(|recovered| recovered.version.tables());
         self.report.entries = tables.map(|(_, table)| table.summary().entries).sum();
         Ok(())
     }

@@ -44,7 +44,8 @@ pub struct RepairReport {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedFile {
-    /// The file as it was named before; the directory, for a file that is missing and whose name is not known.
+    /// The file as it was named before; the directory, for a file that is missing and whose name is
+    /// not known.
     pub path: PathBuf,
     /// Whose table it was, if that is known.
     pub keyspace: Option<String>,

@@ -30,7 +30,7 @@ fn check(directory: &Path, options: &Options) -> Result<()> {
     let blobs = layout::blob_store(directory, options);
     let memory = MemoryPool::of_the_process();
     let (recovering, _, _) = recovery::read_state(directory, options, &state, &cache, &memory, &blobs)?;
-    for (_, table) in recovering.values().flat_map(|recovered| recovered.tree.tables()) {
+    for (_, table) in recovering.values().flat_map(|recovered| recovered.version.tables()) {
         table.verify(&mut |_| {})?;
     }
     Ok(())
@@ -43,7 +43,8 @@ pub struct Survey {
     pub state: ManifestState,
     /// All of it is, and `CURRENT` names it.
     pub is_whole: bool,
-    /// What the state may be without, if `CURRENT` names that manifest or is missing; without a manifest, anything.
+    /// What the state may be without, if `CURRENT` names that manifest or is missing; without a
+    /// manifest, anything.
     pub missing: Option<Missing>,
     /// Files that are damaged, with where and how.
     pub damaged: Vec<(String, String)>,
@@ -71,7 +72,8 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     } else if let Some(number) = current.filter(|number| !numbers.contains(number)) {
         survey.damaged.push((manifest(number), "the manifest in force is missing".into()));
     }
-    // Any other than the one in force is older, or newer and not yet in force: both tell more than none.
+    // Any other than the one in force is older, or newer and not yet in force: both tell more than
+    // none.
     let others = numbers.iter().copied().filter(|number| Some(*number) != current);
     for number in current.into_iter().chain(others) {
         let Some(found) = salvage::salvage(env, directory, number)? else {
@@ -89,7 +91,8 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         survey.state = found.state;
         break;
     }
-    // A new manifest must not get the name of a missing one: it would be in force before it is written.
+    // A new manifest must not get the name of a missing one: it would be in force before it is
+    // written.
     survey.state.next_file = survey.state.next_file.max(current.map_or(1, |number| number + 1));
     Ok(survey)
 }

@@ -1,7 +1,8 @@
-//! Tables: which are intact, copies of the others, and one run out of tables whose order is not known.
+//! Tables: which are intact, copies of the others, and one run out of tables whose order is not
+//! known.
 //!
-//! Entries are copied as they are, with their sequence numbers, and nothing is combined: copies of an attempt that was cut short
-//! then are seen to be copies by the next one.
+//! Entries are copied as they are, with their sequence numbers, and nothing is combined: copies of
+//! an attempt that was cut short then are seen to be copies by the next one.
 
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind, Sequence};
@@ -12,9 +13,9 @@ use crate::env::ReadFile;
 use crate::error::{Error, Result};
 use crate::iter::Cursor;
 use crate::iter::merging::MergingCursor;
-use crate::job::cuts::Cuts;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{Output, OutputOptions, table_options};
+use crate::job::output_splitter::OutputSplitter;
 use crate::options::{Options, ReadMode};
 use crate::table::{BlockCache, LostRange, Salvaged, Table, TableKeyspace, salvage_unindexed};
 use crate::version::cursor::AnyCursor;
@@ -90,7 +91,8 @@ impl Tables<'_> {
         })
     }
 
-    /// What is wrong with the files of large values that the table refers to, if one of them is not there.
+    /// What is wrong with the files of large values that the table refers to, if one of them is not
+    /// there.
     fn missing_blob(&self, table: &Table) -> Result<Option<String>> {
         for &number in table.summary().blobs.keys() {
             match self.blobs.open_file(number, 0) {
@@ -106,7 +108,7 @@ impl Tables<'_> {
 
     /// Whether the entry refers to a large value whose file is not there.
     fn is_lost(&self, entry: &Entry<'_>) -> bool {
-        let reference = if entry.kind == Kind::PutLarge { BlobReference::decode(entry.value) } else { None };
+        let reference = if entry.kind == Kind::PutBlob { BlobReference::decode(entry.value) } else { None };
         let opened = reference.map(|reference| self.blobs.open_file(reference.file, 0));
         matches!(opened, Some(Err(Error::Corruption { .. })))
     }
@@ -196,14 +198,14 @@ impl Tables<'_> {
                 one_by_one: true,
             },
         };
-        let cuts = Cuts::default();
+        let cuts = OutputSplitter::default();
         let mut output = Output::new(&options, tombstones, &cuts);
         let result = fill(&mut |entry| output.add(entry))?;
         Ok((output.finish()?, result))
     }
 
-    /// One run with every entry of the tables, in the order of their sequence numbers, whatever the order of the tables was. Of
-    /// equal entries, the one in the newest file stays.
+    /// One run with every entry of the tables, in the order of their sequence numbers, whatever the
+    /// order of the tables was. Of equal entries, the one in the newest file stays.
     pub fn merge(&self, mut tables: Vec<Arc<Table>>, keyspace: &TableKeyspace) -> Result<Vec<Arc<Table>>> {
         tables.sort_by_key(|table| std::cmp::Reverse(table.summary().file_number));
         let cursors = tables.iter().map(|table| AnyCursor::Table(table.cursor(false))).collect();

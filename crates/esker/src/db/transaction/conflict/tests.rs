@@ -5,7 +5,7 @@ use crate::base::key::{Kind, NEVER};
 use crate::db::background::flush;
 use crate::db::lifecycle::{keyspaces, open};
 use crate::db::transaction::conflict::*;
-use crate::db::write::batch_size::{need_of, start_record};
+use crate::db::write::batch_size::{reservation_bytes, start_record};
 use crate::db::write::commit::{Content, commit};
 use crate::env::mem::MemEnv;
 use crate::options::{KeyspaceOptions, Options, WriteOptions};
@@ -31,7 +31,7 @@ impl World {
         let mut record = Vec::new();
         start_record(&mut record);
         encode(&mut record, &operation);
-        let needs = [(self.keyspace.id, need_of(&operation))];
+        let needs = [(self.keyspace.id, reservation_bytes(&operation))];
         commit(&self.inner, &mut record, Content::One(operation), &needs, &WriteOptions::new()).unwrap();
     }
 
@@ -130,7 +130,8 @@ fn after_a_few_rounds_all_is_done_under_the_lock() {
     }
 }
 
-/// A memtable that was put aside between the looks is read from where the first one ended, and its successor from the beginning.
+/// A memtable that was put aside between the looks is read from where the first one ended, and its
+/// successor from the beginning.
 #[test]
 fn a_switch_of_memtables_between_the_looks_hides_nothing() {
     for (before, after, expected) in [("key", "z", true), ("z", "o", true), ("z", "z", false)] {
@@ -140,7 +141,7 @@ fn a_switch_of_memtables_between_the_looks_hides_nothing() {
         let mut conflicts = Conflicts::new(&world.inner, &transaction).unwrap();
         conflicts.catch_up().unwrap();
         world.put(before, b"new");
-        crate::db::background::rotate::freeze(&world.inner, &mut world.inner.writer.lock(), world.keyspace.id, 0);
+        crate::db::background::rotate::rotate(&world.inner, &mut world.inner.writer.lock(), world.keyspace.id, 0);
         world.put(after, b"new");
         assert_eq!(is_conflict(world.holds(&mut conflicts)), expected, "{before} {after}");
     }

@@ -1,19 +1,23 @@
 //! The order of a memtable, made when somebody asks for it.
 //!
-//! Writes only append to the arena. The first reader that needs order sorts what has been appended since the last one into a new run, unless it was
-//! appended in order. A run that is not much shorter than the one before it is to be merged with it, so that there are never more than a few runs and every
-//! entry is merged a logarithm of times. Short runs are merged by the reader itself; it does so with a bounded number of entries, so that no
-//! reader waits long for what many writes have left to do. The others are merged by the background thread (or by a flush, which needs all in
-//! one run), not under the lock: readers use what is there meanwhile.
+//! Writes only append to the arena. The first reader that needs order sorts what has been appended
+//! since the last one into a new run, unless it was appended in order. A run that is not much
+//! shorter than the one before it is to be merged with it, so that there are never more than a few
+//! runs and every entry is merged a logarithm of times. Short runs are merged by the reader itself;
+//! it does so with a bounded number of entries, so that no reader waits long for what many writes
+//! have left to do. The others are merged by the background thread (or by a flush, which needs all
+//! in one run), not under the lock: readers use what is there meanwhile.
 
 use super::arena::Arena;
 use super::run::{Gathered, Run};
 use std::sync::Arc;
 
-/// A run stays apart from the one before it while it is shorter by more than this factor. Greater: fewer runs to search, more merging.
+/// A run stays apart from the one before it while it is shorter by more than this factor. Greater:
+/// fewer runs to search, more merging.
 const GROWTH: usize = 4;
 
-/// Runs up to this long never stay apart from the next one: to copy one costs less than to search it.
+/// Runs up to this long never stay apart from the next one: to copy one costs less than to search
+/// it.
 const SHORT_ENTRIES: usize = 256;
 
 /// Up to so many entries are put into a short run one by one, without memory for another.
@@ -22,13 +26,15 @@ const FEW_ENTRIES: usize = 8;
 /// A reader makes no run longer than this by merging.
 pub const MOST_MERGED: usize = 16 << 10;
 
-/// With more runs than this readers merge long ones as well: the background has not come to it for long.
+/// With more runs than this readers merge long ones as well: the background has not come to it for
+/// long.
 const MOST_RUNS: usize = 24;
 
 /// Memory for the sorting of so many entries is kept for the next reader.
 const MOST_KEPT: usize = 4 << 10;
 
-/// How far ahead of the walk over new entries memory is asked for: the writer's processor probably has it.
+/// How far ahead of the walk over new entries memory is asked for: the writer's processor probably
+/// has it.
 const AHEAD_BYTES: usize = 1 << 10;
 
 /// The runs made so far, mostly longest first.
@@ -72,7 +78,8 @@ impl Order {
         &self.runs
     }
 
-    /// Adds the fresh entries to the last run, if they are few, and it is short and used by no reader at the moment.
+    /// Adds the fresh entries to the last run, if they are few, and it is short and used by no
+    /// reader at the moment.
     fn insert_few(&mut self, arena: &Arena) -> bool {
         let last = self.runs.last_mut().filter(|last| last.len() <= SHORT_ENTRIES && self.fresh.len() <= FEW_ENTRIES);
         last.and_then(Arc::get_mut).is_some_and(|last| last.insert(arena, &self.fresh))
@@ -121,7 +128,8 @@ impl Order {
         self.shortest_pair(|_, _| true)
     }
 
-    /// Puts `merged` in the place of the two neighbours that it was made of, unless one of them is not there any more.
+    /// Puts `merged` in the place of the two neighbours that it was made of, unless one of them is
+    /// not there any more.
     pub fn replace(&mut self, pair: &[Arc<Run>; 2], merged: Run) {
         let is_there = |window: &[Arc<Run>]| window.iter().zip(pair).all(|(run, old)| Arc::ptr_eq(run, old));
         if let Some(at) = self.runs.windows(2).position(is_there) {
@@ -146,5 +154,5 @@ fn are_close(a: &Run, b: &Run) -> bool {
 }
 
 #[cfg(test)]
-#[path = "order_tests.rs"]
+#[path = "sorted_runs_tests.rs"]
 mod tests;

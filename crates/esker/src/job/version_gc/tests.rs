@@ -75,7 +75,7 @@ fn read(entries: &[Owned], snapshot: Sequence, below: Option<u64>) -> Option<u64
         }
         let number = || u64::from_le_bytes(value.as_slice().try_into().expect("8 bytes"));
         match kind {
-            Kind::Put | Kind::PutLarge => return Some(sum.wrapping_add(number())),
+            Kind::Put | Kind::PutBlob => return Some(sum.wrapping_add(number())),
             Kind::Delete => return (sum > 0).then_some(sum),
             Kind::Merge => sum = sum.wrapping_add(number()),
             Kind::MergeFirst => return Some(sum.wrapping_add(number())),
@@ -87,7 +87,8 @@ fn read(entries: &[Owned], snapshot: Sequence, below: Option<u64>) -> Option<u64
     }
 }
 
-/// All histories of up to four versions of a key, all sets of snapshots, at the bottom and above it: no reader can tell.
+/// All histories of up to four versions of a key, all sets of snapshots, at the bottom and above
+/// it: no reader can tell.
 #[test]
 fn no_snapshot_can_tell_the_difference() {
     let kinds = [Kind::Put, Kind::Delete, Kind::Merge];

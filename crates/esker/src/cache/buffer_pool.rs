@@ -1,8 +1,9 @@
 //! Memory of blocks that have left the cache, for the next ones.
 //!
-//! Blocks are made by many threads and freed by others. The system's allocator has an arena for each of some threads: what is freed in one is not used by another,
-//! and is not given back to the system as long as anything behind it lives. A full cache was found to take twice its budget so. What leaves the cache stays here
-//! instead, within the cache's budget.
+//! Blocks are made by many threads and freed by others. The system's allocator has an arena for
+//! each of some threads: what is freed in one is not used by another, and is not given back to the
+//! system as long as anything behind it lives. A full cache was found to take twice its budget so.
+//! What leaves the cache stays here instead, within the cache's budget.
 
 use crate::base::sync::{AtomicUsize, Mutex};
 use std::fmt;
@@ -17,13 +18,13 @@ const LOOKS: usize = 4;
 
 /// See the module's comment. Its lock is the last of the cache's: nothing else is taken with it.
 #[derive(Default)]
-pub(super) struct Stock {
+pub(super) struct BufferPool {
     pieces: Mutex<Vec<Vec<u8>>>,
     /// Of all pieces. Changed under the lock.
     bytes: AtomicUsize,
 }
 
-impl Stock {
+impl BufferPool {
     /// Bytes kept.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -50,7 +51,8 @@ impl Stock {
             // What is longer by more than a quarter would make the cache hold so much less.
             let fits = |piece: &Vec<u8>| (bytes..=wanted + wanted / 4).contains(&piece.capacity());
             let found = last.clone().find(|&at| pieces.get(at).is_some_and(fits));
-            // If none fits, one goes: the others' turn comes, and the new one will need its room. Another thread may have taken the last one.
+            // If none fits, one goes: the others' turn comes, and the new one will need its room.
+            // Another thread may have taken the last one.
             if !last.is_empty() {
                 let piece = pieces.swap_remove(found.unwrap_or(last.start));
                 self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);
@@ -75,9 +77,9 @@ impl Stock {
     }
 }
 
-impl fmt::Debug for Stock {
+impl fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stock").field("bytes", &self.bytes()).finish_non_exhaustive()
+        f.debug_struct("BufferPool").field("bytes", &self.bytes()).finish_non_exhaustive()
     }
 }
 
@@ -87,64 +89,64 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_used_again_and_stays_within_its_room() {
-        let stock = Stock::default();
-        let piece = stock.take(8000);
-        assert_eq!((piece.capacity(), stock.bytes()), (8192, 0));
-        stock.keep(piece, 8191);
-        assert_eq!(stock.bytes(), 0, "there is no room");
-        let piece = stock.take(8000);
-        stock.keep(piece, 8192);
-        assert_eq!(stock.bytes(), 8192);
-        let again = stock.take(8100);
-        assert_eq!((again.capacity(), stock.bytes()), (8192, 0));
-        stock.keep(again, usize::MAX);
-        stock.keep(Vec::with_capacity(100), usize::MAX);
-        stock.keep(Vec::with_capacity(1 << 20), usize::MAX);
-        assert_eq!(stock.bytes(), 8192, "neither the small nor the large");
-        stock.keep(Vec::with_capacity(4096), usize::MAX);
-        stock.trim(10_000);
-        assert_eq!(stock.bytes(), 8192);
-        stock.trim(0);
-        assert_eq!(stock.bytes(), 0);
+        let pool = BufferPool::default();
+        let piece = pool.take(8000);
+        assert_eq!((piece.capacity(), pool.bytes()), (8192, 0));
+        pool.keep(piece, 8191);
+        assert_eq!(pool.bytes(), 0, "there is no room");
+        let piece = pool.take(8000);
+        pool.keep(piece, 8192);
+        assert_eq!(pool.bytes(), 8192);
+        let again = pool.take(8100);
+        assert_eq!((again.capacity(), pool.bytes()), (8192, 0));
+        pool.keep(again, usize::MAX);
+        pool.keep(Vec::with_capacity(100), usize::MAX);
+        pool.keep(Vec::with_capacity(1 << 20), usize::MAX);
+        assert_eq!(pool.bytes(), 8192, "neither the small nor the large");
+        pool.keep(Vec::with_capacity(4096), usize::MAX);
+        pool.trim(10_000);
+        assert_eq!(pool.bytes(), 8192);
+        pool.trim(0);
+        assert_eq!(pool.bytes(), 0);
     }
 
     /// Seen: a panic in a get. Trigger: two threads that came for the last piece.
     #[test]
     fn many_threads_share_few_pieces() {
-        let stock = Stock::default();
+        let pool = BufferPool::default();
         std::thread::scope(|scope| {
             for thread in 0..4 {
-                let stock = &stock;
+                let pool = &pool;
                 scope.spawn(move || {
                     for round in 0..50_000 {
-                        let piece = stock.take(2000 + thread * 500);
+                        let piece = pool.take(2000 + thread * 500);
                         assert!(piece.capacity() >= 2000);
                         if round % 3 != 0 {
-                            stock.keep(piece, 6000);
+                            pool.keep(piece, 6000);
                         }
                         if round % 100 == 0 {
-                            stock.trim(0);
+                            pool.trim(0);
                         }
                     }
                 });
             }
         });
-        stock.trim(0);
-        assert_eq!(stock.bytes(), 0);
+        pool.trim(0);
+        assert_eq!(pool.bytes(), 0);
     }
 
     #[test]
     fn what_does_not_fit_stays_for_others_but_one() {
-        let stock = Stock::default();
-        (0..3).for_each(|_| stock.keep(Vec::with_capacity(2048), usize::MAX));
-        stock.keep(Vec::with_capacity(65_536), usize::MAX);
-        assert_eq!(stock.take(5000).capacity(), 5120);
-        assert_eq!(stock.bytes(), 2 * 2048 + 65_536, "one made room");
-        assert_eq!(stock.take(2000).capacity(), 2048);
-        assert_eq!(stock.take(1 << 20).capacity(), 1 << 20);
-        assert_eq!(stock.bytes(), 2048 + 65_536, "what is never kept frees nothing");
-        assert_eq!(stock.take(60_000).capacity(), 65_536);
-        assert_eq!(stock.take(1500).capacity(), 1536, "a third more is too much");
-        assert_eq!(stock.bytes(), 0);
+        let pool = BufferPool::default();
+        (0..3).for_each(|_| pool.keep(Vec::with_capacity(2048), usize::MAX));
+        pool.keep(Vec::with_capacity(65_536), usize::MAX);
+        assert_eq!(pool.take(5000).capacity(), 5120);
+        assert_eq!(pool.bytes(), 2 * 2048 + 65_536, "one made room");
+        assert_eq!(pool.take(2000).capacity(), 2048);
+        assert_eq!(pool.take(1 << 20).capacity(), 1 << 20);
+        assert_eq!(pool.bytes(), 2048 + 65_536, "what is never kept frees nothing");
+        assert_eq!(pool.take(60_000).capacity(), 65_536);
+        assert_eq!(pool.take(1500).capacity(), 1536, "a third more is too much");
+        assert_eq!(pool.bytes(), 0);
     }
 }

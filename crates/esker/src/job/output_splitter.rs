@@ -1,16 +1,19 @@
 //! Where the tables of a job begin and end.
 
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 
-/// Where one table ends and the next begins, always between two keys. By default only the size decides.
+/// Where one table ends and the next begins, always between two keys. By default only the size
+/// decides.
 #[derive(Clone, Debug, Default)]
-pub struct Cuts {
+pub struct OutputSplitter {
     /// Bytes at which another table begins, if less than what the options say.
     pub target_file_bytes: Option<u64>,
-    /// Keys at which another table begins if the one at hand has half of its size: with the same ends, tables of several runs can be merged without taking along
-    /// much that lies beside them. Ascending.
+    /// Keys at which another table begins if the one at hand has half of its size: with the same
+    /// ends, tables of several runs can be merged without taking along much that lies beside them.
+    /// Ascending.
     pub boundaries: Vec<Vec<u8>>,
-    /// First keys of tables that stay as they are, in the run that is written: no table may reach over one of them. Ascending.
+    /// First keys of tables that stay as they are, in the run that is written: no table may reach
+    /// over one of them. Ascending.
     pub kept: Vec<Vec<u8>>,
 }
 
@@ -19,11 +22,12 @@ const UPPER_TABLES: u64 = 8;
 /// But none for this few bytes.
 const LEAST_BYTES: u64 = 1 << 20;
 
-impl Cuts {
-    /// For a run of about `bytes` that will go into the last run of `tree` later, not as a whole.
-    pub fn above_last(tree: &Tree, bytes: u64) -> Cuts {
-        let first_keys = tree.runs.last().into_iter().flat_map(|run| &run.tables).map(|table| table.summary());
-        Cuts {
+impl OutputSplitter {
+    /// For a run of about `bytes` that will go into the last run of `version` later, not as a
+    /// whole.
+    pub fn above_last(version: &Version, bytes: u64) -> OutputSplitter {
+        let first_keys = version.runs.last().into_iter().flat_map(|run| &run.tables).map(|table| table.summary());
+        OutputSplitter {
             target_file_bytes: Some((bytes / UPPER_TABLES).max(LEAST_BYTES)),
             boundaries: first_keys.map(|summary| summary.smallest_key.clone()).collect(),
             kept: Vec::new(),
@@ -43,7 +47,7 @@ pub struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    pub fn new(cuts: &'a Cuts, target_file_bytes: u64) -> Passage<'a> {
+    pub fn new(cuts: &'a OutputSplitter, target_file_bytes: u64) -> Passage<'a> {
         let full_bytes = cuts.target_file_bytes.map_or(target_file_bytes, |bytes| bytes.min(target_file_bytes));
         let look_bytes = match (cuts.kept.as_slice(), cuts.boundaries.as_slice()) {
             ([], []) => full_bytes,
@@ -67,7 +71,8 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// Whether one of `keys`, which are ascending, lies behind `last` and not behind `next`. Those up to `next` are passed.
+/// Whether one of `keys`, which are ascending, lies behind `last` and not behind `next`. Those up
+/// to `next` are passed.
 fn passes(keys: &mut &[Vec<u8>], last: &[u8], next: &[u8]) -> bool {
     let mut between = false;
     while let Some((key, later)) = keys.split_first()
@@ -86,7 +91,8 @@ mod tests {
     #[test]
     fn tables_end_at_what_is_kept_at_boundaries_and_when_full() {
         let keys = |keys: &[&str]| keys.iter().map(|key| key.as_bytes().to_vec()).collect();
-        let cuts = Cuts { target_file_bytes: Some(100), boundaries: keys(&["c", "f", "j"]), kept: keys(&["h"]) };
+        let cuts =
+            OutputSplitter { target_file_bytes: Some(100), boundaries: keys(&["c", "f", "j"]), kept: keys(&["h"]) };
         let mut passage = Passage::new(&cuts, 1000);
         assert!(!passage.ends(10, b"a", b"d"), "too small for a boundary");
         assert!(!passage.ends(60, b"d", b"e"), "the boundary before is passed");
@@ -94,7 +100,7 @@ mod tests {
         assert!(passage.ends(1, b"g", b"i"), "a table lies between");
         assert!(!passage.ends(99, b"i", b"ii"));
         assert!(passage.ends(100, b"ii", b"iii"));
-        let none = Cuts::default();
+        let none = OutputSplitter::default();
         let mut passage = Passage::new(&none, 1000);
         assert!(!passage.looks(999) && passage.looks(1000) && passage.ends(1000, b"a", b"b"));
     }

@@ -1,14 +1,14 @@
-//! A plan applied to a tree: which tables are read, and where the result goes.
+//! A plan applied to a version: which tables are read, and where the result goes.
 
-use super::cuts::Cuts;
+use super::output_splitter::OutputSplitter;
 use super::pick::shape::{Part, Plan};
 use crate::table::Table;
-use crate::version::tree::{Run, Tree};
+use crate::version::runs::{Run, Version};
 use std::sync::Arc;
 
 /// What a merge reads and writes.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct CompactionInputs {
     /// Whole runs or parts of some, newest first.
     pub inputs: Vec<Arc<Run>>,
     /// The run of the result: the one that its inputs leave the place of.
@@ -17,54 +17,60 @@ pub struct Task {
     pub into_last: bool,
     /// The newest run it reads from.
     pub newest: u64,
-    /// The oldest run of the plan, which need not be among the inputs: of it no table may overlap what goes into it.
+    /// The oldest run of the plan, which need not be among the inputs: of it no table may overlap
+    /// what goes into it.
     oldest: u64,
     /// Where its tables end.
-    pub cuts: Cuts,
-    /// Tables of the inputs that become part of the result as they are, each with the run that it was in.
+    pub cuts: OutputSplitter,
+    /// Tables of the inputs that become part of the result as they are, each with the run that it
+    /// was in.
     pub kept: Vec<(u64, Arc<Table>)>,
 }
 
-impl Task {
+impl CompactionInputs {
     /// `None` for a plan that reads nothing.
-    pub fn new(tree: &Tree, plan: &Plan) -> Option<Task> {
+    pub fn new(version: &Version, plan: &Plan) -> Option<CompactionInputs> {
         let part = |part: &Part| -> Option<Arc<Run>> {
-            let run = tree.runs.get(part.run)?;
+            let run = version.runs.get(part.run)?;
             Some(Arc::new(Run::new(run.id, run.tables.get(part.tables.clone())?.to_vec())))
         };
         let (inputs, run, oldest) = match plan {
             Plan::Drop { .. } => return None,
-            // Newer runs than the newest input have greater ids than it, older ones than the oldest smaller.
+            // Newer runs than the newest input have greater ids than it, older ones than the oldest
+            // smaller.
             Plan::Merge { first, last } => {
-                let inputs = tree.runs.get(*first..=*last)?.to_vec();
-                (inputs, tree.runs.get(*first)?.id, *last)
+                let inputs = version.runs.get(*first..=*last)?.to_vec();
+                (inputs, version.runs.get(*first)?.id, *last)
             }
-            // What stays of the newer runs has no key in the range of what goes into the target: see `Shape::closure`.
+            // What stays of the newer runs has no key in the range of what goes into the target:
+            // see `Shape::closure`.
             Plan::Partial { parts, target } => {
                 let inputs = parts.iter().map(part).collect::<Option<Vec<_>>>()?;
-                (inputs, tree.runs.get(*target)?.id, *target)
+                (inputs, version.runs.get(*target)?.id, *target)
             }
             Plan::Rewrite { run, table } => {
                 let input = part(&Part { run: *run, tables: *table..*table + 1 })?;
-                (vec![input], tree.runs.get(*run)?.id, *run)
+                (vec![input], version.runs.get(*run)?.id, *run)
             }
         };
-        let into_last = oldest + 1 == tree.runs.len();
+        let into_last = oldest + 1 == version.runs.len();
         let newest = inputs.first().map_or(run, |run| run.id);
         let bytes = inputs.iter().map(|run| run.bytes()).sum();
         let cuts = match plan {
-            Plan::Merge { .. } if !into_last => Cuts::above_last(tree, bytes),
-            _ => Cuts::default(),
+            Plan::Merge { .. } if !into_last => OutputSplitter::above_last(version, bytes),
+            _ => OutputSplitter::default(),
         };
-        let oldest = tree.runs.get(oldest)?.id;
-        Some(Task { inputs, run, into_last, newest, oldest, cuts, kept: Vec::new() })
+        let oldest = version.runs.get(oldest)?.id;
+        Some(CompactionInputs { inputs, run, into_last, newest, oldest, cuts, kept: Vec::new() })
     }
 
-    /// Takes tables that overlap nothing in the other inputs out of these, if `may_stay` allows it: they need not be written again. It is told whether the table is
-    /// of the plan's oldest run.
+    /// Takes tables that overlap nothing in the other inputs out of these, if `may_stay` allows it:
+    /// they need not be written again. It is told whether the table is of the plan's oldest run.
     ///
-    /// No entry passes another of its key that way: all between a table's run and the result's that has keys in its range is read (see `new`), and there is none. The
-    /// result gets no table that reaches over one that stays. Range tombstones could, from both sides of it; with any, nothing stays.
+    /// No entry passes another of its key that way: all between a table's run and the result's that
+    /// has keys in its range is read (see `new`), and there is none. The result gets no table that
+    /// reaches over one that stays. Range tombstones could, from both sides of it; with any,
+    /// nothing stays.
     pub fn keep_apart(&mut self, may_stay: impl Fn(&Table, bool) -> bool) {
         if self.inputs.iter().any(|run| !run.range_tombstones.is_empty()) {
             return;

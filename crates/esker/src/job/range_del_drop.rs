@@ -1,24 +1,26 @@
-//! Which tables nobody needs any more because of range tombstones, so that they can go without being read. Pure: a tree and the live snapshots in, table
-//! numbers out.
+//! Which tables nobody needs any more because of range tombstones, so that they can go without
+//! being read. Pure: a version and the live snapshots in, table numbers out.
 //!
-//! A table goes if range tombstones of newer runs lie over all of its keys, and no snapshot is so old that it sees anything in the table but not the
-//! tombstones. A table with nothing but range tombstones goes if no older run has anything between its bounds, and it is not newer than a
+//! A table goes if range tombstones of newer runs lie over all of its keys, and no snapshot is so
+//! old that it sees anything in the table but not the tombstones. A table with nothing but range
+//! tombstones goes if no older run has anything between its bounds, and it is not newer than a
 //! snapshot.
 
 use crate::base::key::Sequence;
 use crate::base::range_tombstone::{Fragment, RangeTombstones, compare_ends};
 use crate::table::TableSummary;
-use crate::version::tree::Tree;
+use crate::version::runs::Version;
 
-/// The numbers of tables to remove at once. Removing them may make others removable. `snapshots`: what live snapshots read at, ascending.
-pub fn removable(tree: &Tree, snapshots: &[Sequence]) -> Vec<u64> {
-    if tree.runs.iter().all(|run| run.range_tombstones.is_empty()) {
+/// The numbers of tables to remove at once. Removing them may make others removable. `snapshots`:
+/// what live snapshots read at, ascending.
+pub fn removable(version: &Version, snapshots: &[Sequence]) -> Vec<u64> {
+    if version.runs.iter().all(|run| run.range_tombstones.is_empty()) {
         return Vec::new();
     }
     let mut found = Vec::new();
     let mut newer: Vec<&RangeTombstones> = Vec::new();
-    for (at, run) in tree.runs.iter().enumerate() {
-        let older = tree.runs.get(at + 1..).unwrap_or_default();
+    for (at, run) in version.runs.iter().enumerate() {
+        let older = version.runs.get(at + 1..).unwrap_or_default();
         for summary in run.tables.iter().map(|table| table.summary()) {
             // What is newer than a snapshot tells its transaction that somebody deleted there.
             let settled = snapshots.first().is_none_or(|&oldest| summary.largest_sequence <= oldest);
@@ -34,7 +36,8 @@ pub fn removable(tree: &Tree, snapshots: &[Sequence]) -> Vec<u64> {
     found
 }
 
-/// Whether the newer range tombstones hide all of the table from everybody who could see something in it.
+/// Whether the newer range tombstones hide all of the table from everybody who could see something
+/// in it.
 fn is_covered(table: &TableSummary, newer: &[&RangeTombstones], snapshots: &[Sequence]) -> bool {
     // The oldest snapshot that sees anything of the table must see a tombstone over it.
     let oldest = snapshots.get(snapshots.partition_point(|&snapshot| snapshot < table.smallest_sequence)..);
@@ -58,5 +61,5 @@ fn is_covered(table: &TableSummary, newer: &[&RangeTombstones], snapshots: &[Seq
 }
 
 #[cfg(test)]
-#[path = "covered_tests.rs"]
+#[path = "range_del_drop_tests.rs"]
 mod tests;

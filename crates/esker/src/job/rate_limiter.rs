@@ -1,4 +1,5 @@
-//! A limit to how fast something is used up: a token bucket that starts empty and holds a moment's worth.
+//! A limit to how fast something is used up: a token bucket that starts empty and holds a moment's
+//! worth.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +8,16 @@ const LARGEST_CREDIT: Duration = Duration::from_millis(100);
 
 /// Spends at most so many bytes a second.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RateLimiter {
     bytes_per_second: u64,
     /// Until when everything spent so far is paid for.
     paid_until: Instant,
 }
 
-impl Pace {
+impl RateLimiter {
     /// Zero bytes a second: no limit.
-    pub fn new(bytes_per_second: u64, now: Instant) -> Pace {
-        Pace { bytes_per_second, paid_until: now }
+    pub fn new(bytes_per_second: u64, now: Instant) -> RateLimiter {
+        RateLimiter { bytes_per_second, paid_until: now }
     }
 
     /// Whether there is a limit.
@@ -43,10 +44,10 @@ mod tests {
     fn what_is_spent_takes_its_time_and_pauses_save_up_little() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        let mut pace = Pace::new(1000, start);
+        let mut pace = RateLimiter::new(1000, start);
         assert_eq!(pace.spend(500, start), after(500));
         assert_eq!(pace.spend(500, after(500)), after(1000));
         assert_eq!(pace.spend(500, after(9000)), after(9400), "100 ms were saved up, not 8 s");
-        assert_eq!(Pace::new(0, start).spend(u64::MAX, after(1)), start);
+        assert_eq!(RateLimiter::new(0, start).spend(u64::MAX, after(1)), start);
     }
 }

@@ -144,7 +144,8 @@ fn no_reader_beside_a_writer_moves_many_entries_and_few_runs_are_left() {
             let runs = order.extend(&written.arena, START, written.appender.end()).len();
             let moved = order.moved - before;
             if background {
-                // Each merge of a reader's makes a run longer than the one before by a quarter at least, up to the limit.
+                // Each merge of a reader's makes a run longer than the one before by a quarter at
+                // least, up to the limit.
                 assert!(moved <= fresh + 5 * MOST_MERGED, "seed {seed}: {moved} moved for {fresh}");
                 assert!(runs <= 10, "seed {seed}: {runs} runs");
                 while let Some(pair) = order.pair_to_merge() {

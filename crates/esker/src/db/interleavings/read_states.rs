@@ -1,11 +1,17 @@
-//! Readers beside a memtable that is put aside and flushed, beside a merge and the remover of the tables it has replaced, and beside two who install at once (`read_state.rs`,
-//! `obsolete_tables.rs`): a reader always finds the key, a snapshot the same value, later reads never older ones, and no file goes while somebody who holds a table reads it.
+//! Readers beside a memtable that is put aside and flushed, beside a merge and the remover of the
+//! tables it has replaced, and beside two who install at once (`read_state.rs`,
+//! `obsolete_tables.rs`): a reader always finds the key, a snapshot the same value, later reads
+//! never older ones, and no file goes while somebody who holds a table reads it.
 //!
-//! Planted and seen: `install_flush` in two steps; `Views::change` loading before it locks; `put_aside` forgetting what waits already; `take_unread` counting one reference too few;
-//! `oldest_unflushed` looking at the views first; `SnapshotList::register` not noting the newest.
+//! Planted and seen: `install_flush` in two steps; `ReadStateCell::change` loading before it locks;
+//! `rotate_memtable` forgetting what waits already; `take_unread` counting one reference too few;
+//! `oldest_unflushed` looking at the read states first; `SnapshotList::register` not noting the
+//! newest.
 //!
-//! The jobs are the engine's, on an environment in memory whose files are mapped, so that the block cache takes no part (`cache.rs` tries that). What a job does
-//! in which order is written down here again: `Keyspace::flush` and `Keyspace::merge` do what `flush.rs` and `compaction.rs` do without manifest and log.
+//! The jobs are the engine's, on an environment in memory whose files are mapped, so that the block
+//! cache takes no part (`cache.rs` tries that). What a job does in which order is written down here
+//! again: `Keyspace::flush` and `Keyspace::merge` do what `flush.rs` and `compaction.rs` do without
+//! manifest and log.
 
 use super::*;
 use crate::base::clock::ManualClock;
@@ -13,18 +19,18 @@ use crate::base::key::MAX_SEQUENCE;
 use crate::base::sync::{self, Mutex};
 use crate::blob::BlobStore;
 use crate::db::read::get::{Base, Sources, look_up};
-use crate::db::state::obsolete_tables::Obsolete;
-use crate::db::state::read_state::{View, Views, oldest_unflushed};
-use crate::db::state::read_stats::Searches;
-use crate::db::state::snapshots::{Registration, SnapshotList};
+use crate::db::state::obsolete_tables::ObsoleteTables;
+use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
+use crate::db::state::read_stats::ReadStats;
+use crate::db::state::snapshots::{SnapshotGuard, SnapshotList};
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::job::compact::compact;
-use crate::job::cuts::Cuts;
 use crate::job::flush::flush;
 use crate::job::large::{Copy, LargeValues};
 use crate::job::output::OutputOptions;
-use crate::job::retain::Rules;
+use crate::job::output_splitter::OutputSplitter;
+use crate::job::version_gc::Rules;
 use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableKeyspace, TableOptions};
 use loom::thread;
@@ -41,11 +47,11 @@ const STACK: usize = 1 << 15;
 /// As much of a keyspace as takes part.
 struct Keyspace {
     writer: Mutex<Writer>,
-    views: Views,
+    read_states: ReadStateCell,
     last_sequence: sync::AtomicU64,
     snapshots: Arc<SnapshotList>,
-    searches: Searches,
-    obsolete: Obsolete,
+    read_stats: ReadStats,
+    obsolete: ObsoleteTables,
     env: MemEnv,
     next_file: AtomicU64,
     files_touched: sync::AtomicU64,
@@ -64,11 +70,11 @@ impl Keyspace {
         let (active, memtable) = small_memtable();
         Arc::new(Keyspace {
             writer: Mutex::new(Writer { memtable, last_sequence: 0 }),
-            views: Views::new(View { active, frozen: Vec::new(), tree: Arc::default() }),
+            read_states: ReadStateCell::new(ReadState { active, immutable: Vec::new(), version: Arc::default() }),
             last_sequence: sync::AtomicU64::new(0),
             snapshots: Arc::default(),
-            searches: Searches::default(),
-            obsolete: Obsolete::default(),
+            read_stats: ReadStats::default(),
+            obsolete: ObsoleteTables::default(),
             env,
             next_file: AtomicU64::new(1),
             files_touched: sync::AtomicU64::new(0),
@@ -87,27 +93,28 @@ impl Keyspace {
     }
 
     /// As `Inner::register_snapshot`.
-    fn snapshot(&self) -> Registration {
+    fn snapshot(&self) -> SnapshotGuard {
         self.snapshots.register(self.writer.lock().last_sequence, &ManualClock::new(1))
     }
 
     /// Which of the values a reader finds. All the time the files are there that it may look into.
     fn get(&self, sequence: Sequence) -> usize {
-        let view = self.views.load();
-        let sources = Sources { view: &view, last_sequence: &self.last_sequence, searches: &self.searches };
+        let read_state = self.read_states.load();
+        let sources =
+            Sources { read_state: &read_state, last_sequence: &self.last_sequence, read_stats: &self.read_stats };
         let found = look_up(sources, KEY, sequence, 0).unwrap();
         let Base::Value(value) = found.base else { panic!("{found:?}") };
-        for (_, table) in view.tree.tables() {
+        for (_, table) in read_state.version.tables() {
             self.touch_files();
             assert!(self.env.exists(table.path()).unwrap(), "a table was removed while it was read");
         }
         VALUES.iter().position(|known| **known == *value).expect("one of them")
     }
 
-    fn freeze(&self) -> Arc<Memtable> {
+    fn rotate(&self) -> Arc<Memtable> {
         let mut writer = self.writer.lock();
         let old = Arc::clone(writer.memtable.memtable());
-        self.views.put_aside(&mut writer.memtable, small_memtable());
+        self.read_states.rotate_memtable(&mut writer.memtable, small_memtable());
         old
     }
 
@@ -134,26 +141,26 @@ impl Keyspace {
 
     /// As `flush_one`.
     fn flush(&self, memtable: &Arc<Memtable>) {
-        let tree = Arc::clone(&self.views.load().tree);
+        let version = Arc::clone(&self.read_states.load().version);
         let readers = self.snapshots.readers(None);
-        let rules = Rules { snapshots: &readers.sequences, bottom: tree.runs.is_empty(), ..Rules::default() };
+        let rules = Rules { snapshots: &readers.sequences, bottom: version.runs.is_empty(), ..Rules::default() };
         let flushed = self.with_output(|output| flush(memtable, rules, output, &mut || ())).unwrap();
-        self.views.install_flush(memtable, self.next_file(), &flushed.tables);
+        self.read_states.install_flush(memtable, self.next_file(), &flushed.tables);
     }
 
     /// As `merge`, of all runs.
     fn merge(&self) {
-        let tree = Arc::clone(&self.views.load().tree);
-        let removed: Vec<Arc<Table>> = tree.tables().map(|(_, table)| table).collect();
+        let version = Arc::clone(&self.read_states.load().version);
+        let removed: Vec<Arc<Table>> = version.tables().map(|(_, table)| table).collect();
         let readers = self.snapshots.readers(None);
         let rules = Rules { snapshots: &readers.sequences, bottom: true, ..Rules::default() };
-        let runs = &tree.runs;
+        let runs = &version.runs;
         let merged = self.with_output(|output| {
-            compact(runs, rules, output, &Cuts::default(), &[], u64::MAX, &mut |_| Ok(())).unwrap()
+            compact(runs, rules, output, &OutputSplitter::default(), &[], u64::MAX, &mut |_| Ok(())).unwrap()
         });
         let numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
-        self.views.replace_tables(&numbers, runs[0].id, &merged.tables);
-        drop(tree);
+        self.read_states.replace_tables(&numbers, runs[0].id, &merged.tables);
+        drop(version);
         self.obsolete.add(removed);
         self.sweep();
     }
@@ -190,7 +197,7 @@ fn with_runs(count: usize) -> Arc<Keyspace> {
     let setting_up = spawn(&keyspace, move |keyspace| {
         for _ in 0..count {
             keyspace.put();
-            keyspace.flush(&keyspace.freeze());
+            keyspace.flush(&keyspace.rotate());
         }
     });
     setting_up.join().unwrap();
@@ -202,26 +209,29 @@ fn a_get_beside_a_flush_finds_what_is_there() {
     explore("a get beside a flush", PREEMPTIONS, || {
         let keyspace = Keyspace::new();
         keyspace.put();
-        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.freeze()));
+        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.rotate()));
         assert_eq!([keyspace.get(MAX_SEQUENCE), keyspace.get(MAX_SEQUENCE)], [0, 0]);
         flushing.join().unwrap();
         assert_eq!(keyspace.get(MAX_SEQUENCE), 0);
-        let view = keyspace.views.load();
-        assert_eq!((view.frozen.len(), view.tree.runs.len(), view.active.is_empty()), (0, 1, true));
+        let read_state = keyspace.read_states.load();
+        assert_eq!(
+            (read_state.immutable.len(), read_state.version.runs.len(), read_state.active.is_empty()),
+            (0, 1, true)
+        );
     });
 }
 
 #[test]
 fn a_writer_beside_a_freeze_loses_nothing() {
-    explore("a writer beside a freeze", PREEMPTIONS, || {
+    explore("a writer beside a rotate", PREEMPTIONS, || {
         let keyspace = Keyspace::new();
         keyspace.put();
-        keyspace.freeze();
+        keyspace.rotate();
         let writing = spawn(&keyspace, |keyspace| {
             let sequence = keyspace.put();
             assert!(keyspace.get(MAX_SEQUENCE) + 1 >= sequence as usize, "it was acknowledged");
         });
-        let freezing = spawn(&keyspace, |keyspace| drop(keyspace.freeze()));
+        let freezing = spawn(&keyspace, |keyspace| drop(keyspace.rotate()));
         let first = keyspace.get(MAX_SEQUENCE);
         assert!(keyspace.get(MAX_SEQUENCE) >= first, "it had been seen");
         writing.join().unwrap();
@@ -236,7 +246,7 @@ fn a_snapshot_beside_a_writer_and_a_flush_keeps_its_value() {
         let keyspace = Keyspace::new();
         keyspace.put();
         let writing = spawn(&keyspace, |keyspace| _ = keyspace.put());
-        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.freeze()));
+        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.rotate()));
         let snapshot = keyspace.snapshot();
         let seen = keyspace.get(snapshot.sequence());
         assert_eq!(seen + 1, snapshot.sequence() as usize);
@@ -254,7 +264,7 @@ fn a_merge_and_the_remover_of_its_inputs_leave_readers_what_they_have() {
         let snapshot = keyspace.snapshot();
         let setting_up = spawn(&keyspace, |keyspace| {
             keyspace.put();
-            keyspace.flush(&keyspace.freeze());
+            keyspace.flush(&keyspace.rotate());
         });
         setting_up.join().unwrap();
         let merging = spawn(&keyspace, Keyspace::merge);
@@ -265,7 +275,7 @@ fn a_merge_and_the_remover_of_its_inputs_leave_readers_what_they_have() {
         merging.join().unwrap();
         sweeping.join().unwrap();
         assert_eq!(keyspace.get(MAX_SEQUENCE), 1);
-        // Whoever loaded the view before the merge has let go of it.
+        // Whoever loaded the read state before the merge has let go of it.
         keyspace.sweep();
         assert_eq!(keyspace.files(), 1);
     });
@@ -277,35 +287,36 @@ fn what_two_install_at_once_is_all_there() {
         let keyspace = with_runs(2);
         keyspace.put();
         let merging = spawn(&keyspace, Keyspace::merge);
-        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.freeze()));
+        let flushing = spawn(&keyspace, |keyspace| keyspace.flush(&keyspace.rotate()));
         assert_eq!(keyspace.get(MAX_SEQUENCE), 2);
         merging.join().unwrap();
         flushing.join().unwrap();
         assert_eq!(keyspace.get(MAX_SEQUENCE), 2);
         keyspace.sweep();
-        let view = keyspace.views.load();
-        let tables = view.tree.tables().count();
+        let read_state = keyspace.read_states.load();
+        let tables = read_state.version.tables().count();
         // The merge may have come after the flush.
-        assert!(view.frozen.is_empty() && (1..=2).contains(&tables) && keyspace.files() == tables);
+        assert!(read_state.immutable.is_empty() && (1..=2).contains(&tables) && keyspace.files() == tables);
     });
 }
 
-/// What the log may let go of at a flush is in tables with it, whatever is written and put aside meanwhile.
+/// What the log may let go of at a flush is in tables with it, whatever is written and put aside
+/// meanwhile.
 #[test]
 fn the_log_keeps_what_a_flush_leaves_out() {
     explore("the floor of the log", PREEMPTIONS, || {
         let keyspace = Keyspace::new();
         keyspace.put();
-        let first = keyspace.freeze();
+        let first = keyspace.rotate();
         let writing = spawn(&keyspace, |keyspace| {
             // As for a batch that needs more room than the empty memtable has.
-            keyspace.freeze();
+            keyspace.rotate();
             keyspace.put();
-            keyspace.freeze();
+            keyspace.rotate();
             keyspace.put();
         });
-        let views = std::iter::once_with(|| keyspace.views.load_full());
-        let floor = oldest_unflushed(&keyspace.last_sequence, views, std::slice::from_ref(&first));
+        let read_states = std::iter::once_with(|| keyspace.read_states.load_full());
+        let floor = oldest_unflushed(&keyspace.last_sequence, read_states, std::slice::from_ref(&first));
         assert_eq!(floor, 2);
         writing.join().unwrap();
     });

@@ -1,7 +1,10 @@
-//! Which pages of the log are in the process's memory: a few ahead of the writer, ready for its stores, and a few behind it.
+//! Which pages of the log are in the process's memory: a few ahead of the writer, ready for its
+//! stores, and a few behind it.
 //!
-//! A store into a page that is not mapped is a page fault, in the writer. And every page that is mapped counts as memory of the process until it is taken out
-//! of the mapping, though its bytes are the system's. So the background thread goes along with the writer, in steps between which a flush can begin.
+//! A store into a page that is not mapped is a page fault, in the writer. And every page that is
+//! mapped counts as memory of the process until it is taken out of the mapping, though its bytes
+//! are the system's. So the background thread goes along with the writer, in steps between which a
+//! flush can begin.
 
 use super::segment::Segment;
 use std::collections::VecDeque;
@@ -10,7 +13,8 @@ use std::sync::atomic::Ordering;
 
 /// The writer calls for the background thread after so many bytes.
 pub const TEND_EVERY_BYTES: u64 = 2 << 20;
-/// Pages are ready for so many bytes ahead of the writer: what it stores while the background thread sorts a memtable, and looks at nothing else.
+/// Pages are ready for so many bytes ahead of the writer: what it stores while the background
+/// thread sorts a memtable, and looks at nothing else.
 const AHEAD_BYTES: u64 = 8 << 20;
 /// They are made ready in steps of this size.
 const READY_STEP_BYTES: u64 = 1 << 20;
@@ -41,8 +45,8 @@ impl Step {
     }
 }
 
-/// What is next, noted as done. The caller holds the log's state. `leaving`: full segments that are still in memory, oldest first. No more than `most` bytes are made ready
-/// ahead of the writer.
+/// What is next, noted as done. The caller holds the log's state. `leaving`: full segments that are
+/// still in memory, oldest first. No more than `most` bytes are made ready ahead of the writer.
 pub fn next_step(
     active: &Arc<Segment>,
     prepared: Option<&Arc<Segment>>,

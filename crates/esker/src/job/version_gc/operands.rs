@@ -1,7 +1,9 @@
-//! Merge operands of one key in one stratum, collected from the newest to the oldest and combined with each other where the operator can.
+//! Merge operands of one key in one stripe, collected from the newest to the oldest and combined
+//! with each other where the operator can.
 //!
-//! Each is combined with its newer neighbour only once that one is no larger, as in the counting of a binary number: a hundred thousand operands that are
-//! appended to each other are copied seventeen times each, not a hundred thousand times. What is left apart by this is combined by
+//! Each is combined with its newer neighbour only once that one is no larger, as in the counting of
+//! a binary number: a hundred thousand operands that are appended to each other are copied
+//! seventeen times each, not a hundred thousand times. What is left apart by this is combined by
 //! [`Operands::settle`].
 
 use crate::base::key::{Entry, Kind, Sequence};
@@ -23,7 +25,7 @@ pub struct Operand {
 /// See the module's comment.
 #[derive(Default)]
 pub struct Operands {
-    pub stratum: usize,
+    pub stripe: usize,
     /// Newest first.
     pub entries: Vec<Operand>,
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 /// One version of the key that was asked for.
 #[derive(Debug)]
-pub struct Version<'a> {
+pub struct FoundEntry<'a> {
     /// The write that made this version.
     pub sequence: Sequence,
     /// What the version does.
     pub kind: Kind,
-    /// When it expires, in milliseconds since the Unix epoch; [`crate::base::key::NEVER`] if it does not.
+    /// When it expires, in milliseconds since the Unix epoch; [`crate::base::key::NEVER`] if it
+    /// does not.
     pub expiry_ms: u64,
     /// The value, or the operand of a merge; empty for a delete.
     pub value: Value<'a>,
@@ -37,7 +38,8 @@ pub(super) enum Place<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes from `start` to `end` of the block with `block_bytes`, which lies in `place`; none if it has fewer.
+    /// The bytes from `start` to `end` of the block with `block_bytes`, which lies in `place`; none
+    /// if it has fewer.
     #[inline]
     pub(super) fn new(block_bytes: &'a [u8], start: usize, end: usize, place: Place<'a>) -> Option<Value<'a>> {
         let bytes = block_bytes.get(start..end)?;

@@ -33,7 +33,8 @@ impl Run {
         self.tables.get(at).filter(|table| table.summary().spans(key))
     }
 
-    /// Whether a table spans a key from the smallest of table `first` to the largest of table `last`.
+    /// Whether a table spans a key from the smallest of table `first` to the largest of table
+    /// `last`.
     pub fn overlaps(&self, first: &TableSummary, last: &TableSummary) -> bool {
         let at = self.tables.partition_point(|table| table.summary().is_before(&first.smallest_key));
         self.tables.get(at).is_some_and(|table| !last.is_before(&table.summary().smallest_key))
@@ -50,13 +51,13 @@ impl Run {
 
 /// All runs, newest first.
 #[derive(Debug, Clone, Default)]
-pub struct Tree {
+pub struct Version {
     pub runs: Vec<Arc<Run>>,
 }
 
-impl Tree {
+impl Version {
     /// A tree of tables with the ids of their runs.
-    pub fn from_tables(tables: impl IntoIterator<Item = (u64, Arc<Table>)>) -> Tree {
+    pub fn from_tables(tables: impl IntoIterator<Item = (u64, Arc<Table>)>) -> Version {
         let mut runs = std::collections::BTreeMap::<u64, Vec<Arc<Table>>>::new();
         for (run, table) in tables {
             runs.entry(run).or_default().push(table);
@@ -65,13 +66,13 @@ impl Tree {
             tables.sort_by(|a, b| a.summary().smallest_key.cmp(&b.summary().smallest_key));
             Arc::new(Run::new(id, tables))
         });
-        Tree { runs: sorted.collect() }
+        Version { runs: sorted.collect() }
     }
 
     /// This tree without the tables numbered in `removed`, and with `added`.
-    pub fn edited(&self, removed: &[u64], added: impl IntoIterator<Item = (u64, Arc<Table>)>) -> Tree {
+    pub fn edited(&self, removed: &[u64], added: impl IntoIterator<Item = (u64, Arc<Table>)>) -> Version {
         let kept = self.tables().filter(|(_, table)| !removed.contains(&table.summary().file_number));
-        Tree::from_tables(kept.chain(added))
+        Version::from_tables(kept.chain(added))
     }
 
     /// Every table with the id of its run.
@@ -79,8 +80,9 @@ impl Tree {
         self.runs.iter().flat_map(|run| run.tables.iter().map(|table| (run.id, Arc::clone(table))))
     }
 
-    /// The oldest run that can take the tables: neither it nor any newer run has a key between theirs. Sequential loads are written once this
-    /// way. While a merge is at work, only runs newer than its newest input, `above`, can: what it reads will be replaced as a whole.
+    /// The oldest run that can take the tables: neither it nor any newer run has a key between
+    /// theirs. Sequential loads are written once this way. While a merge is at work, only runs
+    /// newer than its newest input, `above`, can: what it reads will be replaced as a whole.
     pub fn deepest_free_run(&self, tables: &[Arc<Table>], above: Option<u64>) -> Option<u64> {
         let (first, last) = (tables.first()?.summary(), tables.last()?.summary());
         let candidates = self.runs.iter().take_while(|run| above.is_none_or(|newest| run.id > newest));

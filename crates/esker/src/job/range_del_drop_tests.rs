@@ -38,7 +38,7 @@ impl Maker {
             next_file: &next_file,
             large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         };
-        let cuts = crate::job::cuts::Cuts::default();
+        let cuts = crate::job::output_splitter::OutputSplitter::default();
         let sets: Vec<_> =
             ranges.iter().map(|(from, to, at)| RangeTombstones::one(from.as_bytes(), to.as_bytes(), *at)).collect();
         let mut output = Output::new(&options, RangeTombstones::union(&sets), &cuts);
@@ -50,10 +50,10 @@ impl Maker {
     }
 }
 
-/// A tree of runs, oldest first.
-fn tree(runs: Vec<Vec<Arc<Table>>>) -> Tree {
+/// A version of runs, oldest first.
+fn version(runs: Vec<Vec<Arc<Table>>>) -> Version {
     let numbered = (1u64..).zip(runs);
-    Tree::from_tables(numbered.flat_map(|(id, tables)| tables.into_iter().map(move |table| (id, table))))
+    Version::from_tables(numbered.flat_map(|(id, tables)| tables.into_iter().map(move |table| (id, table))))
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_table_goes_when_newer_runs_cover_it_and_no_snapshot_lies_between() {
     let maker = Maker::new();
     let old = maker.tables(&[("a", 1), ("b", 2), ("c", 3), ("d", 4)], &[]);
     let new = maker.tables(&[("bb", 7)], &[("b", "c", 5), ("c", "d", 6)]);
-    let both = tree(vec![old.clone(), new.clone()]);
+    let both = version(vec![old.clone(), new.clone()]);
     assert!(both.overlap().is_none());
     assert_eq!(removable(&both, &[]), [2, 3]);
     assert_eq!(removable(&both, &[2]), [3], "a snapshot sees the second table and not the tombstone over it");
@@ -70,7 +70,7 @@ fn a_table_goes_when_newer_runs_cover_it_and_no_snapshot_lies_between() {
     assert_eq!(removable(&both, &[1]), [2, 3], "a snapshot that sees neither the tables nor the tombstones");
     assert_eq!(removable(&both, &[6, 9]), [2, 3]);
     // Tombstones do not reach into newer runs, nor into their own.
-    assert_eq!(removable(&tree(vec![new, old]), &[]), [] as [u64; 0]);
+    assert_eq!(removable(&version(vec![new, old]), &[]), [] as [u64; 0]);
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn tombstones_over_nothing_go() {
     let near = maker.tables(&[], &[("a", "c", 5)]);
     let over = maker.tables(&[], &[("c", "", 6)]);
     let numbers = |tables: &[Arc<Table>]| tables.iter().map(|table| table.summary().file_number).collect::<Vec<_>>();
-    assert_eq!(removable(&tree(vec![old.clone(), near.clone()]), &[]), numbers(&near));
-    assert_eq!(removable(&tree(vec![old.clone(), over.clone()]), &[3]), [] as [u64; 0]);
-    assert_eq!(removable(&tree(vec![old.clone(), over.clone()]), &[]), numbers(&old));
-    assert_eq!(removable(&tree(vec![over.clone()]), &[6]), numbers(&over));
-    assert_eq!(removable(&tree(vec![over.clone()]), &[3]), [] as [u64; 0], "the reader at 3 may be a transaction");
+    assert_eq!(removable(&version(vec![old.clone(), near.clone()]), &[]), numbers(&near));
+    assert_eq!(removable(&version(vec![old.clone(), over.clone()]), &[3]), [] as [u64; 0]);
+    assert_eq!(removable(&version(vec![old.clone(), over.clone()]), &[]), numbers(&old));
+    assert_eq!(removable(&version(vec![over.clone()]), &[6]), numbers(&over));
+    assert_eq!(removable(&version(vec![over.clone()]), &[3]), [] as [u64; 0], "the reader at 3 may be a transaction");
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn two_tombstones_together_cover_a_table() {
     let older = maker.tables(&[("z", 1)], &[]);
     let left = maker.tables(&[], &[("a", "m", 5)]);
     let right = maker.tables(&[], &[("m", "", 6)]);
-    let partly = tree(vec![older.clone(), old.clone(), left.clone()]);
+    let partly = version(vec![older.clone(), old.clone(), left.clone()]);
     assert_eq!(removable(&partly, &[]), [older[0].summary().file_number, left[0].summary().file_number][..1]);
-    let wholly = tree(vec![older, old.clone(), left, right]);
+    let wholly = version(vec![older, old.clone(), left, right]);
     assert!(removable(&wholly, &[]).contains(&old[0].summary().file_number));
 }

@@ -1,12 +1,14 @@
 //! Point reads of blocks that are not in the cache.
 //!
-//! A block that the cache is going to keep is made whole. Any other is unpacked only as far as the search looks: the columns of keys, which come first, and
-//! what lies before the end of the value. It goes into memory that the thread uses again for the next one, so that nothing is allocated, counted or freed.
+//! A block that the cache is going to keep is made whole. Any other is unpacked only as far as the
+//! search looks: the columns of keys, which come first, and what lies before the end of the value.
+//! It goes into memory that the thread uses again for the next one, so that nothing is allocated,
+//! counted or freed.
 
 use super::block::{Block, HEADER_BYTES, Layout};
 use super::format::{STORED, TRAILER_BYTES};
+use super::found_entry::{FoundEntry, Place};
 use super::reader::Table;
-use super::version::{Place, Version};
 use super::visit::{Visited, visit_block};
 use crate::base::coding::DecodeError;
 use crate::base::compression::{Partly, room_in};
@@ -39,7 +41,7 @@ impl Table {
         number: usize,
         key: &[u8],
         max_sequence: Sequence,
-        visit: &mut impl FnMut(Version<'_>) -> bool,
+        visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
     ) -> Result<Visited> {
         let (handle, length) = self.located(number)?;
         let damaged = |error: DecodeError| self.damaged(handle.offset, error);
@@ -48,7 +50,8 @@ impl Table {
             let place = Place::Block(&block);
             return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
         }
-        // Taken out, so that nothing is borrowed while strangers are called. A thread that is ending has none any more.
+        // Taken out, so that nothing is borrowed while strangers are called. A thread that is
+        // ending has none any more.
         let mut memory = MEMORY.try_with(Cell::take).unwrap_or_default();
         let visited = self.visit_missed_in(&mut memory, (number, handle.offset, length), key, max_sequence, visit);
         let _ = MEMORY.try_with(|kept| kept.set(memory));
@@ -61,7 +64,7 @@ impl Table {
         (number, offset, length): (usize, u64, usize),
         key: &[u8],
         max_sequence: Sequence,
-        visit: &mut impl FnMut(Version<'_>) -> bool,
+        visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
     ) -> Result<Visited> {
         let damaged = |error: DecodeError| self.damaged(offset, error);
         let stored = match self.in_mapping(number, offset, length) {

@@ -1,17 +1,23 @@
-//! Which entries a flush or compaction keeps. Pure: entries in THE order in, entries in THE order out.
+//! Which entries a flush or compaction keeps. Pure: entries in THE order in, entries in THE order
+//! out.
 //!
-//! Live snapshots divide the sequence numbers into strata: two versions of a key that no snapshot lies between are in the same stratum, and only what the
-//! newer one makes of the older one can ever be read. So in each stratum of a key
+//! Live snapshots divide the sequence numbers into stripes: two versions of a key that no snapshot
+//! lies between are in the same stripe, and only what the newer one makes of the older one can ever
+//! be read. So in each stripe of a key
 //! - a put or delete hides everything older,
 //! - merge operands are combined with each other and with the put or delete below them,
-//! - a range tombstone is a delete of each key that it covers, but for being kept apart from the entries: the newest of each stratum stays,
-//! - at the bottom of the tree, in the oldest stratum, operands become a put, deletes of keys and ranges go, and the sequence number becomes 0.
+//! - a range tombstone is a delete of each key that it covers, but for being kept apart from the
+//!   entries: the newest of each stripe stays,
+//! - at the bottom of the version, in the oldest stripe, operands become a put, deletes of keys and
+//!   ranges go, and the sequence number becomes 0.
 //!
-//! An entry that has expired for every reader is a delete, whatever it was. That is right for operands too, and for what lies under them: the write path
-//! never lets an operand expire later than what it is combined with (`db/write/merge_expiry.rs`), so everything newer in the chain has
+//! An entry that has expired for every reader is a delete, whatever it was. That is right for
+//! operands too, and for what lies under them: the write path never lets an operand expire later
+//! than what it is combined with (`db/write/merge_expiry.rs`), so everything newer in the chain has
 //! expired as well.
 //!
-//! An operator that fails, or panics, changes nothing: the entries are kept as they are, and reads of that key report it.
+//! An operator that fails, or panics, changes nothing: the entries are kept as they are, and reads
+//! of that key report it.
 
 use crate::base::expiry::visible;
 use crate::base::key::{Entry, Kind, MAX_VALUE_BYTES, NEVER, Sequence};
@@ -30,10 +36,12 @@ use std::sync::Arc;
 pub struct Rules<'a> {
     /// The sequence numbers that live snapshots read at, ascending.
     pub snapshots: &'a [Sequence],
-    /// What expires at or before this time has expired for every reader, present and future; 0 where nothing expires.
+    /// What expires at or before this time has expired for every reader, present and future; 0
+    /// where nothing expires.
     pub expired_until_ms: u64,
-    /// Entries of this keyspace can expire. Then every operand has something to be combined with, if only by its kind; one that has not is what is left
-    /// of an expired value, and stands for none.
+    /// Entries of this keyspace can expire. Then every operand has something to be combined with,
+    /// if only by its kind; one that has not is what is left of an expired value, and stands for
+    /// none.
     pub expires: bool,
     /// Nothing older than the input exists for any of its keys.
     pub bottom: bool,
@@ -46,9 +54,9 @@ pub struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// The stratum of a version; smaller is older.
+    /// The stripe of a version; smaller is older.
     #[inline]
-    fn stratum(&self, sequence: Sequence) -> usize {
+    fn stripe(&self, sequence: Sequence) -> usize {
         match self.snapshots {
             [] => 0,
             snapshots => snapshots.partition_point(|&snapshot| snapshot < sequence),
@@ -59,8 +67,8 @@ impl Rules<'_> {
     pub fn reduce(&self, tombstones: &RangeTombstones) -> RangeTombstones {
         tombstones.reduced(|newest_first| {
             let mut kept = newest_first.to_vec();
-            kept.dedup_by_key(|sequence| self.stratum(*sequence));
-            kept.retain(|&sequence| !self.bottom || self.stratum(sequence) > 0);
+            kept.dedup_by_key(|sequence| self.stripe(*sequence));
+            kept.retain(|&sequence| !self.bottom || self.stripe(sequence) > 0);
             kept
         })
     }
@@ -85,7 +93,7 @@ struct Retain<'a, 'e> {
     load_large: &'e dyn Fn(&[u8]) -> Result<Vec<u8>>,
     emit: &'e mut dyn FnMut(Entry<'_>) -> Result<()>,
     key: Vec<u8>,
-    /// The stratum in which everything older of this key is hidden.
+    /// The stripe in which everything older of this key is hidden.
     hidden: Option<usize>,
     /// The range tombstones over this and later keys.
     fragments: &'a [Arc<Fragment>],
@@ -97,8 +105,9 @@ struct Retain<'a, 'e> {
     done: Retained,
 }
 
-/// Passes every entry of `cursor`, from the first, and hands those to keep to `emit`; `tombstones` are the range tombstones of the same
-/// sources. `load_large` reads the value behind the reference of a `PutLarge`, for operands on top of it. `pause` is called now and then.
+/// Passes every entry of `cursor`, from the first, and hands those to keep to `emit`; `tombstones`
+/// are the range tombstones of the same sources. `load_large` reads the value behind the reference
+/// of a `PutBlob`, for operands on top of it. `pause` is called now and then.
 pub fn retain(
     cursor: &mut impl Cursor,
     tombstones: &RangeTombstones,
@@ -149,8 +158,8 @@ impl Retain<'_, '_> {
         if !self.tombstones.is_empty() {
             self.pass_tombstones(entry.sequence)?;
         }
-        let stratum = self.rules.stratum(entry.sequence);
-        if self.hidden == Some(stratum) {
+        let stripe = self.rules.stripe(entry.sequence);
+        if self.hidden == Some(stripe) {
             return Ok(());
         }
         if !visible(entry.expiry_ms, self.rules.expired_until_ms) {
@@ -158,31 +167,31 @@ impl Retain<'_, '_> {
             entry = Entry { kind: Kind::Delete, expiry_ms: NEVER, value: &[], ..entry };
         }
         if !self.operands.entries.is_empty() {
-            if self.operands.stratum == stratum {
-                return self.take_below_operands(entry, stratum);
+            if self.operands.stripe == stripe {
+                return self.take_below_operands(entry, stripe);
             }
             self.emit_operands()?;
         }
         match entry.kind {
             Kind::Merge => {
-                self.operands.stratum = stratum;
+                self.operands.stripe = stripe;
                 self.operands.push_older(self.rules.operator, &entry);
                 Ok(())
             }
             Kind::MergeFirst => {
-                self.operands.stratum = stratum;
-                self.take_first_operand(entry, stratum)
+                self.operands.stripe = stripe;
+                self.take_first_operand(entry, stripe)
             }
-            _ => self.take_base(entry, stratum),
+            _ => self.take_base(entry, stripe),
         }
     }
 
     /// The operand that starts from nothing: with those above it, it is the whole value.
-    fn take_first_operand(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
-        self.hidden = Some(stratum);
+    fn take_first_operand(&mut self, entry: Entry<'_>, stripe: usize) -> Result<()> {
+        self.hidden = Some(stripe);
         self.operands.push_older(self.rules.operator, &entry);
         match self.full_merge(None) {
-            Some(merged) => self.emit_merged(merged, stratum),
+            Some(merged) => self.emit_merged(merged, stripe),
             None => self.emit_operands(),
         }
     }
@@ -199,27 +208,28 @@ impl Retain<'_, '_> {
         self.tombstones = over.map_or(&[], |fragment| &fragment.sequences);
     }
 
-    /// Takes the range tombstones above `sequence`: each is a delete of the key that is not kept as an entry.
+    /// Takes the range tombstones above `sequence`: each is a delete of the key that is not kept as
+    /// an entry.
     fn pass_tombstones(&mut self, sequence: Sequence) -> Result<()> {
         while let Some((&newest, older)) = self.tombstones.split_first()
             && newest > sequence
         {
             self.tombstones = older;
-            let stratum = self.rules.stratum(newest);
-            if self.hidden == Some(stratum) {
+            let stripe = self.rules.stripe(newest);
+            if self.hidden == Some(stripe) {
                 continue;
             }
-            self.hidden = Some(stratum);
+            self.hidden = Some(stripe);
             if self.operands.entries.is_empty() {
                 continue;
             }
-            let merged = match self.operands.stratum == stratum {
+            let merged = match self.operands.stripe == stripe {
                 true if self.rules.expires => Some(None),
                 true => self.full_merge(None),
                 false => None,
             };
             match merged {
-                Some(merged) => self.emit_merged(merged, stratum)?,
+                Some(merged) => self.emit_merged(merged, stripe)?,
                 None => self.emit_operands()?,
             }
         }
@@ -228,58 +238,58 @@ impl Retain<'_, '_> {
 
     /// A put or a delete.
     #[inline]
-    fn take_base(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
-        self.hidden = Some(stratum);
+    fn take_base(&mut self, entry: Entry<'_>, stripe: usize) -> Result<()> {
+        self.hidden = Some(stripe);
         self.chain = 0;
         if let Some(filter) = self.rules.filter
             && entry.kind == Kind::Put
-            && stratum == self.rules.snapshots.len()
+            && stripe == self.rules.snapshots.len()
         {
-            return self.keep_filtered(filter, entry, stratum);
+            return self.keep_filtered(filter, entry, stripe);
         }
-        self.keep(entry, stratum)
+        self.keep(entry, stripe)
     }
 
     /// A put that is newer than every snapshot.
-    fn keep_filtered(&mut self, filter: &dyn CompactionFilter, entry: Entry<'_>, stratum: usize) -> Result<()> {
+    fn keep_filtered(&mut self, filter: &dyn CompactionFilter, entry: Entry<'_>, stripe: usize) -> Result<()> {
         let decision = catch_unwind(AssertUnwindSafe(|| filter.decide(entry.key, entry.value)));
         match decision.unwrap_or(Decision::Keep) {
             Decision::Remove => {
                 self.done.filtered += 1;
-                self.keep(Entry { kind: Kind::Delete, expiry_ms: NEVER, value: &[], ..entry }, stratum)
+                self.keep(Entry { kind: Kind::Delete, expiry_ms: NEVER, value: &[], ..entry }, stripe)
             }
             Decision::Replace(value) if value.len() <= MAX_VALUE_BYTES => {
                 self.done.filtered += 1;
-                self.keep(Entry { value: &value, ..entry }, stratum)
+                self.keep(Entry { value: &value, ..entry }, stripe)
             }
-            Decision::Keep | Decision::Replace(_) => self.keep(entry, stratum),
+            Decision::Keep | Decision::Replace(_) => self.keep(entry, stripe),
         }
     }
 
-    /// An entry below collected operands, in the same stratum.
-    fn take_below_operands(&mut self, entry: Entry<'_>, stratum: usize) -> Result<()> {
+    /// An entry below collected operands, in the same stripe.
+    fn take_below_operands(&mut self, entry: Entry<'_>, stripe: usize) -> Result<()> {
         if entry.kind == Kind::Merge {
             self.operands.push_older(self.rules.operator, &entry);
             return Ok(());
         }
         if entry.kind == Kind::MergeFirst {
-            return self.take_first_operand(entry, stratum);
+            return self.take_first_operand(entry, stripe);
         }
-        self.hidden = Some(stratum);
+        self.hidden = Some(stripe);
         if entry.kind == Kind::Delete && self.rules.expires {
             // Under it goes nothing; above it, only the newest place matters.
-            return self.emit_merged(None, stratum);
+            return self.emit_merged(None, stripe);
         }
         let merged = match entry.kind {
             // If the value cannot be read, all stays as it is, and reads of the key say so.
-            Kind::PutLarge => match (self.load_large)(entry.value) {
+            Kind::PutBlob => match (self.load_large)(entry.value) {
                 Ok(value) => self.full_merge(Some(&value)),
                 Err(_) => None,
             },
             kind => self.full_merge((kind == Kind::Put).then_some(entry.value)),
         };
         match merged {
-            Some(merged) => self.emit_merged(merged, stratum),
+            Some(merged) => self.emit_merged(merged, stripe),
             None => {
                 self.emit_operands()?;
                 self.keep_as_is(entry)
@@ -287,13 +297,14 @@ impl Retain<'_, '_> {
         }
     }
 
-    /// The operands on top of `existing`: the value, or `Some(None)` for a delete. `None` if the operator cannot.
+    /// The operands on top of `existing`: the value, or `Some(None)` for a delete. `None` if the
+    /// operator cannot.
     fn full_merge(&self, existing: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let operator = self.rules.operator?;
         contained::full_merge(operator, &self.key, existing, &self.operands.oldest_first()).ok()
     }
 
-    fn emit_merged(&mut self, merged: Option<Vec<u8>>, stratum: usize) -> Result<()> {
+    fn emit_merged(&mut self, merged: Option<Vec<u8>>, stripe: usize) -> Result<()> {
         // The newest operand stands for all, and its expiry is the key's.
         let newest = self.operands.entries.first();
         let (sequence, expiry_ms) = newest.map_or((0, NEVER), |newest| (newest.sequence, newest.expiry_ms));
@@ -304,7 +315,7 @@ impl Retain<'_, '_> {
             Some(value) => Entry { key: &key, sequence, kind: Kind::Put, expiry_ms, value },
             None => Entry { key: &key, sequence, kind: Kind::Delete, expiry_ms: NEVER, value: &[] },
         };
-        let result = self.keep(entry, stratum);
+        let result = self.keep(entry, stripe);
         self.key = key;
         result
     }
@@ -334,25 +345,25 @@ impl Retain<'_, '_> {
         if self.operands.entries.is_empty() {
             return Ok(());
         }
-        let stratum = self.operands.stratum;
+        let stripe = self.operands.stripe;
         if self.rules.bottom && self.rules.expires {
-            return self.emit_merged(None, stratum);
+            return self.emit_merged(None, stripe);
         }
         if self.rules.bottom
             && let Some(merged) = self.full_merge(None)
         {
-            return self.emit_merged(merged, stratum);
+            return self.emit_merged(merged, stripe);
         }
         self.emit_operands()
     }
 
     #[inline]
-    fn keep(&mut self, mut entry: Entry<'_>, stratum: usize) -> Result<()> {
-        if self.rules.bottom && stratum == 0 {
+    fn keep(&mut self, mut entry: Entry<'_>, stripe: usize) -> Result<()> {
+        if self.rules.bottom && stripe == 0 {
             // Nothing older of this key is kept, in the input or below it.
             match entry.kind {
                 Kind::Delete => return Ok(()),
-                Kind::Put | Kind::PutLarge | Kind::MergeFirst => entry.sequence = 0,
+                Kind::Put | Kind::PutBlob | Kind::MergeFirst => entry.sequence = 0,
                 Kind::Merge => {}
             }
         }
