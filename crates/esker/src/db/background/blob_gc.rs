@@ -1,5 +1,5 @@
-//! Emptying blob files that are mostly garbage, or whose values a database at rest can make
-//! smaller: which files, and which table to rewrite next. (`compaction.rs` does it.)
+//! Blob garbage collection: which blob files are mostly garbage, or hold values that an idle
+//! database can compress, and which table to rewrite next. `compaction.rs` does the rewrite.
 
 use crate::blob::format::HEADER_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -72,7 +72,7 @@ fn spared(inner: &Inner) -> BTreeSet<u64> {
 
 /// What there is to compress.
 pub enum Compressible {
-    /// Nothing, as far as anybody knows.
+    /// Nothing, as far as is known.
     Nothing,
     /// Not all files were looked at yet.
     LookAgain,
@@ -100,8 +100,8 @@ pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compre
         }
     }
     let is_free = |number: &u64| live.contains_key(number) && !spared.contains(number);
-    // First what was begun. As long as those files are there, because a table was not rewritten or
-    // a reader sees it, both they and the copies take space.
+    // Files already begun come first. While they exist, because a table was not rewritten or a
+    // reader holds them, both they and the copies take space.
     {
         let lengths = inner.blobs.lengths();
         let mut begun = inner.shrinking.lock();
@@ -128,7 +128,7 @@ pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compre
         inner.blobs.would_shrink(number)
     };
     let files = due(&files, least, would_shrink, |files| bytes_of_tables_with(inner, files), drain_requested);
-    // Asked for, all are taken together, whose tables are then rewritten once.
+    // A manual request takes all files together, so that each table is rewritten once.
     if files.is_empty() || drain_requested && look_again {
         return if look_again { Compressible::LookAgain } else { Compressible::Nothing };
     }
@@ -155,15 +155,15 @@ fn refers(table: &Table, files: &BTreeSet<u64>) -> bool {
     table.summary().blobs.keys().any(|file| files.contains(file))
 }
 
-/// Whether the keyspace's tables leave in the order of their age, which a rewritten one would not
-/// have.
+/// Whether the keyspace's tables leave in the order of their age (FIFO or TTL). A rewritten table
+/// would have no age.
 fn has_age(keyspace: &KeyspaceInner) -> bool {
     matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. })
 }
 
-/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose
-/// tables have an age: their blob files stay until they leave. Nor one that was found damaged,
-/// unless `drain_requested` by a caller: to read it again and again would not mend it. The caller
+/// The next table to rewrite so that these files are emptied, if any. Keyspaces whose tables have
+/// an age are skipped: their blob files stay until the tables leave. A table found damaged is
+/// skipped unless `drain_requested` by a caller: reading it again does not mend it. The caller
 /// holds the job lock.
 pub fn next(inner: &Inner, files: BTreeSet<u64>, drain_requested: bool) -> Option<Collection> {
     if files.is_empty() {

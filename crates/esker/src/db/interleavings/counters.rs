@@ -71,7 +71,7 @@ impl Database {
         snapshot_guard
     }
 
-    /// Puts the active memtable aside, and returns it.
+    /// Rotates the active memtable, and returns it.
     fn rotate(&self) -> Arc<Memtable> {
         let mut writer = self.writer.lock();
         let old = Arc::clone(writer.memtable.memtable());
@@ -181,8 +181,8 @@ fn collapse(database: &Database) {
     }
 }
 
-/// Whoever waits is done although others come and go in the same slot, and sees all of whom it has
-/// waited for.
+/// A thread that waits finishes although others enter and leave the same slot, and sees all that
+/// the threads it waited for did.
 #[test]
 fn threads_that_share_a_slot_are_waited_for() {
     explore("shared slots", PREEMPTIONS, || {

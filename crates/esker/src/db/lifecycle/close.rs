@@ -13,15 +13,15 @@ pub fn close(inner: &Inner) -> Result<()> {
     }
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
     let flushed = if has_unlogged_writes(inner) { flush::flush_now(inner) } else { Ok(()) };
-    // Now: a merge at work gives up instead of being waited for.
+    // Before the locks: a running compaction gives up instead of being waited for.
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
     let mut writer = inner.writer.lock();
     inner.closing.store(true, Ordering::Release);
     inner.thread_gate.wait_for_all();
     let result = flushed.and_then(|()| finish(inner, &mut writer));
-    // Whatever became of it: the caller releases the lock on the directory, and then somebody else
-    // may write there.
+    // In any case: the caller releases the lock on the directory, and another process may then
+    // write there.
     inner.error_state.refuse_writes("it was closed");
     result
 }

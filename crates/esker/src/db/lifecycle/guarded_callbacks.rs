@@ -1,5 +1,5 @@
-//! The user's callbacks as a database calls them: what they call back can tell that they do
-//! (`base/callback.rs`).
+//! The user's callbacks as a database calls them: a call that one makes back into the database is
+//! recognized (`base/callback.rs`).
 
 use crate::base::callback::Database;
 use crate::base::clock::{Clock, SystemClock};

@@ -1,6 +1,6 @@
-//! The user's environment as a database calls it: what its calls call back can tell that they do
-//! (`base/callback.rs`). Environments that call nothing are left as they are: the way through here
-//! takes some nanoseconds, which a write to a mapped log would feel.
+//! The user's environment as a database calls it: a call that it makes back into the database is
+//! recognized (`base/callback.rs`). Environments that call nothing are left as they are: the guard
+//! takes some nanoseconds, which show in a write to a mapped log.
 
 use crate::base::callback::{Database, Inside};
 use crate::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
@@ -46,8 +46,8 @@ impl<C> Drop for Guarded<C> {
     }
 }
 
-/// A file of a fixed length. It is asked for once: the log wants to know it with locks held that
-/// figures take.
+/// A file of a fixed length. It is read once: the log needs it with locks held that statistics
+/// take.
 #[derive(Debug)]
 struct Fixed<F: ?Sized> {
     file: Arc<F>,

@@ -88,8 +88,8 @@ pub fn write_replayed(
         output.keyspace = recovered.record.label(id);
         let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.immutable.drain(..).rev().chain(newest).collect();
-        // Nothing goes here because it has expired: the clock may have been wrong since the machine
-        // started. Reads hide it, and later merges drop it.
+        // No entry is dropped here because it has expired: the clock may have been wrong since the
+        // machine started. Reads hide expired entries, and later compactions drop them.
         let rules = Rules { expires: recovered.expires, operator: recovered.operator.as_deref(), ..Rules::default() };
         let (version, changes) = write(&memtables, &recovered.version, rules, &mut output)?;
         for change in &changes {

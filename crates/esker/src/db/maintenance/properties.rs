@@ -1,5 +1,5 @@
-//! Statistics and health as pairs of a name and a text, so that whoever exports them needs no code
-//! for each figure.
+//! Statistics and health as pairs of a name and a text, so that an exporter needs no code for each
+//! figure.
 //!
 //! Names do not change once they are here. Those of a keyspace are `esker.keyspace.`, its name, a
 //! dot and a word without dots.

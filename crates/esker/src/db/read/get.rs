@@ -1,8 +1,8 @@
 //! The read path for one key.
 //!
-//! 1. Load the keyspace's view: no lock, no counter shared with other readers. Start loading the
-//!    index slots of all memtables and the filter lines of runs of one table.
-//! 2. Probe the active memtable's index, then those of the full ones, newest first.
+//! 1. Load the keyspace's read state: no lock, no counter shared with other readers. Start loading
+//!    the index slots of all memtables and the filter lines of runs of one table.
+//! 2. Probe the active memtable's index, then those of the immutable ones, newest first.
 //! 3. Probe the filters of the runs that can hold the key, those of runs of several tables loaded
 //!    first, then search those that may, newest first.
 //! 4. The first put or delete decides. Merge operands met before it are combined with it. If the
@@ -141,7 +141,7 @@ impl Lookup {
         ControlFlow::Break(())
     }
 
-    /// ReadStats all sources, newest first.
+    /// Searches all sources, newest first.
     #[inline]
     fn search(
         &mut self,
@@ -176,7 +176,7 @@ impl Lookup {
         ControlFlow::Break(())
     }
 
-    /// ReadStats a memtable that is no longer written.
+    /// Searches an immutable memtable.
     fn search_frozen(
         &mut self,
         memtable: &Memtable,
@@ -190,7 +190,7 @@ impl Lookup {
         self.end_of_source()
     }
 
-    /// ReadStats the memtable being written, the first of all sources.
+    /// Searches the active memtable, the first of all sources.
     #[inline]
     fn search_active(
         &mut self,
@@ -212,7 +212,7 @@ impl Lookup {
     }
 
     /// As `search_active`, with range tombstones. One of a batch that is not finished counts only
-    /// for what the batch itself wrote: who replaces a range in one batch never shows it empty.
+    /// for what the batch itself wrote: a batch that replaces a range never shows it empty.
     #[cold]
     fn search_covered(
         &mut self,

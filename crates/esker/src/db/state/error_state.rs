@@ -26,7 +26,7 @@ pub struct Health {
     /// What went wrong last in the log, the manifest, or in background work, or the damage that a
     /// job found in a table or a blob file, if it still matters.
     pub problem: Option<String>,
-    /// Why writes are held back at the moment, if they are.
+    /// Why writes are delayed or stopped at the moment, if they are.
     pub stall_reason: Option<String>,
     /// Reads that failed because a merge operator did.
     pub failed_merges: u64,

@@ -1,12 +1,11 @@
 //! The memory of a database, part by part, and keeping it within the budget if there is one.
 //!
 //! Memtables grow with every write, so they are limited where writes make room (`commit.rs`): where
-//! all active ones together reach half of their share, the largest is put aside; where all reach
-//! the whole share, writes wait for a flush. What has to be summed up for that is summed up only
-//! once in a while: each time the writer gets a credit of bytes that it may use up before the next
-//! sum.
+//! all active ones together reach half of their share, the largest is rotated; where all reach the
+//! whole share, writes wait for a flush. The sums behind that are taken only now and then: each
+//! time the writer gets a credit of bytes that it may use up before the next sum.
 //!
-//! The block cache gives way to everything else: after each flush and merge it gets what is left.
+//! The block cache yields to everything else: after each flush and compaction it gets what is left.
 
 use crate::base::memory::MemoryPool;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -56,7 +55,7 @@ pub struct MemoryStats {
     /// Filters of open tables.
     pub filter_bytes: u64,
     /// What only readers still hold: blocks that are not in the cache, memtables that were flushed,
-    /// tables that were merged.
+    /// tables that were compacted.
     pub pinned_bytes: u64,
     /// Memory of flushed memtables kept for the next ones. Without a budget it is that of the whole
     /// process: [`crate::unused_memory_bytes`].
@@ -126,8 +125,8 @@ pub fn new_memtable(
     Memtable::create(bytes, expected_keys, &Arc::new(MemoryPool::keeping(0)))
 }
 
-/// Lets the background thread touch memory ahead of the writer. Not with a budget, which counts
-/// what is in use.
+/// Lets the background thread prefault memory ahead of the writer. Not with a budget, which counts
+/// memory in use.
 #[cold]
 pub fn want_touched(inner: &Inner) {
     if !inner.inline_jobs() && inner.options.memory_budget_bytes == 0 {
@@ -136,7 +135,7 @@ pub fn want_touched(inner: &Inner) {
     }
 }
 
-/// Touches the memory that active memtables will come to, if a writer asked for it.
+/// Prefaults the memory that active memtables will come to, if a writer requested it.
 pub fn touch_ahead(inner: &Inner) {
     if !inner.memory_wanted.swap(false, Ordering::Relaxed) {
         return;
@@ -181,7 +180,7 @@ fn memtables(keyspaces: &[Arc<KeyspaceInner>]) -> Memtables {
 /// What has to happen before a write may take more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Put the memtable of this keyspace aside.
+    /// Rotate the memtable of this keyspace.
     Rotate(u64),
     /// Wait for a flush.
     Wait,

@@ -1,10 +1,11 @@
-//! Whether anybody has written where a transaction read or writes, since its snapshot.
+//! Conflict detection: whether a key that a transaction read or writes was written since its
+//! snapshot.
 //!
-//! Two looks. The first is without the writer lock, over all that was written between the snapshot
-//! and now, and may read tables. The second is under the lock that the commit itself takes: what
-//! was appended to the memtables in the meantime. If that is much, or reached tables already, the
-//! lock is let go of and the first look is repeated over the difference; after a few rounds all is
-//! done under the lock, so that there is an end.
+//! There are two checks. The first runs without the writer lock, over all that was written between
+//! the snapshot and now, and may read tables. The second runs under the lock that the commit itself
+//! takes, over what was appended to the memtables in the meantime. If that is much, or reached
+//! tables already, the lock is released and the first check is repeated over the difference; after
+//! a few rounds all is done under the lock, so that the check terminates.
 //!
 //! Every write since the snapshot leaves an entry with a greater sequence number, which is found:
 //! - The memtable folds a write only into an entry above the newest registered snapshot, and gives
@@ -136,8 +137,8 @@ impl Question<'_> {
         self.end = self.read_state.active.end();
     }
 
-    /// The memtables of `view` with writes after `answered`, each with where these begin. Call
-    /// under the writer lock.
+    /// The memtables of the read state with writes after `answered`, each with where these begin.
+    /// Call under the writer lock.
     fn appended<'v>(
         &self,
         read_state: &'v ReadState,
@@ -176,7 +177,7 @@ impl Question<'_> {
     /// `snapshot`. Up to `answered` there are none.
     fn look(&self, snapshot: Sequence, answered: Sequence) -> Result<()> {
         if self.keyspace().compaction.dropped_until() > snapshot {
-            // What was there, nobody knows any more.
+            // What was there is unknown.
             return Err(self.conflict(b""));
         }
         let memtables: Vec<&Arc<Memtable>> =
@@ -203,7 +204,7 @@ impl Question<'_> {
         }
         let mut cursors = Vec::new();
         for memtable in &memtables {
-            // Whoever scans next sees to it that runs are merged.
+            // The next scan has the sorted runs merged.
             memtable.cursors(|cursor| cursors.push(cursor));
         }
         for mut cursor in cursors {

@@ -1,8 +1,9 @@
 //! The write path.
 //!
 //! 1. The operations are encoded into one record, outside any lock.
-//! 2. Under the writer lock: make room in the memtables (`stall.rs` if that has to wait), append
-//!    the record to the log, apply it to the memtables, and move the last sequence number.
+//! 2. Under the writer lock: make room in the memtables (`write_controller/stop.rs` if that has to
+//!    wait), append the record to the log, apply it to the memtables, and move the last sequence
+//!    number.
 //! 3. After the lock: wait for the device, if the write asked for it.
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,
@@ -49,8 +50,8 @@ pub trait Precondition {
     /// Called before the writer lock is taken.
     fn catch_up(&mut self) -> Result<()>;
 
-    /// Called under the lock: whether the write may go ahead. An error ends it. `false` asks for
-    /// the lock to be let go of, and for another try from `catch_up` on.
+    /// Called under the lock: whether the write may go ahead. An error ends it. `false` has the
+    /// lock released and the attempt repeated from `catch_up` on.
     fn holds(&mut self, writer: &Writer) -> Result<bool>;
 }
 
@@ -110,7 +111,7 @@ pub fn commit_merges_if(
     loop {
         check(inner, record.len(), &needs, options)?;
         let writer = lock_if(inner, &needs, precondition)?;
-        // What somebody has seen expired while this write was held up stays so.
+        // What a reader has seen expired while this write was delayed stays expired.
         let now_ms = now_ms.max(inner.options.clock.now_ms());
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         let has_room =
@@ -120,8 +121,8 @@ pub fn commit_merges_if(
             let content = Content::Encoded(resolved.count);
             return commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options);
         }
-        // Chains have to be copied. They only get shorter while nobody else writes, and longer by
-        // what somebody does.
+        // Chains have to be copied. Without other writes they only get shorter; another write makes
+        // them longer.
         needs = resolved.needs;
     }
 }
@@ -337,7 +338,7 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[ArenaReservation]) -> Result<Mu
     loop {
         inner.error_state.check()?;
         let mut writer = inner.lock_writer();
-        // Again under the lock: a write that failed may just have let go of it.
+        // Again under the lock: a write that failed may just have released it.
         inner.error_state.check()?;
         if !inner.write_buffer_manager.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {
             continue;
@@ -388,14 +389,14 @@ fn active(writer: &Writer, keyspace: u64) -> Weak<Memtable> {
 }
 
 /// Brings the memtables of all keyspaces within their share of the memory budget, if they are not.
-/// True if the lock was let go of for that.
+/// True if the lock was released for that.
 #[cold]
 fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &[ArenaReservation]) -> Result<bool> {
     let needed = needs.iter().map(|(_, bytes)| bytes).sum();
     let Some(step) = memory::next_step(inner, needed) else { return Ok(false) };
     match step {
-        // What cannot be put aside for another reason is waited for all the same: the memory is
-        // missing to everybody.
+        // A memtable that cannot be rotated for another reason is waited for all the same: every
+        // writer lacks the memory.
         Step::Rotate(keyspace) if stop_cause_of(inner, writer, keyspace).is_some() => {
             let full = active(writer, keyspace);
             MutexGuard::unlocked(writer, || stop::wait_for_room(inner, keyspace, &full))?;
@@ -404,7 +405,7 @@ fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &
             rotate(inner, writer, keyspace, 0);
             MutexGuard::unlocked(writer, || run::work_was_added(inner))?;
         }
-        // Whoever flushes at the moment is waited for by its lock.
+        // A flush at work is waited for by its lock.
         Step::Wait if inner.inline_jobs() => MutexGuard::unlocked(writer, || run::work_was_added(inner))?,
         Step::Wait => MutexGuard::unlocked(writer, || stop::wait_for_memory(inner, needed))?,
     }

@@ -1,11 +1,12 @@
-//! Writes without the writer lock: values of eight bytes in the active memtable, changed in place.
+//! In-place writes, without the writer lock: values of eight bytes in the active memtable are
+//! changed in place.
 //!
 //! A write that is in no log, to a key whose newest value has eight bytes and is seen by no
 //! snapshot, has nothing to put in order: no record, no sequence number, no entry. It is one atomic
 //! operation in memory (`memtable/in_place.rs`), done by any number of threads at once. Everything
 //! else goes through `commit.rs`.
 //!
-//! Why none is lost, and who waits for them: `memtable/in_place.rs`. Transactions look for
+//! Why none is lost, and which threads wait for them: `memtable/in_place.rs`. Transactions look for
 //! conflicts among all keys that were appended after their snapshot: the entry that such a write
 //! changes is one of them.
 
@@ -143,11 +144,11 @@ mod tests {
     }
 
     /// Of the threads that share a slot, each leaves only when another one has come: no slot is
-    /// ever empty. Whoever waits to see it empty waits until all of them give up.
+    /// ever empty. A thread that waits to see it empty waits until all of them give up.
     #[test]
     fn snapshots_and_logged_writes_come_through_among_512_threads() {
         const THREADS: u64 = 512;
-        // So often somebody comes to a slot before all give up; a few times are enough for what is
+        // So often a thread enters a slot before all give up; a few times are enough for what is
         // done here.
         const GIVE_UP: u64 = 20_000;
         let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(0);

@@ -108,7 +108,7 @@ fn delay_for(runs: u32, immutable_memtables: usize) -> Option<(DelayCause, u32)>
     (immutable_memtables >= MAX_IMMUTABLE_MEMTABLES).then_some((DelayCause::ImmutableMemtables, 2))
 }
 
-/// The worst condition of any keyspace, for people and monitors, with the name of the keyspace
+/// The worst condition of any keyspace, for `health()` and monitors, with the name of the keyspace
 /// where there is one.
 pub fn of_database(inner: &Inner) -> (WriteCondition, Option<String>) {
     let keyspaces = inner.all_keyspaces();

@@ -4,8 +4,8 @@
 //!    succeeds there is nothing to do.
 //! 2. Read the manifest as far as it can be; without one, take every table for what it says to be.
 //!    Mark the directory (`db/files/repair_mark.rs`).
-//! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables,
-//!    merge them by their sequence numbers.
+//! 3. Copy damaged tables block by block. Where the manifest does not give the order of tables,
+//!    compact them by their sequence numbers.
 //! 4. Replay the log as far as it can be read, and write that to tables.
 //! 5. Give what was damaged or is not used a second name in the directory `lost`.
 //! 6. Begin a log segment, write a manifest, and point `CURRENT` at it.
@@ -154,13 +154,13 @@ impl Work<'_> {
     }
 
     /// Those of the tables that the last edit may have brought: what a flush or a load brings shows
-    /// by its newer writes. The others are put aside: by the manifest they are not in use.
+    /// by its newer writes. The others are left out: by the manifest they are not in use.
     fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         let mut newer = Vec::new();
         for number in numbers {
             let is_newer = match self.tables.inspect(number, None)? {
                 Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
-                // Nobody knows. If it was in use, something else is damaged besides the end of the
+                // Unknown. If it was in use, something else is damaged besides the end of the
                 // manifest.
                 Found::Unindexed(..) => true,
             };
@@ -201,8 +201,7 @@ impl Work<'_> {
         Ok(unnamed)
     }
 
-    /// A table that does not say whose it is gets a keyspace of its own, if anything can be read of
-    /// it.
+    /// A table that names no keyspace gets a keyspace of its own, if anything can be read of it.
     fn assign_nameless(
         &mut self,
         number: u64,
@@ -287,7 +286,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Replays the log and puts the result in force.
+    /// Replays the log and makes the result current.
     fn finish(&mut self, maker: &SegmentMaker, floor: u64) -> Result<()> {
         let Tables { directory, options, .. } = self.tables;
         let env = &*options.env;
@@ -328,7 +327,7 @@ impl Work<'_> {
             (&self.tables.blobs, false),
         )?;
         // The link leads back to the old segments, in case the power fails before the manifest is
-        // in force.
+        // current.
         let inherited =
             Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
         let writer = LogWriter::start(layout::segment_maker(directory, options), inherited)?;

@@ -72,7 +72,7 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     } else if let Some(number) = current.filter(|number| !numbers.contains(number)) {
         survey.damaged.push((manifest(number), "the manifest in force is missing".into()));
     }
-    // Any other than the one in force is older, or newer and not yet in force: both tell more than
+    // Any other than the current one is older, or newer and not yet current: both tell more than
     // none.
     let others = numbers.iter().copied().filter(|number| Some(*number) != current);
     for number in current.into_iter().chain(others) {
@@ -91,7 +91,7 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         survey.state = found.state;
         break;
     }
-    // A new manifest must not get the name of a missing one: it would be in force before it is
+    // A new manifest must not get the name of a missing one: it would be current before it is
     // written.
     survey.state.next_file = survey.state.next_file.max(current.map_or(1, |number| number + 1));
     Ok(survey)

@@ -1,4 +1,4 @@
-//! Tables: which are intact, copies of the others, and one run out of tables whose order is not
+//! Tables: which are intact, copies of the others, and one run from tables whose order is not
 //! known.
 //!
 //! Entries are copied as they are, with their sequence numbers, and nothing is combined: copies of

@@ -130,7 +130,7 @@ fn after_a_few_rounds_all_is_done_under_the_lock() {
     }
 }
 
-/// A memtable that was put aside between the looks is read from where the first one ended, and its
+/// A memtable rotated between the checks is read from where the first check ended, and its
 /// successor from the beginning.
 #[test]
 fn a_switch_of_memtables_between_the_looks_hides_nothing() {
