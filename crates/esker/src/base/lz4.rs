@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Literals and matches are a few dozen bytes long as a rule. They are copied in pieces of a fixed
-//! size, which takes no call and no loop over bytes, and scribble over what comes behind them:
-//! hence the slack.
+//! size, without a call or a loop over bytes, and overwrite what comes behind them: hence the
+//! slack.
 
 /// Bytes behind the end of the output that are written over.
 pub const SLACK_BYTES: usize = LITERALS;

@@ -1,5 +1,5 @@
-//! What every other room builds on: keys and their order, byte coding, checksums, values handed
-//! out, time.
+//! The base layer of every other module: keys and their order, byte coding, checksums, values
+//! handed out, time.
 
 pub mod batch;
 pub mod blob_reference;

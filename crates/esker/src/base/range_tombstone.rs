@@ -67,7 +67,7 @@ pub fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Option<(Vec<u8>
     (start < end).then_some((start, end))
 }
 
-/// The keys around one among which the answer of [`RangeTombstones::stretch`] is the same.
+/// The range of keys around one in which the answer of [`RangeTombstones::stretch`] is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch<'a> {
     /// The first key.

@@ -1,4 +1,4 @@
-//! Whether it would pay to compress the values of a blob file: a look at a few of them.
+//! An estimate of whether compressing the values of a blob file pays, from a sample of them.
 
 use super::file::BlobFile;
 use super::format::{HEADER_BYTES, decode_record_length};

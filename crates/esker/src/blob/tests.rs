@@ -250,8 +250,8 @@ fn what_is_too_long_to_be_compressed_is_not_copied_for_it() {
     assert!(store.would_shrink(1), "more than half of the bytes");
 }
 
-/// One job goes on where another ended, if nobody else does, and if all that the other has written
-/// is durable.
+/// One job goes on where another ended, if no other does, and if all that the other has written is
+/// durable.
 #[test]
 fn jobs_share_files_one_after_the_other() {
     let env = directory();

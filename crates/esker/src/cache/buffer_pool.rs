@@ -1,9 +1,10 @@
-//! Memory of blocks that have left the cache, for the next ones.
+//! The buffer pool: memory of blocks that have left the cache, for the next ones.
 //!
 //! Blocks are made by many threads and freed by others. The system's allocator has an arena for
 //! each of some threads: what is freed in one is not used by another, and is not given back to the
-//! system as long as anything behind it lives. A full cache was found to take twice its budget so.
-//! What leaves the cache stays here instead, within the cache's budget.
+//! system as long as anything behind it lives. A full cache was measured at twice its budget for
+//! that reason. The memory of a block that leaves the cache stays here instead, within the cache's
+//! budget.
 
 use crate::base::sync::{AtomicUsize, Mutex};
 use std::fmt;

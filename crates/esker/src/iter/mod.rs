@@ -21,7 +21,7 @@ pub struct PlainSearch<'a> {
     pub until: Option<&'a [u8]>,
 }
 
-/// A position in a sequence of entries sorted by THE order ([`crate::base::key`]).
+/// A position in a sequence of entries in internal key order ([`crate::base::key`]).
 ///
 /// Every step returns a `Result`, so that a damaged block or a failed read surfaces at the step
 /// that met it. After an error the cursor is not valid, and every later step returns an error too
@@ -34,7 +34,7 @@ pub trait Cursor {
     fn seek_to_first(&mut self) -> Result<()>;
     /// Moves to the last entry, if any.
     fn seek_to_last(&mut self) -> Result<()>;
-    /// Moves to the first entry at or after (`key`, `sequence`) in THE order: with
+    /// Moves to the first entry at or after (`key`, `sequence`) in internal key order: with
     /// [`crate::base::key::MAX_SEQUENCE`] the newest version of `key` or the first entry of a later
     /// key.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;

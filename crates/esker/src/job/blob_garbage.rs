@@ -1,8 +1,8 @@
-//! Which blob files are to be emptied. Pure: the files and what refers to them in, numbers out.
+//! Picks the blob files to be emptied. Pure: the files and the bytes referred to in, numbers out.
 //!
-//! A value that nothing refers to any more takes room until its file goes. A file of which more
-//! than half is such garbage is condemned: what is alive in it is copied elsewhere, at most as many
-//! bytes as that frees.
+//! A value that nothing refers to takes space until its file is removed. A file with more than half
+//! of such garbage is emptied: its live values are copied elsewhere, at most as many bytes as that
+//! frees.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,10 @@ pub struct BlobShape {
     pub live_bytes: u64,
 }
 
-/// Garbage in all files together that nobody minds.
+/// Garbage in all files together that is tolerated.
 const TOLERATED_BYTES: u64 = 16 << 20;
 
-/// The files to be emptied. Unless `eager`, none as long as there is at most as much garbage as
-/// there is else.
+/// The files to be emptied. Unless `eager`, none as long as at most half of all bytes is garbage.
 pub fn condemned(files: &[BlobShape], eager: bool) -> BTreeSet<u64> {
     let sum = |bytes: fn(&BlobShape) -> u64| files.iter().fold(0u64, |sum, file| sum.saturating_add(bytes(file)));
     let (total, live) = (sum(|file| file.bytes), sum(|file| file.live_bytes));

@@ -1,5 +1,5 @@
 //! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened
-//! again before anybody relies on them.
+//! again before they are installed.
 
 use super::large::LargeValues;
 use super::output_splitter::{OutputSplitter, Passage};
@@ -52,10 +52,10 @@ pub struct Output<'a> {
     cuts: Passage<'a>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
-    /// Blob files that no other output appends to meanwhile: the parts of a merge that is divided
+    /// Blob files that no other output appends to meanwhile: the parts of a divided compaction
     /// share none.
     blobs: BlobWriter<'a>,
-    /// Bytes that were written to blob files when somebody last asked for a pause.
+    /// Bytes that were written to blob files at the last yield point.
     copied_before: u64,
 }
 
@@ -80,8 +80,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether so much of large values was written since this last said so that it is time for more
-    /// urgent work.
+    /// Whether enough bytes of large values were written since this last returned true for another
+    /// yield point.
     pub fn copied_much(&mut self) -> bool {
         let much = self.blobs.written_bytes() - self.copied_before >= COPIED_BETWEEN_PAUSES;
         if much {
@@ -90,7 +90,7 @@ impl<'a> Output<'a> {
         much
     }
 
-    /// Adds an entry; entries come in THE order.
+    /// Adds an entry; entries come in internal key order.
     pub fn add(&mut self, entry: Entry<'_>) -> Result<()> {
         let is_large = entry.kind == Kind::Put && entry.value.len() >= self.options.large.threshold;
         if is_large || entry.kind == Kind::PutBlob {

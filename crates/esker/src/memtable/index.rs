@@ -7,7 +7,7 @@
 //! large and publishes that; the smaller ones stay until the memtable goes, for the readers that
 //! may still be in them. A table that is made for as many keys as an earlier memtable had is at
 //! most two thirds full with them: it does not grow for a few keys more, which in a large memtable
-//! would hold up everybody.
+//! would stall every writer.
 
 use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_address;
@@ -28,7 +28,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// A table on the heap, which whoever gets the pointer owns.
+    /// A table on the heap, owned by the holder of the pointer.
     fn new(bits: u32, pool: &MemoryPool) -> NonNull<Slots> {
         let slots = 1usize << bits;
         let slots = Slots { shift: 32 - bits, mask: slots - 1, memory: pool.take_zeroed(slots * 8) };
@@ -125,9 +125,9 @@ impl Index {
         Index { pool: Arc::clone(pool), current: AtomicPtr::new(slots.as_ptr()), tables }
     }
 
-    /// Has memory made ready for the next table: the one that this index will grow to, if it is to
-    /// grow before it holds `expected` keys, or else that of the next index for as many, if
-    /// `ends_soon`. `used`: its keys so far. For the background.
+    /// Prefaults memory for the next table: the one that this index will grow to, if it is to grow
+    /// before it holds `expected` keys, or else that of the next index for as many, if `ends_soon`.
+    /// `used`: its keys so far. For the background.
     pub fn prepare_next(&self, used: usize, expected: usize, ends_soon: bool) {
         let slots = self.current().mask + 1;
         let will_grow = expected >= slots / 4 * 3;

@@ -1,4 +1,4 @@
-//! Sorted entries of a memtable, how they are made, searched and merged.
+//! A sorted run of a memtable: how it is made, searched and merged.
 //!
 //! An entry is known by the eight bytes of its key behind a prefix that all keys of the run share,
 //! and looked at only where those are equal to another's. Where all keys are as long as each other
@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-/// A run that is longer than another by more than this factor is merged with it stretch by stretch,
-/// not entry by entry.
+/// A run that is longer than another by more than this factor is merged with it range by range, not
+/// entry by entry.
 const MUCH_LONGER: usize = 16;
 
 /// One head in so many is also in the sample, which a search looks through first: what is left is a
@@ -68,7 +68,7 @@ impl Run {
         Run::new(a.prefix[..shared].to_vec(), heads, offsets, key_length)
     }
 
-    /// Adds a few entries, for a run that nobody else uses. False, with nothing done, if they have
+    /// Adds a few entries, for a run without other users. False, with nothing done, if they have
     /// another prefix.
     pub fn insert(&mut self, arena: &Arena, few: &Gathered) -> bool {
         if few.prefix.as_ref() != Some(&self.prefix) {
@@ -289,8 +289,8 @@ fn merge_stretches(ties: Ties<'_>, long: Sorted<'_>, short: Sorted<'_>) -> (Vec<
 /// ever taken begin with.
 #[derive(Default)]
 pub struct Gathered {
-    /// What the keys so far begin with. It gets shorter, which changes the heads so far without a
-    /// look at the keys. Together, heads are changed less often than there are bytes in the arena:
+    /// What the keys so far begin with. It gets shorter, which changes the heads so far without
+    /// reading the keys. Together, heads are changed less often than there are bytes in the arena:
     /// as many keys as share a prefix have as many bytes as that, each.
     prefix: Option<Vec<u8>>,
     pairs: Vec<(u64, u32)>,

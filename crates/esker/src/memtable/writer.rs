@@ -36,13 +36,13 @@ pub struct MemtableWriter {
     pub(super) appender: Appender,
     keys: usize,
     longest_chain: u32,
-    /// Once so much was written, somebody should look after the memory that comes next.
+    /// Once so much was written, the memory that comes next should be prefaulted.
     next_touch: usize,
 }
 
-/// Smaller memtables are not worth touching ahead.
+/// Smaller memtables are not worth prefaulting.
 const FIRST_TOUCH_BYTES: usize = 256 << 10;
-/// How much more has been written at each of the next times, at most: less than is touched ahead.
+/// How much more has been written at each of the next times, at most: less than is prefaulted.
 const TOUCH_STEP_BYTES: usize = 1 << 20;
 
 impl MemtableWriter {
