@@ -469,7 +469,7 @@ mod tests {
         assert_eq!((pool.take_zeroed(2 << 20).touched(), pool.unused_bytes()), (0, 3 << 20));
     }
 
-    /// Whether huge pages were asked for where `address` lies.
+    /// Whether huge pages were requested where `address` lies.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn prefers_huge_pages(address: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(pool.unused_bytes(), BYTES);
         users[1].note_rest(true);
         assert_eq!(pool.unused_bytes(), 0, "and again after a while");
-        // One that is closed counts neither as open nor as resting.
+        // One that is closed counts neither as open nor as idle.
         let [first, second] = users;
         drop(first);
         let third = PoolUser::new(&pool);

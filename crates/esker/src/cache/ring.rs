@@ -36,7 +36,7 @@ impl<T: Weigh> Ring<T> {
         }
     }
 
-    /// Empties one slot; false if there is none. Slots asked for since the hand last passed get
+    /// Empties one slot; false if there is none. Slots requested since the hand last passed get
     /// another turn, but only one: readers can set flags as fast as the hand clears them.
     pub(super) fn evict(&mut self) -> bool {
         let turn = self.places.len();

@@ -40,7 +40,7 @@ pub(super) struct Slot<T> {
     /// Stored to only under the ring's mutex, or by `drop`.
     value: ArcSwapOption<T>,
     /// Where the bytes that a reader looks at first are, one less if that is odd, with the lowest
-    /// bit set if the value was asked for since the hand last passed. Only a hint: it may belong to
+    /// bit set if the value was requested since the hand last passed. Only a hint: it may belong to
     /// another value than the one that is found beside it, or to none.
     mark: AtomicUsize,
 }
@@ -80,7 +80,7 @@ impl<T: Weigh> Slot<T> {
         self.value.store(Some(value));
     }
 
-    /// Whether it was asked for since the last call.
+    /// Whether it was requested since the last call.
     fn take_reference(&self) -> bool {
         self.mark.fetch_and(!REFERENCED, Ordering::Relaxed) & REFERENCED != 0
     }
@@ -126,7 +126,7 @@ impl<T: Weigh> Slots<T> {
         self.slots.get_or_init(|| (0..self.count).map(|_| Slot::empty()).collect())
     }
 
-    /// Empties slot `index` unless it was asked for since the last call; returns the weight freed.
+    /// Empties slot `index` unless it was requested since the last call; returns the weight freed.
     /// Without `spare` the flag is not looked at.
     pub(super) fn reclaim(&self, index: usize, spare: bool) -> Option<usize> {
         let slot = self.slots.get()?.get(index)?;

@@ -64,7 +64,7 @@ fn with_record(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Resul
     result
 }
 
-/// Refuses what can be seen to be wrong with an operation before anything is written.
+/// Refuses an operation that is visibly wrong before anything is written.
 pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_BYTES {
         return Err(Error::invalid(format!("the key has {} bytes, at most {MAX_KEY_BYTES} are possible", key.len())));
@@ -153,7 +153,7 @@ impl Keyspace {
             return self.commit_large(operation, options);
         }
         if self.shared.inner.writer.is_locked() {
-            // Misses are better taken while another writes than with the lock.
+            // Cache misses are better taken before the lock, while another thread writes.
             self.inner.read_state.load().active.warm(key, hash(key));
         }
         self.commit_one(operation, options)
@@ -541,7 +541,7 @@ impl Keyspace {
 
     /// About how many bytes the keys in `range` take, with everything that is kept of them: on
     /// disk, as compressed, and in memory. Reads no file and sorts nothing; costs a search in the
-    /// index of each table and a look at some thousand keys of each memtable.
+    /// index of each table and a sample of some thousand keys of each memtable.
     ///
     /// What is on disk is counted in whole blocks: up to two for each run too many. What is in
     /// memory is estimated from a sample of its keys: a range with less than a thousandth of them
@@ -564,8 +564,8 @@ impl Keyspace {
         Ok(sizes::approximate(&self.inner, lower, upper))
     }
 
-    /// Flushes, then merges this keyspace into one sorted run. With
-    /// [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then compacts this keyspace into one sorted run. With
+    /// [`crate::CompactionStyle::Fifo`] nothing is compacted.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].
@@ -582,9 +582,9 @@ impl Keyspace {
         compaction::compact_now(&self.shared.inner, Some(self.inner.id))
     }
 
-    /// Flushes, then merges what lies in `range` into the keyspace's oldest run, dropping there
-    /// what no reader can see. Rewrites whole tables: all that overlap the range, and older ones
-    /// that overlap those. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then compacts `range` into the keyspace's oldest run, dropping there what no reader
+    /// can see. Rewrites whole tables: all that overlap the range, and older ones that overlap
+    /// those. With [`crate::CompactionStyle::Fifo`] nothing is compacted.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].

@@ -132,7 +132,7 @@ pub fn manifest_edit(bytes: &[u8]) {
     let mut state = ManifestState::default();
     for change in &changes {
         if state.apply(change).is_err() {
-            // What failed may have been done in part; nobody goes on with such a state.
+            // A failed edit may have been applied in part; such a state is not used further.
             return;
         }
     }

@@ -76,7 +76,7 @@ impl<C: Cursor> MergingCursor<C> {
         MergingCursor {
             children,
             heads: vec![Head::default(); count],
-            // Any will do; zeroes would be asked for as zeroed memory, which takes allocators
+            // Any will do; zeroes would be requested as zeroed memory, which takes allocators
             // longer.
             losers: (0..count).collect(),
             winner: 0,

@@ -93,12 +93,12 @@ impl Options {
             wal_segment_bytes: bytes(self.wal_segment_bytes) => "larger: fewer files to prepare; smaller: less disk space and mapped memory";
             wal_mode: name(self.wal_mode) => "mapped: cheaper writes; plain: for network and copy-on-write file systems";
             read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults; mmapchecked: as mmap, every read checked";
-            background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: merges end sooner; unset: a second one while writers wait for merges";
-            upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first merges; lz4: less space in upper runs";
+            background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: compactions end sooner; unset: a second one while writers are delayed for compaction";
+            upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first compactions; lz4: less space in upper runs";
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";
             env: self.given("env", "the operating system") => "a simulation can fail calls and lose power, for tests";
-            event_listener: self.given("event_listener", "nobody") => "a listener is told what happens, by a thread of its own";
+            event_listener: self.given("event_listener", "none") => "a listener is told what happens, by a thread of its own";
             clock: self.given("clock", "the system's clock") => "one set by hand makes tests of expiry repeatable";
         }
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::Profile;
 
-    /// More than this and nobody reads them.
+    /// More than this are not read.
     const MOST_OPTIONS: usize = 25;
 
     /// The setters of `Options`, with their comments and bodies, as they are in the source.

@@ -29,7 +29,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Many small updates of the same keys, mostly merges. A larger write buffer combines more of
-    /// them before anything is written out; the cache, which blind writes do not ask, is smaller.
+    /// them before a flush; the cache, which blind writes do not use, is smaller.
     Counters,
     /// The defaults: some of everything.
     Balanced,

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A scan that has passed more than this part of the cache's budget keeps no more blocks in the
-/// cache: it would only put out what others need.
+/// cache: it would only evict what others need.
 const BULK_PART: usize = 16;
 
 impl Table {

@@ -1,4 +1,4 @@
-//! Numbers in ascending order, laid out for search: a tree whose nodes are cache lines.
+//! Numbers in ascending order, laid out for search: a static B-tree whose nodes are cache lines.
 //!
 //! The numbers fill lines of eight, in order. Above them is a level with the last number of each
 //! line but the last, in lines of eight again, and so on up to a single line. A search looks at one

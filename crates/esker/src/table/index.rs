@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 /// No block is shorter: a decompressed size, and the LZ4 form of 36 bytes of header at its best.
 const SMALLEST_CONTENT: usize = 14;
 
-/// Collects what the index says about each block.
+/// Collects the index entry of each block.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
     keys: Vec<u8>,
@@ -167,8 +167,8 @@ impl Index {
         self.rest(number).cmp(rest).then_with(|| sequence.cmp(&self.sequences[number]))
     }
 
-    /// The first block whose last entry is at or after (`key`, `sequence`) in THE order; the number
-    /// of blocks if there is none.
+    /// The first block whose last entry is at or after (`key`, `sequence`) in internal key order;
+    /// the number of blocks if there is none.
     pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> usize {
         let Some(rest) = rest_after(key, &self.common) else {
             return if key < self.common.as_slice() { 0 } else { self.len() };

@@ -1,4 +1,4 @@
-//! Sorted tables: immutable files of entries in THE order.
+//! Sorted tables: immutable files of entries in internal key order.
 //!
 //! [`mod@format`] draws the file, [`block`] a data block, [`index`], [`filter`] and [`summary`] the
 //! others. A table is written by [`TableBuilder`] in one pass and read by [`Table`], from its

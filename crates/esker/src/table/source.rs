@@ -36,7 +36,7 @@ pub(super) struct ReadAhead {
     window: usize,
 }
 
-/// So much of a compressed block is asked for at once: the processor's own reading ahead begins
+/// So much of a compressed block is prefetched at once: the processor's own prefetching begins
 /// late, and anew in every page.
 const PACKED_LINES: usize = 16;
 
@@ -106,7 +106,7 @@ impl Table {
 
     #[cold]
     fn verify_in_place<'a>(&self, number: usize, offset: u64, stored: &'a [u8]) -> Result<Option<InPlace<'a>>> {
-        // Any other kind, damaged or not, is for whoever unpacks it to look at.
+        // Any other kind, damaged or not, is checked when the block is decompressed.
         let Some((_, STORED, _)) = split(stored) else {
             self.verified.packed.insert(number);
             return Ok(None);
@@ -211,7 +211,7 @@ impl Table {
         Ok(self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))))
     }
 
-    /// The block at `offset`, for whoever asks.
+    /// The block at `offset`, for any reader.
     pub(super) fn whole(&self, offset: u64, content: (&[u8], u8)) -> Result<Arc<Block>> {
         Ok(Arc::new(self.unpack_content(offset, content, Vec::new())?.charged(&self.cache)))
     }

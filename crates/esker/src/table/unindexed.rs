@@ -2,9 +2,9 @@
 //!
 //! A block's own lengths say where it ends: the header of one that is stored as it is, the tokens
 //! of one that is compressed. At most one place for each comes into question, and the checksum
-//! there decides. Looked at are as many bytes as the next block has, twice as many each time until
-//! it is found, so that the work is in proportion to the file whatever is in it: each byte is read,
-//! walked over and summed a few times (`tests/unindexed.rs` counts).
+//! there decides. The search reads as many bytes as the next block has, twice as many each time
+//! until it is found, so that the work is in proportion to the file whatever is in it: each byte is
+//! read, walked over and summed a few times (`tests/unindexed.rs` counts).
 
 use super::block::{Block, Layout};
 use super::format::{LZ4, STORED, TRAILER_BYTES, unseal};

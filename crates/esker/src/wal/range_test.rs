@@ -202,7 +202,7 @@ fn tending_ends_when_nothing_is_left_to_do() {
     }
     let steps = (0..100).take_while(|_| shared.prefault_step()).count();
     // Of the three full segments the writer has taken two out of memory, each when the next one was
-    // full and nobody had.
+    // full and the background thread had not.
     assert!((1..3).contains(&steps), "{steps}");
     assert!(!shared.prefault_step());
 }

@@ -17,7 +17,7 @@ pub fn environment(database: Database, directory: &Path, env: Arc<dyn Env>) -> A
     Arc::new(Guarded { caller: Caller { database, directory: directory.into() }, called: env, going: None })
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Clone)]
 struct Caller {
     database: Database,

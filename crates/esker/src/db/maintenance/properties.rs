@@ -8,7 +8,7 @@ use crate::db::maintenance::stats::{KeyspaceStats, Stats};
 use crate::db::state::error_state::Health;
 use crate::db::state::memory::MemoryStats;
 
-/// Every property, in the order in which people want to read them.
+/// Every property, the most useful first.
 pub fn properties(stats: &Stats, health: &Health) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut add = |name: &str, value: String| all.push((format!("esker.{name}"), value));

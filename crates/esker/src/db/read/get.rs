@@ -7,8 +7,8 @@
 //!    first, then search those that may, newest first.
 //! 4. The first put or delete decides. Merge operands met before it are combined with it. If the
 //!    newest version has expired, the key has no value, whatever is older. A range tombstone over
-//!    the key is a delete at its place among the versions: a source is asked for it before its
-//!    entries, and ends the search if it has one.
+//!    the key is a delete at its place among the versions: each source is searched for one before
+//!    its entries, and ends the search if it has one.
 
 use crate::base::expiry::{Expiry, visible};
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};

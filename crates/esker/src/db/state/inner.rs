@@ -26,9 +26,9 @@
 //! the third and those of 6 and 7 as well. So what that code calls takes none of these, or is
 //! refused (`Inner::refuse_in_callback`).
 //!
-//! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their
-//! coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
-//! threads are taken with none of these held.
+//! The threads of a divided compaction (`job/parallel.rs`) take only locks of the last two kinds;
+//! their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on
+//! their threads are taken with none of these held.
 //!
 //! Point reads take none of them: they load a keyspace's read state and search it. Scans register
 //! under `writer`, and consult the tombstone skip cache.

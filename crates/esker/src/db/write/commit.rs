@@ -4,7 +4,7 @@
 //! 2. Under the writer lock: make room in the memtables (`write_controller/stop.rs` if that has to
 //!    wait), append the record to the log, apply it to the memtables, and move the last sequence
 //!    number.
-//! 3. After the lock: wait for the device, if the write asked for it.
+//! 3. After the lock: wait for the device, if the write is synced.
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,
 //! the handle takes no more writes.
@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Operations of a batch whose memory is asked for ahead of use.
+/// Operations of a batch whose memory is prefetched.
 const LOOK_AHEAD: usize = 8;
 
 /// What a write does.

@@ -74,8 +74,8 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
     if grown > 0 {
         let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves.saturating_mul(sharing)) / 2;
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
-        // From when the step began, or a little before: whoever takes longer for it than it must
-        // take does not wait.
+        // From when the step began, or a little before: a writer that takes longer for it than it
+        // must take does not wait.
         let begun = pace.passed.checked_sub(CREDIT).unwrap_or(pace.passed);
         pace.due = pace.due.max(begun) + time.min(most);
         pace.counted_bytes = end;

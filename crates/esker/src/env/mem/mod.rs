@@ -57,8 +57,8 @@ pub use state::SyncFailure;
 /// everything.
 ///
 /// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or
-/// locks, whether it succeeds or not. Nothing is mapped unless asked for, and appends are visible
-/// to readers at once.
+/// locks, whether it succeeds or not. Files are mapped only after [`MemEnv::map_files`], and
+/// appends are visible to readers at once.
 ///
 /// ```
 /// use esker::{Db, Options, WriteOptions, env::mem::{CrashMode, MemEnv}};
@@ -547,7 +547,7 @@ impl Env for MemEnv {
     }
 
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
-        // As the real environment does it: a file of that name would be somebody else's.
+        // As the real environment does it: a file of that name belongs to another program.
         if self.shared.state.lock().find("create", path)?.is_some() {
             return Err(Error::io("create", path, io::ErrorKind::AlreadyExists.into()));
         }
