@@ -134,7 +134,7 @@ impl Ttl {
         }
     }
 
-    /// The stored expiry of a write that asked for `life`.
+    /// The stored expiry of a write with this `life`.
     #[inline]
     pub(crate) fn expiry_ms(self, life: Life, now_ms: u64) -> u64 {
         match (life, self) {

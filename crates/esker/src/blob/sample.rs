@@ -75,8 +75,8 @@ mod tests {
     use crate::env::mem::MemEnv;
     use std::path::Path;
 
-    /// Lengths that nobody vouches for lead to a few hundred places, each behind the last, and none
-    /// outside of the file; of what lies there 1 MiB is read.
+    /// Lengths that nothing vouches for lead to a few hundred places, each behind the last, and
+    /// none outside of the file; of what lies there 1 MiB is read.
     #[test]
     fn hostile_lengths_cost_no_more_than_others() {
         let number = 3;

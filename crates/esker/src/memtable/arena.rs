@@ -145,7 +145,7 @@ impl Arena {
         raw::writes(self.memory.start().as_ptr().wrapping_add(at), bytes.len());
         // SAFETY: in bounds (checked); nothing else refers to these bytes before the entry is
         // published (rule 2), and the caller is the only writer (it promises it). `bytes` is a
-        // shared reference to other memory: nobody holds references into an unpublished part.
+        // shared reference to other memory: no references into an unpublished part exist.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }
     }
 

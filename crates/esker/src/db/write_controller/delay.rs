@@ -124,7 +124,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A database whose flushes nobody does, as no thread was started, with keyspace 1.
+    /// A database without flushes, as no thread was started, with keyspace 1.
     fn database() -> Inner {
         let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
         let inner = open::open(Path::new("/db"), options).unwrap();
