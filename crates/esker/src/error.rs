@@ -115,7 +115,7 @@ pub enum Error {
     },
     /// No database, keyspace or file of that name exists.
     NotFound {
-        /// What was looked for.
+        /// The missing object.
         what: String,
     },
 }

@@ -174,7 +174,7 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn table_created(&self, _event: &TableCreated) {}
-    /// The file of a table that is not part of the database any more was removed.
+    /// The file of an obsolete table was removed.
     ///
     /// ```
     /// # struct Log;

@@ -7,11 +7,11 @@ use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, stored_bytes};
 use crate::base::compression::Compressor;
 use crate::error::{Error, Result};
 
-/// So many values are looked at, spread over the file.
+/// So many values are sampled, spread over the file.
 const SAMPLES: usize = 16;
 /// And so much of each.
 const SAMPLE_BYTES: usize = 64 << 10;
-/// Of so many values the places are looked for.
+/// The places of so many values are searched for.
 const MOST_PLACES: usize = 512;
 
 impl BlobFile {

@@ -222,7 +222,7 @@ fn a_look_tells_what_would_shrink() {
     (0..200).for_each(|_| drop(store.append(&[7; 3000], &next(2)).expect("no fault is set")));
     assert!(store.may_shrink(2) && store.would_shrink(2) && store.is_known_to_shrink(2), "it has");
     store.roll();
-    // A record that was begun and not written ends the walk; more is not asked of a sample.
+    // A record that was begun and not written ends the walk; a sample needs no more.
     (0..2).for_each(|_| drop(store.append(&[7; 3000], &next(3)).expect("no fault is set")));
     let path = Path::new("/db/000003.blob");
     let bytes = env.file_bytes(path).expect("it was made");

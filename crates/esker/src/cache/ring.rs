@@ -4,7 +4,7 @@ use super::slots::{Slots, Weigh};
 use std::sync::{Arc, Weak};
 
 /// The occupied slots of all tables. A place whose value was evicted stays as a hole for the next
-/// newcomer, so that it enters just behind the hand and is looked at last.
+/// newcomer, so that it enters just behind the hand and is reached last.
 pub(super) struct Ring<T: Weigh> {
     places: Vec<Option<Place<T>>>,
     holes: Vec<usize>,

@@ -190,7 +190,7 @@ fn piece(cache: &Cache<Piece>, bytes: usize) -> Arc<Piece> {
     Arc::new(Piece(memory, Some(charge)))
 }
 
-/// As a table does it: asked first, then made.
+/// As a table does it: admitted first, then made.
 fn fill_one(cache: &Cache<Piece>, slots: &Arc<Slots<Piece>>, index: usize, bytes: usize) {
     if cache.admits(bytes) {
         cache.insert(slots, index, piece(cache, bytes));

@@ -1,4 +1,4 @@
-//! The seam to the operating system. Everything that touches a disk goes through [`Env`], so that
+//! The interface to the operating system. Every access to a disk goes through [`Env`], so that
 //! tests can lose, tear, reorder and refuse it: [`os`] is the real one, [`mem`] a deterministic one
 //! with a power-loss model, [`fault`] wraps any other and fails the n-th call that matches.
 
@@ -71,7 +71,7 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// Whether a file or directory of that name exists.
     ///
     /// # Errors
-    /// `Io` if that cannot be told; a missing name is no error.
+    /// `Io` if that is unknown; a missing name is no error.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -332,8 +332,8 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// Whether every page of the mapping that was read could be had: called after its bytes were
     /// read, and before anything relies on them. Where a page of it cannot be had, as when the
     /// medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`]
-    /// tells what there is to have. A file that passes on the mapping of another passes on this
-    /// call, too.
+    /// returns the bytes that can be read. A file that passes on the mapping of another passes on
+    /// this call, too.
     ///
     /// # Errors
     /// `Io` as said.
@@ -642,7 +642,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     fn sync(&self) -> Result<()>;
     /// Makes the bytes from `from` to before `to` durable as far as they were written before the
     /// call, and promises nothing about others. The length of the file must be durable already.
-    /// `to` is at most where the next store goes, so that the pages before it are done with.
+    /// `to` is at most where the next store goes, so that the pages before it take no more stores.
     ///
     /// # Errors
     /// `Io`: what was written since the last sync may be lost.

@@ -380,7 +380,7 @@ impl Batch {
     }
 
     /// As [`Batch::commit_and_clear`], if `precondition` holds when the operations take effect. It
-    /// is not asked if there are none.
+    /// is not evaluated if there are none.
     pub(super) fn commit_and_clear_if(
         &mut self,
         options: &WriteOptions,

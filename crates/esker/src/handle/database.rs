@@ -109,8 +109,8 @@ impl Db {
         Ok(Db { shared: Arc::new(Shared::new(inner)) })
     }
 
-    /// Makes a damaged database open again, with everything of it that can be read, and tells what
-    /// could not be. No handle may have it open. A database that opens and verifies is left as it
+    /// Makes a damaged database open again, with everything of it that can be read, and reports the
+    /// rest as lost. No handle may have it open. A database that opens and verifies is left as it
     /// is. Reads everything; it moves unusable files to the sub-directory `lost`, and deletes
     /// nothing.
     ///
@@ -357,7 +357,7 @@ impl Db {
 
     /// Writes a copy of the whole database, as of now, that opens as a database of its own. Writing
     /// goes on meanwhile. Tables are hard links where the file system allows, so that the copy
-    /// costs little time and space.
+    /// takes little time and space.
     ///
     /// A linked file is the same file as in this database, under a second name. Never change or
     /// truncate it in place: this database reads it, in part through mappings, and what is
@@ -407,8 +407,8 @@ impl Db {
         checkpoint::checkpoint(&self.shared.inner, directory.as_ref(), mode)
     }
 
-    /// Reads every table and checks everything that can be checked. `progress` is told the bytes
-    /// done and all bytes.
+    /// Reads every table and checks everything that can be checked. `progress` is called with the
+    /// bytes done and all bytes.
     ///
     /// # Errors
     /// `Corruption` names the first damaged file and the place in it.
@@ -441,7 +441,7 @@ impl Db {
         collect(&self.shared.inner)
     }
 
-    /// Every option in force, where its value comes from, and what it trades.
+    /// Every option with its present value, its origin, and its trade-off.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {

@@ -97,7 +97,7 @@ pub(super) fn check_life(keyspace: &KeyspaceInner, life: Life) -> Result<()> {
     Err(Error::invalid(what))
 }
 
-/// What a write with this time to live asks for.
+/// The requested lifetime of a write with this time to live.
 pub(super) fn life_of(ttl: Option<Duration>) -> Result<Life> {
     ttl.map_or(Ok(Life::Default), |ttl| Ok(Life::ForMs(life_ms(ttl)?)))
 }
@@ -159,7 +159,7 @@ impl Keyspace {
         self.commit_one(operation, options)
     }
 
-    /// A write where entries can expire, or that asks for it.
+    /// A write to a keyspace in which entries can expire, or one with a time to live.
     fn write_with_life(&self, kind: Kind, key: &[u8], value: &[u8], life: Life, options: &WriteOptions) -> Result<()> {
         check(&self.inner, kind, key, value)?;
         check_life(&self.inner, life)?;

@@ -342,7 +342,7 @@ impl Transaction {
         self.batch.is_empty()
     }
 
-    /// Makes the writes, in their order, as one atomic write. Checking for conflicts looks only at
+    /// Makes the writes, in their order, as one atomic write. The check for conflicts reads only
     /// what was written since the transaction began; most of that without delaying other writers.
     ///
     /// # Errors

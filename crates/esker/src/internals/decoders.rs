@@ -3,7 +3,7 @@
 //! number, or panics: then the decoder is wrong.
 //!
 //! Checksums would keep a fuzzer from everything behind them. So most functions take two kinds of
-//! bytes, told by the first one: a file as it is, and the parts of a file, to which the checksums
+//! bytes, chosen by the first one: a file as it is, and the parts of a file, to which the checksums
 //! are computed.
 
 use crate::base::batch::{AnyOperation, Operations, encode, encode_range};

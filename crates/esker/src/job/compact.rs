@@ -27,8 +27,8 @@ pub struct Compacted {
 /// Writes what must be kept of `runs`, neighbours, newest first. `pause` is the yield point: it is
 /// called now and then, in this thread, with the number of entries read since, can do more urgent
 /// work, and stops the job by an error. With several `parts`, each is written by a thread of its
-/// own, which gets no further than `ahead` entries, or a pause's worth, beyond what `pause` was
-/// told.
+/// own, which gets no further than `ahead` entries, or a pause's worth, beyond the numbers passed
+/// to `pause`.
 pub fn compact(
     runs: &[Arc<Run>],
     rules: Rules<'_>,

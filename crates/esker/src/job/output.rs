@@ -19,7 +19,7 @@ pub struct OutputOptions<'a> {
     pub env: &'a dyn Env,
     pub directory: PathBuf,
     pub table: TableOptions,
-    /// Whose tables they are. The last one tells how far the keyspace is in tables with this job,
+    /// Whose tables they are. The last one records how far the keyspace is in tables with this job,
     /// those before it how far it was without.
     pub keyspace: TableKeyspace,
     /// The last write that is in tables with this job.
@@ -155,7 +155,7 @@ impl<'a> Output<'a> {
     /// Makes all names durable, finishes the last table, and opens every table: what cannot be read
     /// back must not enter the manifest.
     ///
-    /// In this order because the last table tells how far the keyspace is in tables: where no
+    /// In this order because the last table records how far the keyspace is in tables: where no
     /// manifest is left, a repair relies on that. A table that says so after a power loss has all
     /// of its entries, all tables and large values beside it, and their names.
     pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {

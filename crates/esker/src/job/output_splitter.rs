@@ -42,7 +42,7 @@ pub struct Passage<'a> {
     kept: &'a [Vec<u8>],
     /// Bytes at which a table is full.
     full_bytes: u64,
-    /// Bytes from which there is something to look at.
+    /// Bytes from which a cut is considered.
     look_bytes: u64,
 }
 

@@ -235,7 +235,7 @@ impl<'a> Stored<'a> {
         self.arena.word(self.at).store(sequence << 8 | self.kind() as u64, Relaxed);
     }
 
-    /// Where the next older version is, if a snapshot may need it.
+    /// The offset of the next older version, if a snapshot may need it.
     #[inline]
     pub fn older(&self) -> Option<usize> {
         match self.arena.half(self.at + OLDER_AT).load(Relaxed) {

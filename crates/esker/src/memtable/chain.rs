@@ -36,8 +36,8 @@ impl MemtableWriter {
         let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
         let expiry_ms = if value.is_some() { newest.expiry_ms() } else { NEVER };
         let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
-        // A scan that sees the operand may have been made before its successor: it would pass over
-        // the one and not reach the other.
+        // A scan that sees the operand may have been made before its successor: it would skip the
+        // one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
         if !unseen || newest.kind() != Kind::Merge || newest.chain() < SHORTEST {
             return true;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Memtable {
-    /// Hands cursors that together pass every entry written before the call to `take`. Whether
+    /// Passes cursors that together cover every entry written before the call to `take`. Whether
     /// [`Memtable::merge_runs`] should follow, in the background.
     pub fn cursors(self: &Arc<Memtable>, mut take: impl FnMut(RunCursor)) -> bool {
         let end = self.end.load(Ordering::Acquire);
@@ -54,8 +54,7 @@ const PREFETCH_AHEAD: usize = 12;
 /// At most so many entries are checked for being plain: their memory is prefetched then.
 const MOST_PLAIN: usize = 16;
 
-/// A position in a run. Entries that are dead (superseded before any live snapshot) are passed
-/// over.
+/// A position in a run. Entries that are dead (superseded before any live snapshot) are skipped.
 pub struct RunCursor {
     memtable: Arc<Memtable>,
     run: Arc<Run>,

@@ -52,8 +52,8 @@ impl Memtable {
     /// Makes `change` of the newest value of `key`, if that lies here and no reader at or before
     /// `newest_snapshot` can see it. False, with nothing done, if only the writer can do it.
     ///
-    /// The caller is at work as `db/state/thread_gate.rs` has it from before it looked for this
-    /// memtable and for `newest_snapshot` until this returns.
+    /// The caller is inside the thread gate (`db/state/thread_gate.rs`) from before it loaded this
+    /// memtable and `newest_snapshot` until this returns.
     #[inline]
     pub fn change_in_place(&self, key: &[u8], hash: u64, change: Change, newest_snapshot: Sequence) -> bool {
         if self.has_range_tombstones() {

@@ -1,9 +1,9 @@
 //! A sorted run of a memtable: how it is made, searched and merged.
 //!
 //! An entry is known by the eight bytes of its key behind a prefix that all keys of the run share,
-//! and looked at only where those are equal to another's. Where all keys are as long as each other
-//! and no longer than that, not even then: equal heads are equal keys, and the later of two entries
-//! of a key lies behind the other in the arena.
+//! and read only where those are equal to another's. Where all keys are as long as each other and
+//! no longer than that, not even then: equal heads are equal keys, and the later of two entries of
+//! a key lies behind the other in the arena.
 
 use super::arena::Arena;
 use crate::base::key::{Sequence, common_prefix, compare, head};
@@ -110,8 +110,8 @@ impl Run {
         self.offsets[index]
     }
 
-    /// Whether the entries at two neighbouring indexes may be of the same key; nothing but their
-    /// heads is looked at.
+    /// Whether the entries at two neighbouring indexes may be of the same key; only their heads are
+    /// read.
     #[inline]
     pub fn may_share_key(&self, a: usize, b: usize) -> bool {
         self.heads[a] == self.heads[b]
@@ -144,7 +144,7 @@ impl Run {
         Ok(chunk..self.heads.len().min(chunk + SAMPLED))
     }
 
-    /// Starts loading what [`Run::first_candidate`] looks at.
+    /// Prefetches what [`Run::first_candidate`] reads.
     pub fn prefetch_candidates(&self, key: &[u8]) {
         if let Ok(chunk) = self.chunk(key) {
             self.heads[chunk].chunks(LINE_BYTES / size_of::<u64>()).for_each(prefetch_first);

@@ -111,7 +111,7 @@ impl Memtable {
         same(self.arena.entry(offset).key(), key)
     }
 
-    /// Starts loading what [`Memtable::get`] looks at first for this hash.
+    /// Prefetches what [`Memtable::get`] reads first for this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.is_empty() {
@@ -119,7 +119,7 @@ impl Memtable {
         }
     }
 
-    /// Loads what a write of `key` will look at: where it is in the index, and its newest entry.
+    /// Loads what a write of `key` reads: its slot in the index, and its newest entry.
     #[inline(never)]
     pub fn warm(&self, key: &[u8], hash: u64) {
         if !self.is_empty() {
@@ -192,7 +192,7 @@ impl Memtable {
         arena + index + self.order_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
-    /// Entries that a flush would look at.
+    /// Entries that a flush would read.
     pub fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }

@@ -78,7 +78,7 @@ impl MemtableWriter {
         true
     }
 
-    /// Starts loading what [`MemtableWriter::apply`] needs first for a key with this hash.
+    /// Prefetches what [`MemtableWriter::apply`] needs first for a key with this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.memtable.index.prefetch(hash);
@@ -149,8 +149,8 @@ impl MemtableWriter {
                 match whole.filter(|whole| memtable.fits(whole, context.reserved)) {
                     Some(whole) => {
                         let new = memtable.append(appender, whole, old.older().unwrap_or(0));
-                        // Dead before its successor can be found: a scan that sees both must pass
-                        // over one.
+                        // Dead before its successor can be found: a scan that sees both must skip
+                        // one.
                         old.set_dead(appender);
                         memtable.live.store(memtable.live() - 1, Ordering::Relaxed);
                         slot.publish(new);

@@ -1,10 +1,10 @@
-//! Every option in force, where its value comes from, and what it trades: for people.
+//! The explanation of options: the value of each, its origin, and its trade-off.
 
 use super::Options;
 use super::origin::Origin;
 use std::fmt;
 
-/// One option in force.
+/// One option with its present value.
 ///
 /// ```
 /// let explanation = esker::Options::default().block_bytes(4 << 10).explain();
@@ -17,13 +17,13 @@ pub struct ExplainedOption {
     pub name: &'static str,
     /// Its value, with the unit.
     pub value: String,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub origin: Origin,
-    /// What it trades.
+    /// Its trade-off.
     pub trade_off: &'static str,
 }
 
-/// All options in force; its `Display` is one line for each.
+/// All options with their present values; its `Display` is one line for each.
 ///
 /// ```
 /// print!("{}", esker::Options::default().explain());
@@ -59,8 +59,8 @@ fn bytes(bytes: u64) -> String {
 }
 
 impl Options {
-    /// Every value that a database opened with these options would have, where it comes from, and
-    /// what it trades.
+    /// Every value that a database opened with these options would have, its origin, and its
+    /// trade-off.
     ///
     /// ```
     /// use esker::{Options, Profile};

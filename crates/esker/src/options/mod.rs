@@ -64,11 +64,11 @@ pub enum ReadMode {
     Pread,
     /// As `Auto`, and a get or a scan checks every block of the mapping each time it comes to it,
     /// not only the first time after the open: bits that change in the file while the database is
-    /// open become an error. Each get then takes the checksum of a whole block and looks at every
+    /// open become an error. Each get then computes the checksum of a whole block and checks every
     /// entry in it, for each table it searches: with blocks of 4 KiB that are in memory, several
     /// times the work of the search itself; more with larger blocks. Scans do so once for each
-    /// block, and jobs always do. Blocks in the block cache are the memory of the process, and not
-    /// looked at again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the
+    /// block, and jobs always do. Blocks in the block cache are memory of the process, and are not
+    /// checked again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the
     /// file each time.
     ///
     /// ```
@@ -154,7 +154,7 @@ pub struct Options {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) event_listener: Option<Arc<dyn EventListener>>,
-    /// Where the values come from, for [`Options::explain`].
+    /// The origins of the values, for [`Options::explain`].
     origins: Origins,
 }
 
@@ -627,7 +627,7 @@ impl KeyspaceOptions {
 
     /// Whether entries can expire, and after what time by default. Default: they cannot, and
     /// nothing is paid for it; an existing keyspace keeps what it was created with. Costs nine
-    /// bytes for each entry that expires, and a look at the clock for each read.
+    /// bytes for each entry that expires, and a reading of the clock for each read.
     ///
     /// ```
     /// use esker::{KeyspaceOptions, Ttl};

@@ -441,7 +441,7 @@ impl Block {
         Ok(Block { bytes, layout, charge: None, recycled: false })
     }
 
-    /// Starts loading what is known of the block.
+    /// Prefetches the layout of the block.
     #[inline]
     pub(super) fn prefetch_layout(&self) {
         prefetch_first(std::slice::from_ref(&self.bytes));
@@ -449,7 +449,7 @@ impl Block {
         prefetch_first(std::slice::from_ref(&self.layout.expiry_ms));
     }
 
-    /// Starts loading what a search looks at.
+    /// Prefetches what a search reads.
     #[inline]
     pub(super) fn prefetch_keys(&self) {
         prefetch_lines(&self.bytes, KEY_LINES);

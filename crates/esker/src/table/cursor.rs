@@ -45,7 +45,7 @@ pub struct TableCursor {
     count: usize,
     index: usize,
     layout: Option<Layout>,
-    /// Whether every entry of the block is plain, once that was asked.
+    /// Whether every entry of the block is plain, once that was determined.
     plain: Option<bool>,
     /// The key at hand: the block's prefix, then the entry's rest.
     key: Vec<u8>,

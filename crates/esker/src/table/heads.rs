@@ -1,7 +1,7 @@
 //! Numbers in ascending order, laid out for search: a static B-tree whose nodes are cache lines.
 //!
 //! The numbers fill lines of eight, in order. Above them is a level with the last number of each
-//! line but the last, in lines of eight again, and so on up to a single line. A search looks at one
+//! line but the last, in lines of eight again, and so on up to a single line. A search reads one
 //! line of each level; all but the lowest one or two levels stay in the fastest cache. A binary
 //! search over 16384 numbers waits for 14 loads in a row, this one for 5.
 

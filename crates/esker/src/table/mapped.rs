@@ -1,4 +1,4 @@
-//! The mapping of a table's file, and what is known of the blocks in it.
+//! The mapping of a table's file, and the verified blocks in it.
 
 use crate::env::{ReadFile, mapping_fault_seen};
 use crate::error::Result;

@@ -108,8 +108,8 @@ impl Table {
         self.index.memory_bytes() + self.slots.memory_bytes()
     }
 
-    /// Starts loading what [`Table::may_contain`] will look at for this hash. Call it for all
-    /// tables before probing the first.
+    /// Prefetches what [`Table::may_contain`] reads for this hash. Call it for all tables before
+    /// probing the first.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
         if let Some(filter) = &self.filter {

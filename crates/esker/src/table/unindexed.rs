@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// No block that is searched for is longer.
 pub(super) const LONGEST: usize = 128 << 10;
-/// The first so many bytes are looked at first. More than a block's header.
+/// So many bytes are read first. More than a block's header.
 const FIRST_LOOK: usize = 256;
 
 /// A file, and what was read of it ahead of the search.
@@ -34,7 +34,7 @@ pub(super) struct Unindexed<'a> {
 
 /// Whether a block of one kind may begin here.
 enum Candidate {
-    /// If so, it is longer than what was looked at.
+    /// If so, it is longer than the bytes read.
     Open,
     /// If so, it has so many bytes with its trailer.
     Ends(usize),
@@ -125,7 +125,7 @@ impl<'a> Unindexed<'a> {
         self.work += bytes as u64;
     }
 
-    /// Only tests want to know.
+    /// For tests only.
     #[cfg(not(test))]
     #[inline(always)]
     fn count(&mut self, _: usize) {}

@@ -299,7 +299,7 @@ pub(super) struct RecordSearch<'a> {
     budget: usize,
 }
 
-/// What a search has found.
+/// The result of a search.
 pub(super) enum Found {
     At(usize),
     Nothing,

@@ -70,17 +70,17 @@ fn spared(inner: &Inner) -> BTreeSet<u64> {
     spared
 }
 
-/// What there is to compress.
+/// The values to compress.
 pub enum Compressible {
     /// Nothing, as far as is known.
     Nothing,
-    /// Not all files were looked at yet.
+    /// Not all files were sampled yet.
     LookAgain,
     /// The values in these files.
     Files(BTreeSet<u64>),
 }
 
-/// Files looked at in one call: flushes wait meanwhile.
+/// Files sampled in one call: flushes wait meanwhile.
 const LOOKS: usize = 16;
 
 /// The blob files, of those with smaller numbers than `before`, whose values are to be copied
@@ -137,7 +137,7 @@ pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compre
     Compressible::Files(files)
 }
 
-/// Whether a look may find values to compress.
+/// Whether there may be values to compress.
 pub fn may_compress(inner: &Inner) -> bool {
     inner.blobs.compresses() && inner.blobs.lengths().keys().any(|&number| inner.blobs.may_shrink(number))
 }
@@ -155,7 +155,7 @@ fn refers(table: &Table, files: &BTreeSet<u64>) -> bool {
     table.summary().blobs.keys().any(|file| files.contains(file))
 }
 
-/// Whether the keyspace's tables leave in the order of their age (FIFO or TTL). A rewritten table
+/// Whether the keyspace's tables leave in the order of their age (FIFO). A rewritten table
 /// would have no age.
 fn has_age(keyspace: &KeyspaceInner) -> bool {
     matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. })

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// What is done for a keyspace.
+/// A job for a keyspace.
 pub struct Job {
     keyspace: Arc<KeyspaceInner>,
     version: Arc<Version>,
@@ -68,7 +68,7 @@ const LEVEL_BASE_BUFFERS: u64 = 4;
 /// How long a compaction that waits, for its rate limit or for a reader to leave, sleeps before it
 /// checks for other work.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How often it looks whether readers have left.
+/// How often it checks whether readers have left.
 const LOOKS_FOR_READERS: u32 = 20;
 /// With a rate limit the threads of a compaction may be this many entries ahead of it.
 const ENTRIES_AHEAD: u64 = 4096;
@@ -496,8 +496,8 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
     damage.map_or(Ok(()), Err)
 }
 
-/// Does once what `choose` chooses; it is told whether a compaction may help although the shape of
-/// the tables does not show it.
+/// Runs the choice of `choose` once; its argument says whether a compaction may help although the
+/// shape of the tables does not show it.
 fn compact_keyspace(
     inner: &Inner,
     keyspace: &Arc<KeyspaceInner>,

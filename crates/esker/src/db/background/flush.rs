@@ -189,7 +189,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     Ok(())
 }
 
-/// Whether the tables of the memtable go into the last run. Only looked into where that makes a
+/// Whether the tables of the memtable go into the last run. Only checked where that makes a
 /// difference.
 fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool {
     let upper = inner.options.upper_compression;

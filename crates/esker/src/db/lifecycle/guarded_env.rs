@@ -31,12 +31,12 @@ impl Caller {
     }
 }
 
-/// An environment, a file of it or a lock, and who calls. That it goes is a call as any other:
-/// files go with locks held.
+/// An environment, a file of it or a lock, and the caller. Its drop is a call as any other: files
+/// are dropped with locks held.
 struct Guarded<C> {
     caller: Caller,
     called: C,
-    /// Set when this goes, and behind what goes then.
+    /// Set when this is dropped, and behind what is dropped then.
     going: Option<Inside>,
 }
 

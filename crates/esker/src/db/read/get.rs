@@ -70,7 +70,7 @@ impl Keep for Vec<u8> {
     }
 }
 
-/// Where a reader looks.
+/// The sources of a reader.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub read_state: &'a ReadState,

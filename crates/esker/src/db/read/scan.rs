@@ -218,7 +218,7 @@ impl ScanCursor {
     }
 
     pub fn seek_to_first(&mut self) -> Result<()> {
-        // Not looked at meanwhile.
+        // Not read meanwhile.
         let lower = std::mem::replace(&mut self.lower, Bound::Unbounded);
         let result = match &lower {
             Bound::Unbounded => self.seek_from(&[]),
@@ -322,7 +322,7 @@ impl ScanCursor {
         let bound = if backward { &self.lower } else { &self.upper };
         let until = match bound {
             Bound::Unbounded => None,
-            // A key at an included bound is left to a step that looks at it.
+            // A key at an included bound is left to a step that checks it.
             Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
         };
         self.merged.plain_run(PlainSearch { sequence: self.sequence, backward, until })

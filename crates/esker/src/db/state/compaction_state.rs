@@ -61,7 +61,7 @@ impl CompactionState {
         self.dropped_until.load(Relaxed)
     }
 
-    /// Notes that such a table goes. Call before it does.
+    /// Notes that such a table is dropped. Call before it is.
     pub fn note_dropped(&self, newest: u64) {
         self.dropped_until.fetch_max(newest, Relaxed);
     }

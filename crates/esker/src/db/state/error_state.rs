@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The state of a database, for people and monitors.
+/// The health of a database.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -72,7 +72,7 @@ pub struct ErrorState {
 }
 
 impl ErrorState {
-    /// In good health. Changes for the worse are told to `events`.
+    /// In good health. Failures are reported to `events`.
     pub fn new(events: Events) -> ErrorState {
         ErrorState { events, ..ErrorState::default() }
     }

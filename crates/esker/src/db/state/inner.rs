@@ -284,7 +284,7 @@ impl Inner {
         Ok(snapshot_guard)
     }
 
-    /// The time of a read that belongs to no snapshot; not looked at where nothing expires.
+    /// The time of a read that belongs to no snapshot; not read where nothing expires.
     #[inline]
     pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }

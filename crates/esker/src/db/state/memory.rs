@@ -22,8 +22,8 @@ const LEAST_CREDIT_BYTES: usize = 4 << 10;
 /// index grows in steps.
 const CREDIT_DIVISOR: usize = 16;
 
-/// Bytes of memory of an open database, by part. Those of an index, a filter or a memtable are what
-/// was asked of the system for it, those of the cache what its blocks take.
+/// Bytes of memory of an open database, by part. Those of an index, a filter or a memtable are the
+/// bytes requested of the system, those of the cache the bytes of its blocks.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {

@@ -57,7 +57,7 @@ pub struct SnapshotList {
 pub struct Readers {
     /// The registered sequence numbers, ascending.
     pub sequences: Vec<Sequence>,
-    /// An entry that expires at or before this time is expired for all of them, and for all who
+    /// An entry that expires at or before this time is expired for all of them, and for all that
     /// come before this value is dropped.
     pub expired_until_ms: u64,
     /// Set where `expired_until_ms` binds readers to come.

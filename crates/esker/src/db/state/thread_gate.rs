@@ -1,7 +1,7 @@
 //! The threads at work without a lock, and the wait for them.
 //!
-//! Each thread announces itself in its slot before it looks at anything, and leaves the slot when
-//! it is done. A thread that changes what they rely on makes the change first, and then waits until
+//! Each thread announces itself in its slot before it reads anything, and leaves the slot when it
+//! is done. A thread that changes what they rely on makes the change first, and then waits until
 //! every count of every slot was seen at zero. A thread that enters later sees the change.
 //!
 //! Of the two counts of a slot only one is open at a time. Threads that share a slot may keep its
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 pub const SLOTS: usize = if cfg!(esker_loom) { 2 } else { 64 };
 /// A count has the threads at work in its lowest bits, and in the others all that ever were.
 const ENTERED: u64 = 1 << 16;
-/// How often a thread that waits looks before it does something about it.
+/// How often a waiting thread checks a count before it pauses, or opens the other ones.
 const LOOKS: u32 = if cfg!(esker_loom) { 1 } else { 64 };
 
 /// Two counts, on a cache line of their own.

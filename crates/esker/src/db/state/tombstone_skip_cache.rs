@@ -48,8 +48,7 @@ pub struct TombstoneSkipCache {
 }
 
 impl TombstoneSkipCache {
-    /// Where a reader at `sequence` that looks for the first key at or after `key` may begin
-    /// instead.
+    /// Where a reader at `sequence` that seeks the first key at or after `key` may begin instead.
     #[inline]
     pub fn behind(&self, key: &[u8], sequence: Sequence) -> Option<Vec<u8>> {
         if !self.watches.load(Ordering::Relaxed) {

@@ -31,7 +31,7 @@ impl FlushSpeed {
 /// How fast a memtable may fill.
 #[derive(Debug)]
 pub struct WriteThrottle {
-    /// Bytes of the memtable, its index included, at which a write looks closer.
+    /// Bytes of the memtable, its index included, at which a write checks the target rate.
     pub limit_bytes: usize,
     /// Bytes of entries whose time is counted in `due`.
     pub counted_bytes: usize,

@@ -16,8 +16,8 @@
 //!   that are not above it. A removal of entries without `version_gc`, say of tables as a whole,
 //!   has to keep to that: none whose number is above a registered snapshot. FIFO compaction does
 //!   not keep to it: what it dropped last counts as written everywhere in the keyspace.
-//! - Range deletes are looked at apart: one is a write to each key in it, whether that had a value
-//!   or not.
+//! - Range deletes are checked apart: one is a write to each key in it, whether that had a value or
+//!   not.
 //! - A key that expires is not written: no conflict.
 //!
 //! For any one key a newer source has only newer entries (memtables, then runs), so the first entry
@@ -38,12 +38,12 @@ use crate::version::runs::Run;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Memtable bytes that are looked through under the writer lock: some microseconds' worth.
+/// Memtable bytes that are checked under the writer lock: some microseconds' worth.
 const MOST_LOCKED_BYTES: usize = 64 << 10;
-/// Looks without the lock before all is done under it.
+/// Checks without the lock before all is done under it.
 const MOST_ROUNDS: usize = 4;
 
-/// What is asked of one keyspace, and how far that has been answered.
+/// The check of one keyspace, and how far it has come.
 struct Question<'t> {
     part: &'t Part,
     intervals: Vec<Interval>,
@@ -76,7 +76,7 @@ impl<'t> Conflicts<'t> {
         Ok(Conflicts { inner, snapshot, questions, answered: snapshot, rounds: 0 })
     }
 
-    /// Looks at what is in the read states, above what has been looked at.
+    /// Checks the read states, above what was checked before.
     fn look(&self) -> Result<()> {
         self.questions.iter().try_for_each(|question| question.look(self.snapshot, self.answered))
     }

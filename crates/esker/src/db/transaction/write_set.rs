@@ -1,6 +1,6 @@
-//! What a transaction knows before its commit: a snapshot, what it read, and what it would write.
+//! An open transaction: its snapshot, its read set, and its write set.
 //!
-//! A read sees the snapshot with the transaction's own writes on top. What it looked at is noted
+//! A read sees the snapshot with the transaction's own writes on top. What it read is noted
 //! (`read_set.rs`), and the commit goes ahead only if nothing was written there since the snapshot
 //! (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of
 //! them here serves reads.

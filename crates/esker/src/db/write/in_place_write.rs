@@ -49,7 +49,7 @@ pub fn write(
     Ok(change_in_place(thread_gate.enter(), closing, &keyspace.read_state, snapshots, key, hash, change))
 }
 
-/// The change itself, by a thread at work: what it looks at, it looks at in here.
+/// The change itself, by a thread inside the gate: everything that it reads, it reads in here.
 #[inline]
 pub fn change_in_place(
     _at_work: GatePass<'_>,

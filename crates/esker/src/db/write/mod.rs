@@ -5,8 +5,8 @@
 //! | `batch_size` | what a record of the log needs of each memtable |
 //! | `commit` | one lock around log and memtable |
 //! | `in_place_write` | writes of eight bytes without that lock |
-//! | `merge_expiry` | merges into keyspaces with time to live: what they meet is decided when they are written |
-//! | `collapse_operands` | chains of merge operands are kept short |
+//! | `merge_expiry` | merges into keyspaces with time to live: their base is decided when they are written |
+//! | `collapse_operands` | chains of merge operands are collapsed |
 
 pub mod batch_size;
 pub mod collapse_operands;

@@ -163,8 +163,8 @@ impl MemEnv {
     }
 
     /// A fresh environment with one possible disk after a power loss now. Equal calls after equal
-    /// histories give equal images; only [`CrashMode::Random`] looks at the seed. This environment
-    /// is left as it is.
+    /// histories give equal images; only [`CrashMode::Random`] uses the seed. This environment is
+    /// left as it is.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};

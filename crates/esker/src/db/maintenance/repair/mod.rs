@@ -13,7 +13,7 @@
 //!    next open does it.
 //!
 //! Nothing that was there is changed before step 6 is done, which is one rename; cut short before
-//! it, a repair begins anew, and the mark tells what not to read then: the tables of an unfinished
+//! it, a repair begins anew, and the mark says what not to read then: the tables of an unfinished
 //! repair say that they hold what is in the log, and those beside them that do may not have been
 //! durable.
 

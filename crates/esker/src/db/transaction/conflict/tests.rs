@@ -1,4 +1,4 @@
-//! What happens between the two looks, which only threads could show from outside.
+//! Events between the two checks, which only threads could show from outside.
 
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, NEVER};
