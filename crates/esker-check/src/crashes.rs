@@ -267,7 +267,7 @@ mod tests {
     use crate::state::Durability;
     use found::Found;
 
-    /// The planted mistake: a batch is missed by whoever dies in one of its calls. Six random
+    /// The planted mistake: a batch is lost by a process that dies in one of its calls. Six random
     /// moments of a shorter script seldom meet one.
     fn misses_the_batch(course: Course<'_>, harm: Harm) -> Checked<()> {
         let How::Death(death, _) = harm.how else { return Ok(()) };

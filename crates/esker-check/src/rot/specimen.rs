@@ -1,4 +1,4 @@
-//! Databases at rest, and what they may hold after damage.
+//! Idle databases, and what they may hold after damage.
 
 use super::harm::Damage;
 use super::manifest::InForce;
@@ -68,7 +68,7 @@ pub fn perform(steps: &[Step], options: &Options, calls: Option<u64>) -> Perform
     Performed { env, progress, steps: seen, outcome }
 }
 
-/// A database at rest and what it may hold.
+/// An idle database and what it may hold.
 pub struct Specimen {
     pub image: MemEnv,
     options: Options,

@@ -103,9 +103,9 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
     assert_eq!(names.iter().count(), 1);
 }
 
-/// Seen: a checkpoint that has to copy went well over a damaged file, and the damage was found by
-/// whoever opened the copy. Trigger: no hard links, and a flipped bit anywhere in what is copied.
-/// Cost: a backup that is none.
+/// Seen: a checkpoint that has to copy succeeded over a damaged file, and the damage was found when
+/// the copy was opened. Trigger: no hard links, and a flipped bit anywhere in what is copied. Cost:
+/// a backup that is none.
 #[test]
 fn a_checkpoint_that_copies_refuses_what_has_rotted() {
     let env = MemEnv::new();

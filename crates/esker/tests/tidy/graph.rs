@@ -5,7 +5,7 @@ use crate::report::Violation;
 use crate::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The engine's rooms. A file imports only from a smaller number, or from its own room.
+/// The engine's modules. A file imports only from a smaller number, or from its own module.
 const ROOMS: [(&str, u32); 19] = [
     ("error", 0),
     ("base", 0),
@@ -30,7 +30,7 @@ const ROOMS: [(&str, u32); 19] = [
     ("internals", 7),
 ];
 
-/// The rooms within `db`, by the same rule.
+/// The modules within `db`, by the same rule.
 const DB_ROOMS: [(&str, u32); 9] = [
     ("state", 0),
     ("files", 1),

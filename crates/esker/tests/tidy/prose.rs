@@ -8,13 +8,13 @@ use crate::workspace::Workspace;
 /// The columns of a whole-line comment.
 const WIDTH: usize = 100;
 
-/// Where whole-line comments keep the width.
-const WIDE: [&str; 2] = ["crates/esker/", "crates/esker-check/"];
+/// The crates whose comments are under the rules.
+const CRATES: [&str; 2] = ["crates/esker/", "crates/esker-check/"];
 
 /// Private words, each with the term of RocksDB or Pebble. A word with a capital matches as it is,
 /// any other one in every case. Code between backticks, code fences and rows of tables are not
 /// prose.
-const DIALECT: [(&str, &str); 43] = [
+const DIALECT: [(&str, &str); 42] = [
     ("THE order", "internal key order"),
     ("put aside", "rotated, immutable"),
     ("puts aside", "rotates"),
@@ -42,7 +42,6 @@ const DIALECT: [(&str, &str); 43] = [
     ("letting go of", "release of"),
     ("the view", "the read state"),
     ("a view", "a read state"),
-    ("views", "read states"),
     ("bottom of the tree", "bottom of the version"),
     ("tree of tables", "version"),
     ("stratum", "snapshot stripe"),
@@ -72,10 +71,8 @@ const HEADINGS: [(&str, &str); 6] = [
 
 /// Whole-line comments beyond the width.
 pub fn wide_comments(workspace: &Workspace) -> Vec<Violation> {
-    let sources = workspace.sources.values();
-    let sources = sources.filter(|source| WIDE.iter().any(|part| source.path.starts_with(part)));
     let mut found = Vec::new();
-    for source in sources {
+    for source in ruled(workspace) {
         let mut prose = Prose::default();
         for (index, comment) in comments(source).enumerate() {
             let is_prose = prose.holds(comment.unwrap_or(""));
@@ -88,10 +85,10 @@ pub fn wide_comments(workspace: &Workspace) -> Vec<Violation> {
     found
 }
 
-/// Private words in the engine's comments and in the documents, and private headings.
+/// Private words in comments and in the documents, and private headings.
 pub fn dialect(workspace: &Workspace) -> Vec<Violation> {
     let mut found = Vec::new();
-    for source in workspace.sources.values().filter(|source| source.path.starts_with("crates/esker/src/")) {
+    for source in ruled(workspace) {
         search(&source.path, comments(source), &mut found);
     }
     for (path, text) in workspace.texts.iter().filter(|(path, _)| is_document(path)) {
@@ -103,6 +100,12 @@ pub fn dialect(workspace: &Workspace) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// The files whose comments are under the rules.
+fn ruled(workspace: &Workspace) -> impl Iterator<Item = &Source> {
+    let sources = workspace.sources.values();
+    sources.filter(|source| CRATES.iter().any(|part| source.path.starts_with(part)))
 }
 
 /// The documents of the field's register: not decisions and results, which tell of their time.

@@ -1,5 +1,5 @@
-//! The rule about documentation: whoever uses the engine finds, at every public item, an example
-//! that compiles, and how it fails.
+//! The rule about documentation: every public item has an example that compiles, and says how it
+//! fails.
 //!
 //! Public is what `lib.rs` re-exports or holds in a `pub mod`: types, traits and functions, their
 //! `pub` methods and constants, and the methods of traits. Fields and variants are explained by the
