@@ -12,7 +12,7 @@
 //!   it the number of the write. As the transaction's snapshot is registered, both are above it.
 //! - `job/version_gc.rs` drops an entry only for a newer one in the same stripe. The lowest stripe
 //!   ends at the oldest registered snapshot, and only in that one do deletes go and numbers become
-//!   0. A job that took its list of snapshots before this one was registered reads only entries
+//!   zero. A job that took its list of snapshots before this one was registered reads only entries
 //!   that are not above it. A removal of entries without `version_gc`, say of tables as a whole,
 //!   has to keep to that: none whose number is above a registered snapshot. FIFO compaction does
 //!   not keep to it: what it dropped last counts as written everywhere in the keyspace.
