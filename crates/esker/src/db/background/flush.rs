@@ -174,9 +174,6 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         inner.counters.flush_speed.note(memtable.end(), started.elapsed());
     }
     memory::flushed(inner, memtable);
-    if memtable.blob_bytes() > 0 {
-        inner.flushed.lock().push(Arc::downgrade(memtable));
-    }
     if let Some(floor) = floor {
         remover::release_segments(inner, floor, true);
     }

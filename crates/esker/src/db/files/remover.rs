@@ -98,13 +98,7 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
     }
     // What only readers of an earlier state have.
     inner.obsolete.for_each(|table| used.extend(table.summary().blobs.keys()));
-    inner.flushed.lock().retain(|memtable| match memtable.upgrade() {
-        Some(memtable) => {
-            used.extend(memtable.blob_files());
-            true
-        }
-        None => false,
-    });
+    inner.write_buffer_manager.for_each_flushed(|memtable| used.extend(memtable.blob_files()));
     used
 }
 

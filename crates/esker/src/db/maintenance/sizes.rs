@@ -1,24 +1,8 @@
 //! Estimates of size.
 
+use crate::base::key_range::half_open;
 use crate::db::state::inner::KeyspaceInner;
 use std::ops::Bound;
-
-/// The range as a first key and the key before which it ends; `None` if it is empty whatever the
-/// keys.
-fn half_open(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-    let behind = |key: &[u8]| [key, &[0]].concat();
-    let start = match lower {
-        Bound::Unbounded => Vec::new(),
-        Bound::Included(key) => key.to_vec(),
-        Bound::Excluded(key) => behind(key),
-    };
-    let end = match upper {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some(behind(key)),
-        Bound::Excluded(key) => Some(key.to_vec()),
-    };
-    end.as_ref().is_none_or(|end| start < *end).then_some((start, end))
-}
 
 /// About the bytes that the range takes in tables and memtables.
 pub fn approximate(keyspace: &KeyspaceInner, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
