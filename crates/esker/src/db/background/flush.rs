@@ -212,7 +212,7 @@ fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool
 fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
     inner.all_keyspaces().iter().filter(|other| other.id != keyspace.id).any(|other| {
         let read_state = other.read_state.load();
-        read_state.immutable.iter().chain([&read_state.active]).any(|memtable| !memtable.is_empty())
+        read_state.memtables().any(|memtable| !memtable.is_empty())
     })
 }
 

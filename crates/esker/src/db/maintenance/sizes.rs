@@ -9,7 +9,7 @@ pub fn approximate(keyspace: &KeyspaceInner, lower: Bound<&[u8]>, upper: Bound<&
     let Some((start, end)) = half_open(lower, upper) else { return 0 };
     let read_state = keyspace.read_state.load();
     let in_tables = read_state.version.tables().map(|(_, table)| table.approximate_bytes(&start, end.as_deref()));
-    let memtables = read_state.immutable.iter().chain([&read_state.active]);
+    let memtables = read_state.memtables();
     let in_memory = memtables.map(|memtable| memtable.approximate_bytes(&start, end.as_deref()));
     in_tables.sum::<u64>() + in_memory.sum::<u64>()
 }
