@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+use esker::internals::Random;
 use esker::merge::UInt64Add;
 use esker::{Db, Keyspace, KeyspaceOptions, Options, ReadMode};
 use std::path::PathBuf;
@@ -60,32 +61,6 @@ fn memory_of_flushed_memtables_goes_back_when_no_writes_come() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Random numbers, the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// Bytes that nothing compresses.
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(length + 8);
-        while bytes.len() < length {
-            bytes.extend_from_slice(&self.next().to_le_bytes());
-        }
-        bytes.truncate(length);
-        bytes
-    }
-}
-
 /// A line of `/proc/self/status`, in bytes.
 fn status(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -106,10 +81,10 @@ fn measure(budget_mib: u64) {
         let writers: Vec<_> = (0..2)
             .map(|thread| {
                 let (db, written) = (&db, &written);
-                scope.spawn(move || write(db, Random(seed * 1000 + thread), budget * DATA_FACTOR, written))
+                scope.spawn(move || write(db, Random::new(seed * 1000 + thread), budget * DATA_FACTOR, written))
             })
             .collect();
-        let reader = scope.spawn(|| read(&db, Random(seed), &done));
+        let reader = scope.spawn(|| read(&db, Random::new(seed), &done));
         while writers.iter().any(|writer| !writer.is_finished()) {
             peak = peak.max(status("VmRSS"));
             anonymous = anonymous.max(status("RssAnon"));
@@ -157,17 +132,17 @@ fn write(db: &Db, mut random: Random, bytes: u64, written: &AtomicU64) {
             0..40 => {
                 let length = 200 + random.below(1000) as usize;
                 size += length;
-                documents.put(key, random.bytes(length)).unwrap();
+                documents.put(key, random.noise(length)).unwrap();
             }
             40..70 => {
                 size += 24;
-                events.put(key, random.bytes(24)).unwrap();
+                events.put(key, random.noise(24)).unwrap();
             }
             70..98 => {
                 size += 8;
                 hits.merge(key, 1u64.to_le_bytes()).unwrap();
             }
-            98 => settings.put(&key[..1], random.bytes(64)).unwrap(),
+            98 => settings.put(&key[..1], random.noise(64)).unwrap(),
             _ => documents.delete(key).unwrap(),
         }
         written.fetch_add(size as u64, Relaxed);

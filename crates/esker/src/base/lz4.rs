@@ -186,7 +186,7 @@ fn copy_match(output: &mut [u8], to: usize, offset: usize, length: usize) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::test_random::Random;
+    use crate::base::random::Random;
     use lz4_flex::block::compress;
 
     fn decoded(packed: &[u8], bytes: usize) -> Option<Vec<u8>> {

@@ -11,12 +11,12 @@ pub mod compression;
 pub mod counter;
 pub mod expiry;
 pub mod key;
+pub mod key_range;
 pub mod lz4;
 pub mod memory;
 pub mod prefetch;
+pub mod random;
 pub mod range_tombstone;
 pub mod slice;
 pub mod stall_stats;
 pub mod sync;
-#[cfg(test)]
-pub mod test_random;

@@ -10,6 +10,7 @@
 
 use super::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use super::key::{MAX_SEQUENCE, Sequence};
+use super::key_range;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -52,19 +53,10 @@ pub fn compare_ends(a: &[u8], b: &[u8]) -> Ordering {
 
 /// The range as its first key and its end; `None` if no key is in it.
 pub fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Option<(Vec<u8>, Vec<u8>)> {
-    // The next key in the order of bytes has a zero more.
-    let behind = |key: &K| [key.as_ref(), &[0]].concat();
-    let start = match range.start_bound() {
-        Bound::Unbounded => Vec::new(),
-        Bound::Included(key) => key.as_ref().to_vec(),
-        Bound::Excluded(key) => behind(key),
-    };
-    let end = match range.end_bound() {
-        Bound::Unbounded => return Some((start, Vec::new())),
-        Bound::Included(key) => behind(key),
-        Bound::Excluded(key) => key.as_ref().to_vec(),
-    };
-    (start < end).then_some((start, end))
+    let slice = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+    let (lower, upper) = (slice(range.start_bound()), slice(range.end_bound()));
+    let (start, end) = key_range::half_open(lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice))?;
+    Some((start, end.unwrap_or_default()))
 }
 
 /// The range of keys around one in which the answer of [`RangeTombstones::stretch`] is the same.

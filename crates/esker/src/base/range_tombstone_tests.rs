@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::random::Random;
 
 /// Tombstones as they were written, for a search one by one.
 type Model = Vec<(Vec<u8>, Vec<u8>, Sequence)>;
@@ -8,14 +9,12 @@ fn cover(model: &Model, key: &[u8], max_sequence: Sequence) -> Sequence {
     over.map(|(_, _, sequence)| *sequence).filter(|&sequence| sequence <= max_sequence).max().unwrap_or(0)
 }
 
-struct Random(u64);
+/// What is drawn here.
+trait Draws {
+    fn key(&mut self) -> Vec<u8>;
+}
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % bound
-    }
-
+impl Draws for Random {
     fn key(&mut self) -> Vec<u8> {
         let length = self.below(3);
         (0..length).map(|_| b"abc"[self.below(3) as usize]).collect()
@@ -55,7 +54,7 @@ fn check(set: &RangeTombstones, model: &Model, seed: u64) {
 fn sets_of_random_tombstones_answer_as_a_search_one_by_one() {
     let seed = std::time::UNIX_EPOCH.elapsed().map_or(7, |since| since.as_nanos() as u64);
     println!("seed {seed}");
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     for _ in 0..60 {
         let mut model = Model::new();
         let mut set = RangeTombstones::default();

@@ -4,7 +4,7 @@ use super::format::{HEADER_BYTES, Values, check_header, encode_header, file_name
 use super::{BlobStore, BlobWriter};
 use crate::Error;
 use crate::base::blob_reference::BlobReference;
-use crate::base::test_random::Random;
+use crate::base::random::Random;
 use crate::env::Env;
 use crate::env::mem::{CrashMode, MemEnv, SyncFailure};
 use crate::options::Compression;

@@ -4,5 +4,6 @@
 pub mod decoders;
 mod kernels;
 
+pub use crate::base::random::Random;
 pub use crate::version::manifest::intact_records as manifest_records;
 pub use kernels::{CacheKernel, LogKernel, MemtableKernel, MergeKernel, TableKernel};

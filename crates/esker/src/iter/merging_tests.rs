@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER};
+use crate::base::random::Random;
 
 type Item = (Vec<u8>, Sequence, Vec<u8>);
 
@@ -61,15 +62,6 @@ impl Cursor for VecCursor {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// Children of random entries, and their merge: entries equal in key and sequence in the order of
 /// the children.
 fn children(count: u64, random: &mut Random) -> (Vec<VecCursor>, Vec<Item>) {
@@ -100,7 +92,7 @@ fn item(entry: Entry<'_>) -> Item {
 
 #[test]
 fn a_merge_is_the_sorted_whole_in_both_directions() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for round in 0..600 {
         let (children, all) = children(round % 12, &mut random);
         let mut cursor = MergingCursor::new(children);
@@ -142,7 +134,7 @@ fn a_merge_is_the_sorted_whole_in_both_directions() {
 
 #[test]
 fn a_failing_child_fails_every_step_until_the_next_seek() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for round in 0..300 {
         let (mut children, all) = children(1 + round % 5, &mut random);
         let failing = random.below(children.len() as u64) as usize;

@@ -6,6 +6,7 @@
 //! neighbours in any way. What an operator refuses counts as its result.
 
 use super::{MergeOperator, contained};
+use crate::base::random::Random;
 use crate::error::escape_key;
 use std::fmt;
 
@@ -160,7 +161,7 @@ pub fn check_laws(
     existing: &[&[u8]],
 ) -> Result<(), Box<LawViolation>> {
     let mut check =
-        Check { operator, samples: Vec::new(), existing: Vec::new(), random: Random(0x9e37_79b9_7f4a_7c15) };
+        Check { operator, samples: Vec::new(), existing: Vec::new(), random: Random::new(0x9e37_79b9_7f4a_7c15) };
     check.look_at_the_name()?;
     for &operand in operands {
         if check.accepts(operand)? {
@@ -182,19 +183,6 @@ const MOST_VALUES: usize = 32;
 const LONGEST_VALUE: usize = 1 << 12;
 /// The operator is free to treat keys differently.
 const KEYS: [&[u8]; 2] = [b"", b"key"];
-
-/// The generator `splitmix64`.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit.max(1) as u64) as usize
-    }
-}
 
 struct Check<'a> {
     operator: &'a dyn MergeOperator,
@@ -266,9 +254,9 @@ impl Check<'_> {
             return Ok(());
         }
         for _ in 0..RANDOM_SEQUENCES {
-            let length = 1 + self.random.below(LONGEST_SEQUENCE);
-            let operands: Vec<&[u8]> = (0..length).map(|_| samples[self.random.below(samples.len())]).collect();
-            let which = self.random.below(self.existing.len());
+            let length = 1 + self.random.index(LONGEST_SEQUENCE);
+            let operands: Vec<&[u8]> = (0..length).map(|_| samples[self.random.index(samples.len())]).collect();
+            let which = self.random.index(self.existing.len());
             let reached = self.sequence(which, &operands)?;
             if let Outcome::Value(value) = reached
                 && value.len() <= LONGEST_VALUE
@@ -284,7 +272,7 @@ impl Check<'_> {
     /// Tries one sequence in every way that is tried, and returns what it comes to.
     fn sequence(&mut self, which: usize, operands: &[&[u8]]) -> Result<Outcome, Box<LawViolation>> {
         let existing = self.existing[which].clone();
-        let case = Case { key: KEYS[self.random.below(KEYS.len())], existing: existing.as_deref(), operands };
+        let case = Case { key: KEYS[self.random.index(KEYS.len())], existing: existing.as_deref(), operands };
         let expected = self.one_by_one(case)?;
         self.compare(case, &expected, operands, "all operands at once give something else")?;
         self.compare(case, &expected, operands, "the operator is not deterministic")?;
@@ -292,7 +280,7 @@ impl Check<'_> {
         let places = operands.len() - 1;
         let cuts: Vec<usize> = match 1usize << places {
             few if few <= 8 => (0..few).collect(),
-            many => (0..6).map(|_| self.random.below(many)).collect(),
+            many => (0..6).map(|_| self.random.index(many)).collect(),
         };
         for cut in cuts {
             for newest_first in [false, true] {

@@ -1,6 +1,7 @@
 //! Compacting a part.
 
-use crate::compaction_support::{Model, Random, Scratch, check, tiny, verify};
+use crate::compaction_support::{Model, Scratch, check, tiny, verify};
+use esker::internals::Random;
 use esker::{CompactionStyle, Db, KeyspaceOptions};
 use std::ops::Bound;
 
@@ -13,7 +14,7 @@ fn any_range_in_any_shape_changes_no_answer() {
         let scratch = Scratch::new(&format!("range-{seed}"));
         let db = Db::open(scratch.path(), tiny()).unwrap();
         let k = db.keyspace("k", KeyspaceOptions::default().compaction_style(style)).unwrap();
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut model = Model::new();
         for round in 0..40 {
             // Each round in a part of its own, so that runs have tables of different extents.

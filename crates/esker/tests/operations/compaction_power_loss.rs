@@ -1,7 +1,8 @@
 //! Power loss around everything that compaction and the reclaiming of log files make durable.
 
-use crate::compaction_support::{Model, Random, contents, tiny, verify};
+use crate::compaction_support::{Model, contents, tiny, verify};
 use esker::env::mem::{CrashMode, MemEnv};
+use esker::internals::Random;
 use esker::{CompactionStyle, Db, KeyspaceOptions, Options, Result, WriteOptions};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ fn work(env: &MemEnv, style: CompactionStyle, seed: u64, history: &mut History) 
     history.states.push(model.clone());
     let db = Db::open("/db", options(env))?;
     let k = db.keyspace("k", KeyspaceOptions::default().compaction_style(style))?;
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut write = |key: Vec<u8>, value: Option<Vec<u8>>, sync: bool, history: &mut History| {
         match &value {
             Some(value) => model.insert(key.clone(), value.clone()),

@@ -1,7 +1,8 @@
 //! Compaction that writes more than it has to, or loses what it did not write again.
 
-use crate::compaction_support::{Model, Random, check, contents, tiny, verify};
+use crate::compaction_support::{Model, check, contents, tiny, verify};
 use esker::env::mem::{CrashMode, MemEnv};
+use esker::internals::Random;
 use esker::{Compression, Db, Keyspace, Options};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +64,7 @@ fn a_random_load_is_written_few_times() {
     let options = tiny().write_buffer_bytes(64 << 10).target_file_bytes(32 << 10).compression(Compression::None);
     let db = Db::open("/db", options.env(Arc::new(env.clone()))).unwrap();
     let k = db.keyspace("k", Default::default()).unwrap();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut model = Model::new();
     for n in 0..60_000u64 {
         let key = format!("{:08}", random.below(60_000)).into_bytes();
@@ -96,7 +97,7 @@ fn updates(filter_bits: u32, reads: bool, model: &mut Model) -> (f64, f64) {
     let options = tiny().write_buffer_bytes(64 << 10).target_file_bytes(32 << 10).compression(Compression::None);
     let db = Db::open("/db", options.filter_bits_per_key(filter_bits).env(Arc::new(env))).unwrap();
     let k = db.keyspace("k", Default::default()).unwrap();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (mut runs, mut looks, mut gets) = (0, 0, 0);
     for n in 0..40_000u64 {
         let key = format!("{:08}", random.below(40_000)).into_bytes();

@@ -1,6 +1,7 @@
 //! First in, first out.
 
 use crate::compaction_support::{Scratch, tiny, verify};
+use esker::internals::Random;
 use esker::{CompactionStyle, Db, KeyspaceOptions};
 
 const MAX_BYTES: u64 = 64 << 10;
@@ -16,7 +17,7 @@ fn the_size_is_kept_and_the_oldest_goes_first() {
         let scratch = Scratch::new(&format!("fifo-{threads}"));
         let db = Db::open(scratch.path(), tiny().background_threads(threads)).unwrap();
         let k = db.keyspace("k", fifo()).unwrap();
-        let mut random = crate::compaction_support::Random(5);
+        let mut random = Random::new(5);
         for at in 0..20_000u32 {
             let value: Vec<u8> = (0..50).map(|_| random.below(256) as u8).collect();
             k.put(at.to_be_bytes(), value).unwrap();
@@ -44,7 +45,7 @@ fn nothing_older_comes_back() {
     let scratch = Scratch::new("fifo-again");
     let db = Db::open(scratch.path(), tiny()).unwrap();
     let k = db.keyspace("k", fifo()).unwrap();
-    let mut random = crate::compaction_support::Random(6);
+    let mut random = Random::new(6);
     let mut newest = vec![None; 300];
     for at in 0..30_000u64 {
         let key = random.below(300);

@@ -1,21 +1,11 @@
 //! Reads into the caller's buffer.
 
 use crate::common::{DIRECTORY, Machine};
+use esker::internals::Random;
 use esker::merge::StringAppend;
 use esker::{Compression, Db, Error, Keyspace, KeyspaceOptions, Snapshot, Ttl};
 use std::sync::Arc;
 use std::time::Duration;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 fn key(number: u64) -> Vec<u8> {
     format!("key{:0width$}", number, width = 1 + number as usize % 30).into_bytes()
@@ -74,7 +64,7 @@ fn the_buffer_holds_exactly_what_a_get_returns() {
         let options =
             KeyspaceOptions::default().merge_operator(StringAppend::new(b",")).ttl(Ttl::Enabled { default: None });
         let keyspace = db.keyspace("k", options).unwrap();
-        let mut random = Random(seed * 0x9E37_79B9);
+        let mut random = Random::new(seed * 0x9E37_79B9);
         let mut snapshots = Vec::new();
         for _ in 0..1500 {
             match random.below(300) {
@@ -153,7 +143,7 @@ fn readers_in_a_cache_that_is_too_small_see_whole_values() {
         for seed in 1..=3 {
             let keyspace = Arc::clone(&keyspace);
             scope.spawn(move || {
-                let (mut random, mut buffer) = (Random(seed), Vec::new());
+                let (mut random, mut buffer) = (Random::new(seed), Vec::new());
                 for _ in 0..5000 {
                     let number = random.below(KEYS);
                     assert!(keyspace.get_into(number.to_be_bytes(), &mut buffer).unwrap());

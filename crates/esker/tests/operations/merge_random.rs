@@ -2,6 +2,7 @@
 //! one.
 
 use crate::merge_support::{Moody, Scratch, inline};
+use esker::internals::Random;
 use esker::merge::{Int64Add, StringAppend};
 use esker::{Db, Keyspace, KeyspaceOptions, MergeOperator, Snapshot};
 use std::collections::BTreeMap;
@@ -9,17 +10,6 @@ use std::sync::Arc;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Operand = fn(&mut Random) -> Vec<u8>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 struct Run {
     random: Random,
@@ -110,7 +100,7 @@ fn run(name: &str, operator: impl MergeOperator, operand: Operand) {
     for seed in 1..=6u64 {
         let context = format!("{name}, seed {seed}");
         let scratch = Scratch::new(&format!("random-{name}-{seed}"));
-        let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let operator = Arc::clone(&operator);
         let mut run = Run { random, operator, operand, model: Model::new(), snapshots: Vec::new(), context };
         for _ in 0..4 {

@@ -3,6 +3,7 @@
 //! ranges, expiry, merges, and turns. Each is compared with a model step by step.
 
 use crate::common::Machine;
+use esker::internals::Random;
 use esker::{Cursor, Db, Iter, Keyspace, KeyspaceOptions, Snapshot, Ttl, merge};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,14 +11,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-struct Random(u64);
+/// What is drawn here.
+trait Draws {
+    fn key(&mut self, keys: u64) -> Vec<u8>;
+}
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % bound
-    }
-
+impl Draws for Random {
     /// Many share their first 16 bytes, and some all but the last; a few begin others.
     fn key(&mut self, keys: u64) -> Vec<u8> {
         let number = self.below(keys);
@@ -66,7 +65,7 @@ impl World {
         let keyspace = db.keyspace("k", options).unwrap();
         let keys = [20, 300, 2000][(seed / 3) as usize % 3];
         let (model, snapshots) = (BTreeMap::new(), Vec::new());
-        World { machine, db, keyspace, kind, keys, random: Random(seed), model, snapshots, written: 0 }
+        World { machine, db, keyspace, kind, keys, random: Random::new(seed), model, snapshots, written: 0 }
     }
 
     fn now_ms(&self) -> u64 {

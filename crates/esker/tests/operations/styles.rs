@@ -1,7 +1,8 @@
 //! Every compaction style gives the same answers.
 
-use crate::compaction_support::{Model, Random, Scratch, check, contents, tiny, verify};
+use crate::compaction_support::{Model, Scratch, check, contents, tiny, verify};
 use esker::env::mem::MemEnv;
+use esker::internals::Random;
 use esker::{CompactionStyle, Compression, Db, Keyspace, KeyspaceOptions, Options};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,7 +49,7 @@ fn answers_do_not_depend_on_the_style() {
             println!("{style:?}, {threads} threads, seed {seed}");
             let env = Arc::new(MemEnv::new());
             let options = || tiny().background_threads(threads).env(env.clone());
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             let mut model = Model::new();
             let db = Db::open("/db", options()).unwrap();
             let k = open(&db, Some(style));
@@ -84,7 +85,7 @@ fn the_style_is_stored_and_can_be_changed() {
     let scratch = Scratch::new("style-stored");
     let fifo = CompactionStyle::Fifo { max_bytes: u64::MAX };
     let runs = |db: &Db| db.stats().keyspaces[0].runs.len();
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let mut model = Model::new();
     {
         let db = Db::open(scratch.path(), tiny()).unwrap();
@@ -117,7 +118,7 @@ fn levels_form_and_tables_go_down() {
     let options = tiny().compression(Compression::None).env(Arc::new(MemEnv::new()));
     let db = Db::open("/db", options).unwrap();
     let k = db.keyspace("k", KeyspaceOptions::default().compaction_style(CompactionStyle::Leveled)).unwrap();
-    let mut random = Random(77);
+    let mut random = Random::new(77);
     let mut model = Model::new();
     for at in 0..15_000u64 {
         let (key, value) = (format!("{:08}", random.below(1 << 26)).into_bytes(), at.to_le_bytes().repeat(8));
@@ -139,7 +140,7 @@ fn a_merge_by_several_threads_gives_what_one_gives() {
         let scratch = Scratch::new(&format!("parallel-{threads}"));
         let db = Db::open(scratch.path(), tiny().background_threads(threads).write_buffer_bytes(1 << 20)).unwrap();
         let k = open(&db, None);
-        let mut random = Random(4);
+        let mut random = Random::new(4);
         let mut model = Model::new();
         for _ in 0..3 {
             load(&k, &mut model, &mut random, 5000);

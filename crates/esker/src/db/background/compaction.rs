@@ -1,6 +1,7 @@
 //! Compaction: picking, running, and installing the result. Each of these steps needs the job lock.
 
 use crate::base::key::{MAX_SEQUENCE, Sequence};
+use crate::base::key_range::is_empty;
 use crate::db::background::blob_gc;
 use crate::db::background::blob_gc::{Collection, Compressible};
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, rules, with_output};
@@ -478,13 +479,7 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
         Bound::Included(key) | Bound::Excluded(key) => key,
         Bound::Unbounded => &[],
     };
-    let is_empty = match (range.0, range.1) {
-        (Bound::Included(first), Bound::Included(last)) => first > last,
-        (Bound::Included(first) | Bound::Excluded(first), Bound::Included(end) | Bound::Excluded(end)) => first >= end,
-        (Bound::Unbounded, Bound::Excluded(end)) => end.is_empty(),
-        _ => false,
-    };
-    if is_empty {
+    if is_empty(range.0, range.1) {
         return inner.error_state.check();
     }
     flush_now(inner)?;

@@ -175,9 +175,6 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
         inner.counters.flush_speed.note(memtable.end(), started.elapsed());
     }
     memory::flushed(inner, memtable);
-    if memtable.blob_bytes() > 0 {
-        inner.flushed.lock().push(Arc::downgrade(memtable));
-    }
     if let Some(floor) = floor {
         remover::release_segments(inner, floor, true);
     }
@@ -216,7 +213,7 @@ fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool
 fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
     inner.all_keyspaces().iter().filter(|other| other.id != keyspace.id).any(|other| {
         let read_state = other.read_state.load();
-        read_state.immutable.iter().chain([&read_state.active]).any(|memtable| !memtable.is_empty())
+        read_state.memtables().any(|memtable| !memtable.is_empty())
     })
 }
 

@@ -93,18 +93,12 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
     let mut used = BTreeSet::new();
     for keyspace in inner.all_keyspaces() {
         let read_state = keyspace.read_state.load();
-        read_state.immutable.iter().chain([&read_state.active]).for_each(|memtable| used.extend(memtable.blob_files()));
+        read_state.memtables().for_each(|memtable| used.extend(memtable.blob_files()));
         read_state.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
     }
     // What only readers of an earlier state have.
     inner.obsolete.for_each(|table| used.extend(table.summary().blobs.keys()));
-    inner.flushed.lock().retain(|memtable| match memtable.upgrade() {
-        Some(memtable) => {
-            used.extend(memtable.blob_files());
-            true
-        }
-        None => false,
-    });
+    inner.write_buffer_manager.for_each_flushed(|memtable| used.extend(memtable.blob_files()));
     used
 }
 
@@ -182,7 +176,7 @@ pub fn log_is_reclaimable(inner: &Inner) -> bool {
 pub fn no_memtable_has_writes(inner: &Inner) -> bool {
     inner.all_keyspaces().iter().all(|keyspace| {
         let read_state = keyspace.read_state.load();
-        read_state.immutable.iter().chain([&read_state.active]).all(|memtable| memtable.is_empty())
+        read_state.memtables().all(|memtable| memtable.is_empty())
     })
 }
 

@@ -42,7 +42,7 @@ impl Database {
         write(&mut memtable, Kind::Put, KEY, 1, &ONE, 0);
         Arc::new(Database {
             writer: Mutex::new(Writer { memtable, last_sequence: 1 }),
-            read_state: ReadStateCell::new(ReadState { active, immutable: Vec::new(), version: Arc::default() }),
+            read_state: ReadStateCell::new(ReadState::of_memtable(active)),
             gate: ThreadGate::default(),
             snapshots: Arc::default(),
             closing: AtomicBool::new(false),

@@ -70,7 +70,7 @@ impl Keyspace {
         let (active, memtable) = small_memtable();
         Arc::new(Keyspace {
             writer: Mutex::new(Writer { memtable, last_sequence: 0 }),
-            read_states: ReadStateCell::new(ReadState { active, immutable: Vec::new(), version: Arc::default() }),
+            read_states: ReadStateCell::new(ReadState::of_memtable(active)),
             last_sequence: sync::AtomicU64::new(0),
             snapshots: Arc::default(),
             read_stats: ReadStats::default(),

@@ -25,7 +25,7 @@ struct Shared {
 impl Shared {
     fn new() -> (Arc<Shared>, MemtableWriter) {
         let (active, writer) = small_memtable();
-        let read_state = ReadState { active, immutable: Vec::new(), version: Arc::default() };
+        let read_state = ReadState::of_memtable(active);
         (
             Arc::new(Shared { read_state, last_sequence: sync::AtomicU64::new(0), read_stats: ReadStats::default() }),
             writer,

@@ -47,6 +47,6 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
 fn has_unlogged_writes(inner: &Inner) -> bool {
     inner.all_keyspaces().iter().any(|keyspace| {
         let read_state = keyspace.read_state.load();
-        read_state.immutable.iter().chain([&read_state.active]).any(|memtable| memtable.has_unlogged_writes())
+        read_state.memtables().any(|memtable| memtable.has_unlogged_writes())
     })
 }

@@ -14,7 +14,6 @@ use crate::merge_operator::chain::LONG_CHAIN;
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
 use crate::options::{CompactionStyle, KeyspaceOptions};
 use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
-use crate::version::runs::Version;
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -134,7 +133,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
     commit_version_edit::renew_manifest(inner, &[change, Change::style(id, style)])?;
 
     let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
-    let read_state = ReadState { active, immutable: Vec::new(), version: Arc::new(Version::default()) };
+    let read_state = ReadState::of_memtable(active);
     let keyspace = Arc::new(KeyspaceInner::new(
         id,
         name.to_owned(),

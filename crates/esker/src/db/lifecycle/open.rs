@@ -232,7 +232,6 @@ fn assemble(
         thread_gate: ThreadGate::default(),
         cache,
         blobs,
-        flushed: Mutex::new(Vec::new()),
         memory: PoolUser::new(&memory),
         memory_wanted: AtomicBool::new(false),
         order_wanted: AtomicBool::new(false),

@@ -262,7 +262,7 @@ fn overlaps_memory(keyspace: &KeyspaceInner, tables: &[Arc<Table>]) -> bool {
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return false };
     let (smallest, largest) = (&first.summary().smallest_key, &last.summary().largest_key);
     let read_state = keyspace.read_state.load();
-    read_state.immutable.iter().chain([&read_state.active]).any(|memtable| memtable.touches(smallest, largest))
+    read_state.memtables().any(|memtable| memtable.touches(smallest, largest))
 }
 
 /// Makes the tables part of the keyspace; false if writes have reached their sequence number.

@@ -170,7 +170,7 @@ pub fn collect(inner: &Inner) -> Stats {
     }
     for keyspace in inner.all_keyspaces() {
         let read_state = keyspace.read_state.load();
-        let memtables = || read_state.immutable.iter().chain([&read_state.active]);
+        let memtables = || read_state.memtables();
         let runs: Vec<RunStats> = read_state.version.runs.iter().map(|run| run_stats(run)).collect();
         stats.memtable_bytes += memtables().map(|memtable| memtable.bytes() as u64).sum::<u64>();
         stats.table_files += runs.iter().map(|run| run.tables).sum::<u64>();

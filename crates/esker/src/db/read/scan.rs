@@ -11,6 +11,7 @@
 
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
+use crate::base::key_range::{is_above, is_below, successor};
 use crate::base::slice::Slice;
 use crate::db::read::get::full_merge;
 use crate::db::read::{blob_value, memtable_sort};
@@ -224,7 +225,7 @@ impl ScanCursor {
             Bound::Unbounded => self.seek_from(&[]),
             Bound::Included(key) => self.seek_from(key),
             // The next key that there can be.
-            Bound::Excluded(key) => self.seek_from(&[key.as_slice(), &[0]].concat()),
+            Bound::Excluded(key) => self.seek_from(&successor(key)),
         };
         self.lower = lower;
         result
@@ -252,7 +253,7 @@ impl ScanCursor {
 
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if !above(&self.lower, key) {
+        if !is_above(self.lower.as_ref().map(Vec::as_slice), key) {
             return self.seek_to_first();
         }
         self.seek_from(key)
@@ -291,7 +292,7 @@ impl ScanCursor {
 
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
-        if !below(&self.upper, key) {
+        if !is_below(self.upper.as_ref().map(Vec::as_slice), key) {
             return self.seek_to_last();
         }
         self.begin()?;
@@ -418,7 +419,7 @@ impl ScanCursor {
         while self.merged.valid() {
             let entry = self.merged.entry();
             // Before anything else: what lies behind the bound can be much, and too new.
-            if !below(&self.upper, entry.key) {
+            if !is_below(self.upper.as_ref().map(Vec::as_slice), entry.key) {
                 return Ok(());
             }
             if entry.sequence > self.sequence {
@@ -521,7 +522,7 @@ impl ScanCursor {
     fn settle_backward(&mut self) -> Result<()> {
         while self.merged.valid() {
             let entry = self.merged.entry();
-            if !above(&self.lower, entry.key) {
+            if !is_above(self.lower.as_ref().map(Vec::as_slice), entry.key) {
                 return Ok(());
             }
             if entry.kind == Kind::Put
@@ -609,24 +610,4 @@ impl Drop for ScanCursor {
 /// Steps back from where a seek ended, which may be behind the last entry.
 fn step_back(merged: &mut MergingCursor<AnyCursor>) -> Result<()> {
     if merged.valid() { merged.prev() } else { merged.seek_to_last() }
-}
-
-/// Whether `key` is not before `lower`.
-#[inline]
-fn above(lower: &Bound<Vec<u8>>, key: &[u8]) -> bool {
-    match lower {
-        Bound::Unbounded => true,
-        Bound::Included(bound) => key >= bound.as_slice(),
-        Bound::Excluded(bound) => key > bound.as_slice(),
-    }
-}
-
-/// Whether `key` is not behind `upper`.
-#[inline]
-fn below(upper: &Bound<Vec<u8>>, key: &[u8]) -> bool {
-    match upper {
-        Bound::Unbounded => true,
-        Bound::Included(bound) => key <= bound.as_slice(),
-        Bound::Excluded(bound) => key < bound.as_slice(),
-    }
 }

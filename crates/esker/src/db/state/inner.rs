@@ -65,8 +65,8 @@ use crate::wal::writer::{LogSync, LogWriter, Position};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// One keyspace.
@@ -218,8 +218,6 @@ pub struct Inner {
     pub blobs: Arc<BlobStore>,
     /// The least bytes of a large value.
     pub large_threshold: usize,
-    /// Flushed memtables that refer to blob files: readers may still be in them.
-    pub flushed: Mutex<Vec<Weak<Memtable>>>,
     /// The memory of memtables.
     pub memory: PoolUser,
     /// The background thread should prefault memory ahead of the writer.

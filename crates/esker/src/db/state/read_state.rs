@@ -26,6 +26,18 @@ pub struct ReadState {
     pub version: Arc<Version>,
 }
 
+impl ReadState {
+    /// That of a keyspace with nothing but one memtable.
+    pub fn of_memtable(active: Arc<Memtable>) -> ReadState {
+        ReadState { active, immutable: Vec::new(), version: Arc::default() }
+    }
+
+    /// All memtables, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        [&self.active].into_iter().chain(&self.immutable)
+    }
+}
+
 /// The current read state of a keyspace. See the module's comment.
 pub struct ReadStateCell {
     current: ArcSwap<ReadState>,
@@ -102,7 +114,7 @@ pub fn oldest_unflushed(
     let next = last_sequence.load(Ordering::Acquire) + 1;
     let mut oldest = next;
     for read_state in read_states {
-        for memtable in read_state.immutable.iter().chain([&read_state.active]) {
+        for memtable in read_state.memtables() {
             if !memtable.is_empty() && !except.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)) {
                 oldest = oldest.min(memtable.first_sequence());
             }

@@ -56,11 +56,16 @@ impl WriteBufferManager {
         flushed.push(Arc::downgrade(memtable));
     }
 
+    /// Visits the flushed memtables that readers still hold.
+    pub fn for_each_flushed(&self, mut visit: impl FnMut(&Memtable)) {
+        self.flushed.lock().retain(|memtable| memtable.upgrade().inspect(|memtable| visit(memtable)).is_some());
+    }
+
     /// Bytes of flushed memtables that readers hold.
     pub fn pinned_bytes(&self) -> usize {
-        let mut flushed = self.flushed.lock();
-        flushed.retain(|memtable| memtable.strong_count() > 0);
-        flushed.iter().filter_map(Weak::upgrade).map(|memtable| memtable.resident_bytes()).sum()
+        let mut bytes = 0;
+        self.for_each_flushed(|memtable| bytes += memtable.resident_bytes());
+        bytes
     }
 }
 

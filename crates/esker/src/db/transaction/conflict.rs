@@ -144,7 +144,7 @@ impl Question<'_> {
         read_state: &'v ReadState,
         answered: Sequence,
     ) -> impl Iterator<Item = (&'v Arc<Memtable>, usize)> {
-        let newer = memtables(read_state).filter(move |memtable| memtable.last_sequence() > answered);
+        let newer = read_state.memtables().filter(move |memtable| memtable.last_sequence() > answered);
         newer.map(|memtable| {
             let known = Arc::ptr_eq(memtable, &self.read_state.active);
             (memtable, if known { self.end } else { 0 })
@@ -181,7 +181,7 @@ impl Question<'_> {
             return Err(self.conflict(b""));
         }
         let memtables: Vec<&Arc<Memtable>> =
-            memtables(&self.read_state).filter(|memtable| memtable.last_sequence() > answered).collect();
+            self.read_state.memtables().filter(|memtable| memtable.last_sequence() > answered).collect();
         let has_newer = |run: &&Arc<Run>| run.tables.iter().any(|table| table.summary().largest_sequence > answered);
         let runs: Vec<&Arc<Run>> = self.read_state.version.runs.iter().filter(has_newer).collect();
         if memtables.is_empty() && runs.is_empty() {
@@ -257,11 +257,6 @@ impl Question<'_> {
         }
         Ok(())
     }
-}
-
-/// All memtables, newest first.
-fn memtables(read_state: &ReadState) -> impl Iterator<Item = &Arc<Memtable>> {
-    [&read_state.active].into_iter().chain(&read_state.immutable)
 }
 
 /// The sequence number of the newest entry of `key` in any of these; 0 if there is none. Tables

@@ -1,5 +1,6 @@
 //! What a transaction has read of one keyspace: keys, and ranges as far as they were passed.
 
+use crate::base::key_range::{half_open, is_empty};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -13,28 +14,13 @@ pub struct Interval {
 impl Interval {
     /// The keys between the bounds; `None` if there cannot be any.
     fn between(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<Interval> {
-        let start = match lower {
-            Bound::Unbounded => Vec::new(),
-            Bound::Included(key) => key.to_vec(),
-            Bound::Excluded(key) => successor(key),
-        };
-        let end = match upper {
-            Bound::Unbounded => None,
-            Bound::Included(key) => Some(successor(key)),
-            Bound::Excluded(key) => Some(key.to_vec()),
-        };
-        end.as_ref().is_none_or(|end| start < *end).then_some(Interval { start, end })
+        half_open(lower, upper).map(|(start, end)| Interval { start, end })
     }
 
     /// Whether `key` is not behind the interval.
     pub fn ends_behind(&self, key: &[u8]) -> bool {
         self.end.as_ref().is_none_or(|end| key < end.as_slice())
     }
-}
-
-/// The next key in the order of all keys.
-fn successor(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }
 
 /// Two ends, lower and upper.
@@ -73,13 +59,7 @@ impl ScannedRange {
     pub fn rest(&self) -> Option<Bounds<'_>> {
         let lower = self.front.as_ref().map_or(borrowed(&self.lower), |key| Bound::Excluded(key.as_slice()));
         let upper = self.back.as_ref().map_or(borrowed(&self.upper), |key| Bound::Excluded(key.as_slice()));
-        let empty = match (lower, upper) {
-            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-            (Bound::Included(lower) | Bound::Excluded(lower), Bound::Included(upper) | Bound::Excluded(upper)) => {
-                lower >= upper
-            }
-        };
+        let empty = is_empty(lower, upper);
         (!empty && !self.complete).then_some((lower, upper))
     }
 

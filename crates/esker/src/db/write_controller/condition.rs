@@ -150,7 +150,7 @@ mod tests {
     fn the_more_runs_the_longer_the_delay_and_compaction_gets_a_share_long_before_writes_stop() {
         assert_eq!(delay_for(DELAY_RUNS - 1, 0), None);
         assert_eq!(delay_for(DELAY_RUNS - 1, MAX_IMMUTABLE_MEMTABLES), Some((DelayCause::ImmutableMemtables, 2)));
-        assert!(DELAY_RUNS + 8 < STOP_RUNS);
+        const { assert!(DELAY_RUNS + 8 < STOP_RUNS) };
         let mut before = 2;
         for runs in DELAY_RUNS..STOP_RUNS {
             let (cause, halves) = delay_for(runs, 0).unwrap();

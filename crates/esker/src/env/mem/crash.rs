@@ -8,8 +8,8 @@
 
 use super::content::{Content, PAGE};
 use super::earlier::SECTOR;
-use super::random::Random;
 use super::state::{Change, Directory, Entry, FileData, Inode, NameChange, Names, State};
+use crate::base::random::Random;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,12 +72,12 @@ pub(super) fn image(state: &State, mode: CrashMode, seed: u64) -> State {
         if !is_reachable(&after, path) {
             continue;
         }
-        let mut names = surviving_names(directory, mode, &mut Random::new(seed, !(order as u64)));
+        let mut names = surviving_names(directory, mode, &mut Random::derived(seed, !(order as u64)));
         for entry in names.values_mut() {
             if let Entry::File(inode) = entry {
                 let settled = files.entry(inode.number).or_insert_with(|| {
                     let data = inode.data.lock();
-                    let content = surviving_content(&data, mode, &mut Random::new(seed, inode.number));
+                    let content = surviving_content(&data, mode, &mut Random::derived(seed, inode.number));
                     let earlier = data.earlier_under(&content);
                     Inode::new(inode.number, FileData { earlier, ..FileData::settled(content) })
                 });
@@ -114,11 +114,11 @@ fn surviving_names(directory: &Directory, mode: CrashMode, random: &mut Random) 
 
 /// Half of the time a prefix, as a journal would leave; else every change by itself.
 fn random_subset<'a>(pending: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
-    if random.below(2) == 0 {
-        return pending[..random.below(pending.len() + 1)].iter().collect();
+    if random.index(2) == 0 {
+        return pending[..random.index(pending.len() + 1)].iter().collect();
     }
     let kept_of_eight = random.pick(&[1, 4, 7]);
-    pending.iter().filter(|_| random.below(8) < kept_of_eight).collect()
+    pending.iter().filter(|_| random.index(8) < kept_of_eight).collect()
 }
 
 fn surviving_content(data: &FileData, mode: CrashMode, random: &mut Random) -> Content {
@@ -130,7 +130,7 @@ fn surviving_content(data: &FileData, mode: CrashMode, random: &mut Random) -> C
         CrashMode::LoseAll => {}
         CrashMode::KeepAll | CrashMode::OnlyData => apply_all(&mut content, &data.pending),
         CrashMode::OnlyMetadata => data.pending.iter().for_each(|change| change.apply_length(&mut content)),
-        CrashMode::Random => match random.below(6) {
+        CrashMode::Random => match random.index(6) {
             0 => {}
             1 => apply_all(&mut content, &data.pending),
             2 => torn_prefix(&mut content, &data.pending, random),
@@ -151,10 +151,10 @@ fn apply_all(content: &mut Content, changes: &[Change]) {
 /// Changes in order up to one that is cut: an append at any byte, a write in place at a sector
 /// boundary.
 fn torn_prefix(content: &mut Content, pending: &[Change], random: &mut Random) {
-    let whole = random.below(pending.len());
+    let whole = random.index(pending.len());
     apply_all(content, &pending[..whole]);
     if let Change::Write { offset, bytes, append } = &pending[whole] {
-        let mut cut = random.below(bytes.len() + 1);
+        let mut cut = random.index(bytes.len() + 1);
         if !append {
             let boundary = (offset + cut) / SECTOR * SECTOR;
             cut = boundary.saturating_sub(*offset);
@@ -169,7 +169,7 @@ fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
     // what comes after one that was lost is lost with it.
     let steps: Vec<usize> =
         (0..pending.len()).filter(|&i| matches!(pending[i], Change::Resize(_))).map(|i| i + 1).collect();
-    let survived = random.below(steps.len() + 1);
+    let survived = random.index(steps.len() + 1);
     let start = if survived == 0 { 0 } else { steps[survived - 1] };
     let end = steps.get(survived).map_or(pending.len(), |next| next - 1);
     apply_all(content, &pending[..start]);
@@ -183,9 +183,9 @@ fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
 
     let old_len = content.len();
     let new_len = writes.iter().map(|(offset, bytes)| offset + bytes.len()).fold(old_len, usize::max);
-    let len = match random.below(4) {
+    let len = match random.index(4) {
         0 => old_len,
-        1 => old_len + random.below(new_len - old_len + 1),
+        1 => old_len + random.index(new_len - old_len + 1),
         _ => new_len,
     };
     content.resize(new_len);
@@ -199,17 +199,17 @@ fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
     let kept_of_eight = random.pick(&[1, 4, 7]);
     // Without damage the image is one that an orderly page cache could leave, which finds other
     // mistakes.
-    let outcomes = if random.below(2) == 0 { 2 } else { 4 };
+    let outcomes = if random.index(2) == 0 { 2 } else { 4 };
     for (number, indexes) in touched {
         let range = number * unit..(number + 1) * unit;
-        let kept = if random.below(8) < kept_of_eight { indexes.len() } else { random.below(indexes.len()) };
-        let outcome = if kept == indexes.len() { 0 } else { random.below(outcomes) };
+        let kept = if random.index(8) < kept_of_eight { indexes.len() } else { random.index(indexes.len()) };
+        let outcome = if kept == indexes.len() { 0 } else { random.index(outcomes) };
         for (position, index) in indexes.into_iter().enumerate() {
             let (offset, bytes) = clip(writes[index], &range);
             match outcome {
                 0 if position < kept => content.write(offset, bytes),
                 2 => content.write(offset, &vec![0; bytes.len()]),
-                3 => content.write(offset, &random.garbage(bytes.len())),
+                3 => content.write(offset, &random.noise(bytes.len())),
                 _ => {}
             }
         }
@@ -230,8 +230,8 @@ fn torn_neighbours(content: &mut Content, pending: &[Change], unit: usize, rando
     }
     for number in touched {
         let end = ((number + 1) * unit).min(content.len());
-        if number * unit < end && random.below(2) == 0 {
-            content.write(number * unit, &random.garbage(end - number * unit));
+        if number * unit < end && random.index(2) == 0 {
+            content.write(number * unit, &random.noise(end - number * unit));
         }
     }
 }

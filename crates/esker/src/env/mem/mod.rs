@@ -45,7 +45,6 @@ mod content;
 mod crash;
 mod earlier;
 mod handle;
-mod random;
 mod state;
 #[cfg(test)]
 mod tests;

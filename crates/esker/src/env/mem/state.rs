@@ -3,7 +3,7 @@
 
 use super::content::{Content, PAGE};
 use super::earlier::{Earlier, SECTOR, padded};
-use super::random::Random;
+use crate::base::random::Random;
 use crate::error::{Error, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -33,19 +33,19 @@ impl Change {
     /// What a writer that died on the way has written of it: a first part, or some of its words.
     fn parts(&self, seed: u64) -> Vec<Change> {
         let Change::Write { offset, bytes, append } = self else { return Vec::new() };
-        let mut random = Random::new(seed, *offset as u64);
+        let mut random = Random::derived(seed, *offset as u64);
         let part = |start: usize, end: usize| Change::Write {
             offset: offset + start,
             bytes: bytes[start..end].into(),
             append: *append,
         };
         let words = bytes.len().div_ceil(8);
-        if *append || random.below(2) == 0 {
-            let end = (random.below(words + 1) * 8).min(bytes.len());
+        if *append || random.index(2) == 0 {
+            let end = (random.index(words + 1) * 8).min(bytes.len());
             return if end == 0 { Vec::new() } else { vec![part(0, end)] };
         }
-        let kept_of_eight = random.below(8);
-        let kept = (0..words).filter(|_| random.below(8) < kept_of_eight);
+        let kept_of_eight = random.index(8);
+        let kept = (0..words).filter(|_| random.index(8) < kept_of_eight);
         kept.map(|word| part(word * 8, (word * 8 + 8).min(bytes.len()))).collect()
     }
 
@@ -225,7 +225,7 @@ impl FileData {
 
     /// A sync that fails when it has written some of the pages.
     pub(super) fn keep_some(&mut self, seed: u64) {
-        let mut random = Random::new(seed, 1);
+        let mut random = Random::derived(seed, 1);
         let (before, mut written) = (self.before(), Vec::new());
         for change in std::mem::take(&mut self.pending) {
             let Change::Write { offset, bytes, .. } = &change else {
@@ -235,7 +235,7 @@ impl FileData {
             let mut start = 0;
             while start < bytes.len() {
                 let end = (start + PAGE - (offset + start) % PAGE).min(bytes.len());
-                if random.below(2) == 0 {
+                if random.index(2) == 0 {
                     self.durable.write(offset + start, &bytes[start..end]);
                     written.push(offset + start..offset + end);
                 }
@@ -337,7 +337,7 @@ impl Directory {
         let kept = match failure {
             SyncFailure::DropPending => 0,
             SyncFailure::KeepPending => self.pending.len(),
-            SyncFailure::KeepSome(seed) => Random::new(seed, 0).below(self.pending.len() + 1),
+            SyncFailure::KeepSome(seed) => Random::derived(seed, 0).index(self.pending.len() + 1),
         };
         let mut number = 0;
         self.pending.retain(|change| {

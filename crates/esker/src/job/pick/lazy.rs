@@ -170,7 +170,7 @@ impl<'s, 'a> Descent<'s, 'a> {
         let runs = upper.get(first..).filter(|runs| !runs.is_empty())?;
         let tables = || runs.iter().flat_map(|run| &run.tables);
         let smallest = tables().map(|table| table.smallest).min()?;
-        let largest = tables().map(|table| table.largest).reduce(super::shape::later)?;
+        let largest = tables().map(|table| table.largest).reduce(crate::base::key_range::later)?;
         let overlapped = last.overlapping(smallest, largest);
         let begun = overlapped.start > 0;
         let overlapped = last.tables[overlapped].iter().map(|table| table.bytes).sum();

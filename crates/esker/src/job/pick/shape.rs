@@ -1,6 +1,7 @@
 //! The input of picking, the shape of a version, and its output, a plan.
 
 use crate::base::key::Sequence;
+use crate::base::key_range::{is_below, later};
 use crate::table::TableSummary;
 use std::ops::{Bound, Range};
 
@@ -68,30 +69,10 @@ impl<'a> RunShape<'a> {
 
     /// The tables with keys from `smallest` to `largest`.
     pub fn overlapping(&self, smallest: &[u8], largest: Bound<&[u8]>) -> Range<usize> {
-        let start = self.tables.partition_point(|table| !reaches(table.largest, smallest));
-        let end = self.tables.partition_point(|table| reaches(largest, table.smallest));
+        let start = self.tables.partition_point(|table| !is_below(table.largest, smallest));
+        let end = self.tables.partition_point(|table| is_below(largest, table.smallest));
         start..end.max(start)
     }
-}
-
-/// Whether a range that ends with `largest` goes as far as `key`.
-fn reaches(largest: Bound<&[u8]>, key: &[u8]) -> bool {
-    match largest {
-        Bound::Included(largest) => largest >= key,
-        Bound::Excluded(end) => end > key,
-        Bound::Unbounded => true,
-    }
-}
-
-/// The later of two ends of ranges.
-pub fn later<'a>(a: Bound<&'a [u8]>, b: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
-    let b_is_later = match (a, b) {
-        (Bound::Unbounded, _) => false,
-        (_, Bound::Unbounded) => true,
-        (Bound::Excluded(a), Bound::Included(b)) => b >= a,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => b > a,
-    };
-    if b_is_later { b } else { a }
 }
 
 /// A keyspace: its runs, newest first, and what else decides.

@@ -161,7 +161,7 @@ fn walk_anywhere(table: &Arc<Table>, random: &mut Random) {
     let mut cursor = table.cursor(false);
     for _ in 0..10 {
         let length = random.below(10);
-        let _ = cursor.seek(&random.bytes(length), random.below(10_000));
+        let _ = cursor.seek(&random.text(length), random.below(10_000));
         let _ = cursor.prev();
         if cursor.valid() {
             assert!(cursor.entry().key.len() <= key::MAX_KEY_BYTES);

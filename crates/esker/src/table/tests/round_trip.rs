@@ -173,8 +173,8 @@ fn edges() {
 #[test]
 fn a_large_value_between_small_ones() {
     let mut random = Random::new(3);
-    let mut entries: Vec<Owned> = (0..100).map(|i| Owned::put(format!("k{i:03}"), 1, random.bytes(50))).collect();
-    entries[50].value = random.bytes(10 << 20);
+    let mut entries: Vec<Owned> = (0..100).map(|i| Owned::put(format!("k{i:03}"), 1, random.text(50))).collect();
+    entries[50].value = random.text(10 << 20);
     for compression in COMPRESSIONS {
         let (bytes, _) = build(&entries, options(8192, compression));
         for access in ACCESSES {
@@ -225,7 +225,7 @@ fn what_a_table_cannot_hold_is_refused_and_changes_nothing() {
 #[test]
 fn the_cache_is_used_and_its_budget_kept() {
     let mut random = Random::new(4);
-    let entries: Vec<Owned> = (0..5000).map(|i| Owned::put(format!("{i:08}"), 1, random.bytes(100))).collect();
+    let entries: Vec<Owned> = (0..5000).map(|i| Owned::put(format!("{i:08}"), 1, random.text(100))).collect();
     let (bytes, _) = build(&entries, options(4096, Compression::Lz4));
     const BUDGET: usize = 64 << 10;
     let cache = Arc::new(BlockCache::new(BUDGET));

@@ -1,7 +1,7 @@
 //! Files in memory, random entries, and tables made of them.
 
 use crate::base::key::{Entry, Kind, NEVER, Sequence, compare};
-pub(crate) use crate::base::test_random::Random;
+pub(crate) use crate::base::random::Random;
 use crate::env::{ReadFile, WriteFile};
 use crate::error::{Error, Result};
 use crate::options::{Compression, ReadMode};
@@ -134,7 +134,7 @@ pub(crate) fn random_entries(shape: Shape, random: &mut Random) -> Vec<Owned> {
         let key = if shape.fixed_key {
             format!("user{:012}", random.below(1_000_000)).into_bytes()
         } else {
-            random.bytes(key_length)
+            random.text(key_length)
         };
         for _ in 0..=random.below(shape.versions) {
             let value_length = if shape.fixed_value { 33 } else { random.below(100) };
@@ -149,8 +149,7 @@ pub(crate) fn random_entries(shape: Shape, random: &mut Random) -> Vec<Owned> {
                 _ => 1000 + i * 10 + random.below(10),
             };
             let expiry_ms = if shape.plain || random.below(3) > 0 { NEVER } else { random.below(1 << 40) };
-            let value =
-                if kind == Kind::Delete && !shape.fixed_value { Vec::new() } else { random.bytes(value_length) };
+            let value = if kind == Kind::Delete && !shape.fixed_value { Vec::new() } else { random.text(value_length) };
             entries.push(Owned { key: key.clone(), sequence, kind, expiry_ms, value });
         }
     }

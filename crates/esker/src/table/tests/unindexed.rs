@@ -62,7 +62,7 @@ fn hostile_contents_cost_no_more_than_others() {
         assert_eq!(found(filled(&part), "a short part").0, 0);
     }
     for seed in 0..20 {
-        assert_eq!(found(Random::new(seed).bytes(BYTES as u64), &format!("seed {seed}")).0, 0);
+        assert_eq!(found(Random::new(seed).text(BYTES as u64), &format!("seed {seed}")).0, 0);
     }
     // Blocks as short as can be, and as long as are found; and behind each what could be the
     // beginning of a longer one.

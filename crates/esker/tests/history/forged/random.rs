@@ -7,6 +7,7 @@ use super::writing::{
     keyspace_edit, lz4_bomb, manifest, properties, put, reference, section, segment, value_of, varint, varints,
 };
 use esker::env::mem::MemEnv;
+use esker::internals::Random;
 use std::cell::Cell;
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -33,17 +34,18 @@ const NUMBERS: [u64; 16] = [
     u64::MAX,
 ];
 
-struct Random(u64);
+/// What is drawn here.
+trait Draws {
+    fn number(&mut self, right: u64, odds: usize) -> u64;
+    fn numbers(&mut self, right: &[u64], odds: usize) -> Vec<u64>;
+    fn bytes(&mut self, right: Vec<u8>, odds: usize) -> Vec<u8>;
+    fn block(&mut self, right: Vec<u8>) -> Vec<u8>;
+}
 
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-
+impl Draws for Random {
     /// Now and then another number.
     fn number(&mut self, right: u64, odds: usize) -> u64 {
-        if self.below(odds) == 0 { NUMBERS[self.below(NUMBERS.len())] } else { right }
+        if self.index(odds) == 0 { NUMBERS[self.index(NUMBERS.len())] } else { right }
     }
 
     fn numbers(&mut self, right: &[u64], odds: usize) -> Vec<u64> {
@@ -52,13 +54,13 @@ impl Random {
 
     /// Now and then a changed byte, or another end.
     fn bytes(&mut self, mut right: Vec<u8>, odds: usize) -> Vec<u8> {
-        if self.below(odds) == 0 && !right.is_empty() {
-            let at = self.below(right.len());
-            match self.below(4) {
+        if self.index(odds) == 0 && !right.is_empty() {
+            let at = self.index(right.len());
+            match self.index(4) {
                 0 => right.truncate(at),
                 1 => right[at] = 255,
-                2 => right[at] ^= 1 << self.below(8),
-                _ => right.extend(varint(NUMBERS[self.below(NUMBERS.len())])),
+                2 => right[at] ^= 1 << self.index(8),
+                _ => right.extend(varint(NUMBERS[self.index(NUMBERS.len())])),
             }
         }
         right
@@ -67,8 +69,8 @@ impl Random {
     /// Now and then another word of 32 bits in the header of a block.
     fn block(&mut self, right: Vec<u8>) -> Vec<u8> {
         let mut block = self.bytes(right, 8);
-        if self.below(8) == 0 && block.len() > 36 {
-            let (word, number) = (self.below(9), NUMBERS[self.below(NUMBERS.len())] as u32);
+        if self.index(8) == 0 && block.len() > 36 {
+            let (word, number) = (self.index(9), NUMBERS[self.index(NUMBERS.len())] as u32);
             block[4 * word..][..4].copy_from_slice(&number.to_le_bytes());
         }
         block
@@ -87,8 +89,8 @@ fn table(random: &mut Random, number: u64, keys: [&str; 4]) -> Vec<u8> {
     let mut parts = TableParts::new(number, &blocks);
     for (content, compression) in &mut parts.blocks {
         *content = random.block(content.clone());
-        if random.below(30) == 0 {
-            *content = lz4_bomb(NUMBERS[random.below(NUMBERS.len())] as u32, random.below(300));
+        if random.index(30) == 0 {
+            *content = lz4_bomb(NUMBERS[random.index(NUMBERS.len())] as u32, random.index(300));
             *compression = 1;
         }
     }
@@ -101,13 +103,13 @@ fn table(random: &mut Random, number: u64, keys: [&str; 4]) -> Vec<u8> {
     let tombstones = section(7, &random.bytes(tombstones, 10));
     let blobs = section(8, &varints(&random.numbers(&[number + 10, 24], 15)));
     parts.properties = random.bytes([properties(&all), tombstones, blobs].concat(), 8);
-    parts.filter = (random.below(3) == 0).then(|| random.bytes(vec![255; 65], 2)).map(|mut filter| {
+    parts.filter = (random.index(3) == 0).then(|| random.bytes(vec![255; 65], 2)).map(|mut filter| {
         if let Some(probes) = filter.last_mut() {
-            *probes = 1 + random.below(9) as u8;
+            *probes = 1 + random.index(9) as u8;
         }
         filter
     });
-    if random.below(20) == 0 {
+    if random.index(20) == 0 {
         let right = [[200, 50], [0, 0], [300, 50]];
         parts.handles = Some(right.map(|handle| handle.map(|word| random.number(word, 2))));
     }
@@ -121,14 +123,14 @@ fn database(random: &mut Random) -> Files {
     for (number, bytes) in &tables {
         let right = [6, KEYSPACE, 50 - number, *number, bytes.len() as u64];
         let numbers = [&right[..1], &random.numbers(&right[1..], 25)].concat();
-        edits.push(if random.below(2) == 0 {
+        edits.push(if random.index(2) == 0 {
             varints(&numbers)
         } else {
             add_table(KEYSPACE, 50 - number, *number, bytes)
         });
     }
     for tag in [1, 2, 3, 5, 8, 9, 10] {
-        if random.below(8) == 0 {
+        if random.index(8) == 0 {
             edits.push(varints(&[&[tag], &random.numbers(&[1, 2], 2)[..if tag < 5 { 1 } else { 2 }]].concat()));
         }
     }
@@ -136,8 +138,8 @@ fn database(random: &mut Random) -> Files {
     let mut files = manifest(&[first_edit(&edits[..2]), edits[2..].concat()]);
     for (number, bytes) in tables {
         let blob_number = number + 10;
-        let is_compressed = random.below(10) == 0;
-        let stored = if is_compressed { lz4_bomb(NUMBERS[random.below(16)] as u32, 9) } else { value_of(b"large") };
+        let is_compressed = random.index(10) == 0;
+        let stored = if is_compressed { lz4_bomb(NUMBERS[random.index(16)] as u32, 9) } else { value_of(b"large") };
         files.insert(format!("{blob_number:06}.blob"), blob(blob_number, 2, &stored, is_compressed));
         files.insert(format!("{number:06}.table"), bytes);
     }
@@ -161,7 +163,7 @@ fn database(random: &mut Random) -> Files {
 /// Tries everything on the database of this seed; how many attempts succeeded, and how many did
 /// not.
 fn try_database(seed: u64) -> (u32, u32) {
-    let files = database(&mut Random(seed));
+    let files = database(&mut Random::new(seed));
     let env = MemEnv::new();
     let [read, opened, repaired] = ["/read", "/opened", "/repaired"].map(Path::new);
     for directory in [read, opened, repaired] {

@@ -2,20 +2,20 @@
 
 use super::{counters, number, tiny};
 use esker::env::mem::{CrashMode, MemEnv};
+use esker::internals::Random;
 use esker::{Db, Keyspace, Snapshot};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 type Model = BTreeMap<Vec<u8>, u64>;
 
-struct Random(u64);
+/// What is drawn here.
+trait Draws {
+    fn key(&mut self) -> Vec<u8>;
+    fn bound(&mut self) -> Bound<Vec<u8>>;
+}
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % bound
-    }
-
+impl Draws for Random {
     fn key(&mut self) -> Vec<u8> {
         let length = self.below(4);
         (0..length).map(|_| b"abcd"[self.below(4) as usize]).collect()
@@ -132,7 +132,7 @@ fn apply(random: &mut Random, model: &mut Model, batch: &mut esker::Batch, k: &K
 }
 
 fn run(seed: u64, steps: u64, whole_tables: bool) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut env = MemEnv::default();
     let options = |env: &MemEnv| if whole_tables { tiny(env).target_file_bytes(1 << 20) } else { tiny(env) };
     let mut db = Db::open("/db", options(&env)).unwrap();

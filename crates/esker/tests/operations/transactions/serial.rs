@@ -3,33 +3,26 @@
 //! has written where it read or writes.
 
 use super::*;
+use esker::internals::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A small seeded generator (SplitMix64).
-struct Random(u64);
+/// What is drawn here.
+trait Draws {
+    fn key(&mut self) -> String;
+    fn bound(&mut self) -> Bound<String>;
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
+impl Draws for Random {
     /// One of few keys, so that transactions meet; some are prefixes of others.
     fn key(&mut self) -> String {
         let keys = ["", "a", "a\0", "aa", "ab", "b", "c", "ca", "cab", "d", "e", "f"];
-        keys[self.below(keys.len())].to_owned()
+        keys[self.index(keys.len())].to_owned()
     }
 
     fn bound(&mut self) -> Bound<String> {
-        match self.below(3) {
+        match self.index(3) {
             0 => Bound::Unbounded,
             1 => Bound::Included(self.key()),
             _ => Bound::Excluded(self.key()),
@@ -144,8 +137,8 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> World {
-        let mut random = Random(seed);
-        let buffer = [1, 600, 4096, 1 << 20][random.below(4)];
+        let mut random = Random::new(seed);
+        let buffer = [1, 600, 4096, 1 << 20][random.index(4)];
         let db = Db::open("/db", simulated().write_buffer_bytes(buffer)).unwrap();
         let keyspaces = ["k", "l"].map(|name| joining(&db, name));
         let model = Model::new();
@@ -158,7 +151,7 @@ impl World {
     }
 
     fn place(&mut self) -> Place {
-        (self.random.below(2), self.random.key())
+        (self.random.index(2), self.random.key())
     }
 
     fn value(&mut self) -> String {
@@ -171,7 +164,7 @@ impl World {
         let t = &mut open.transaction;
         let place = self.place();
         let k = &self.keyspaces[place.0];
-        let step = match self.random.below(7) {
+        let step = match self.random.index(7) {
             0 | 1 => {
                 let seen = get(t, k, &place.1);
                 Step::Get(place, seen)
@@ -180,9 +173,9 @@ impl World {
                 let bounds = (self.random.bound(), self.random.bound());
                 let mut scan = t.range(k, bounds.clone());
                 let random = &mut self.random;
-                let way = random.below(3);
-                let items = (0..random.below(12)).map(|_| {
-                    let forward = if way == 2 { random.below(2) == 0 } else { way == 0 };
+                let way = random.index(3);
+                let items = (0..random.index(12)).map(|_| {
+                    let forward = if way == 2 { random.index(2) == 0 } else { way == 0 };
                     let item = if forward { scan.next() } else { scan.next_back() };
                     let item = item.map(|pair| pair.unwrap()).map(|(key, value)| (text(Some(key)), text(Some(value))));
                     (forward, item.map(|(key, value)| (key.unwrap(), value.unwrap())))
@@ -208,7 +201,7 @@ impl World {
     }
 
     fn finish(&mut self, open: Open) {
-        if self.random.below(8) == 0 {
+        if self.random.index(8) == 0 {
             return open.transaction.rollback();
         }
         let expected = open.conflicts(&self.writes) && open.steps.iter().any(|step| step.written().is_some());
@@ -232,7 +225,7 @@ impl World {
         let place = self.place();
         let value = self.value();
         let k = &self.keyspaces[place.0];
-        let step = match self.random.below(3) {
+        let step = match self.random.index(3) {
             0 => k.put(&place.1, &value).map(|()| Step::Put(place.clone(), value)),
             1 => k.delete(&place.1).map(|()| Step::Delete(place.clone())),
             _ => k.merge(&place.1, &value).map(|()| Step::Merge(place.clone(), value)),
@@ -259,17 +252,17 @@ fn run(seed: u64) -> (usize, usize) {
     let mut world = World::new(seed);
     let mut open: Vec<Open> = Vec::new();
     for _ in 0..400 {
-        match world.random.below(40) {
+        match world.random.index(40) {
             0..=3 if open.len() < 4 => open.push(world.begin()),
             4..=6 if !open.is_empty() => {
-                let at = world.random.below(open.len());
+                let at = world.random.index(open.len());
                 world.finish(open.swap_remove(at));
             }
             7 => world.write(),
             8 => world.db.flush().unwrap(),
-            9 if world.random.below(4) == 0 => world.db.compact().unwrap(),
+            9 if world.random.index(4) == 0 => world.db.compact().unwrap(),
             _ if !open.is_empty() => {
-                let at = world.random.below(open.len());
+                let at = world.random.index(open.len());
                 world.step(&mut open[at]);
             }
             _ => {}

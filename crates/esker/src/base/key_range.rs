@@ -1,0 +1,94 @@
+//! Ranges of keys by their bounds. A bound is a lower or an upper one by its place in a pair.
+
+use std::ops::Bound;
+
+/// The least key above `key`.
+pub fn successor(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+/// The first key of a range and the key before which it ends, if it ends; `None` if no key can be
+/// in it.
+pub fn half_open(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let start = match lower {
+        Bound::Unbounded => Vec::new(),
+        Bound::Included(key) => key.to_vec(),
+        Bound::Excluded(key) => successor(key),
+    };
+    let end = match upper {
+        Bound::Unbounded => None,
+        Bound::Included(key) => Some(successor(key)),
+        Bound::Excluded(key) => Some(key.to_vec()),
+    };
+    end.as_ref().is_none_or(|end| start < *end).then_some((start, end))
+}
+
+/// Whether the bounds alone say that no key is between them.
+pub fn is_empty(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+    match (lower, upper) {
+        (_, Bound::Excluded([])) => true,
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(first), Bound::Included(last)) => first > last,
+        (Bound::Included(first) | Bound::Excluded(first), Bound::Included(end) | Bound::Excluded(end)) => first >= end,
+    }
+}
+
+/// Whether `key` is not before a lower bound.
+#[inline]
+pub fn is_above(lower: Bound<&[u8]>, key: &[u8]) -> bool {
+    match lower {
+        Bound::Unbounded => true,
+        Bound::Included(first) => key >= first,
+        Bound::Excluded(before) => key > before,
+    }
+}
+
+/// Whether `key` is not behind an upper bound.
+#[inline]
+pub fn is_below(upper: Bound<&[u8]>, key: &[u8]) -> bool {
+    match upper {
+        Bound::Unbounded => true,
+        Bound::Included(last) => key <= last,
+        Bound::Excluded(end) => key < end,
+    }
+}
+
+/// The later of two upper bounds.
+pub fn later<'a>(a: Bound<&'a [u8]>, b: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
+    let b_is_later = match (a, b) {
+        (Bound::Unbounded, _) => false,
+        (_, Bound::Unbounded) => true,
+        (Bound::Excluded(a), Bound::Included(b)) => b >= a,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => b > a,
+    };
+    if b_is_later { b } else { a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: [&[u8]; 7] = [b"", b"\0", b"a", b"a\0", b"a\0\0", b"b", b"\xff"];
+
+    fn bounds() -> impl Iterator<Item = Bound<&'static [u8]>> {
+        let of_key = |key: &'static [u8]| [Bound::Included(key), Bound::Excluded(key)];
+        KEYS.into_iter().flat_map(of_key).chain([Bound::Unbounded])
+    }
+
+    #[test]
+    fn all_forms_of_a_range_hold_the_same_keys() {
+        for (lower, upper) in bounds().flat_map(|lower| bounds().map(move |upper| (lower, upper))) {
+            let half_open = half_open(lower, upper);
+            for key in KEYS {
+                let inside = is_above(lower, key) && is_below(upper, key);
+                let also = half_open.as_ref().is_some_and(|(start, end)| {
+                    key >= start.as_slice() && end.as_ref().is_none_or(|end| key < end.as_slice())
+                });
+                assert_eq!(inside, also, "{key:?} in {lower:?} to {upper:?}");
+                assert!(!inside || !is_empty(lower, upper), "{key:?} in {lower:?} to {upper:?}");
+            }
+            let end = later(lower, upper);
+            assert!(KEYS.iter().all(|key| is_below(end, key) == (is_below(lower, key) || is_below(upper, key))));
+        }
+    }
+}
