@@ -66,7 +66,7 @@ fn work_until_stopped(inner: &Inner) {
             // Giving up for a close is no failure. Neither is finding the database read-only: that
             // was reported already.
             Err(_) if inner.stopping.load(Relaxed) || inner.error_state.check().is_err() => {}
-            Err(error) => inner.error_state.delay(error),
+            Err(error) => inner.error_state.note_background_failure(error),
         }
         let until_due = if idle && result.is_ok() { wait_for_due(inner) } else { None };
         let mut signals = inner.signals.lock();

@@ -13,8 +13,8 @@
 //! 7. Locks held over calls of the environment that make or remove files, and over none of the
 //!    above: in the blob store `current`, while a file is made, and `syncing`; `in_progress`, while
 //!    what a failed job left is removed (under `manifest`).
-//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`,
-//!    with the blob files of one memtable after the other under it; the log's state; the snapshot
+//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; the flushed
+//!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the log's state; the snapshot
 //!    list; of a keyspace its style, the tables whose rewrite is futile and its tombstone skip
 //!    cache; of a memtable its index's tables, its sorted runs and its blob files; `shrinking`,
 //!    with the blob store's next ones under it; the blob store's `files`, `job_file`, `damaged` and

@@ -28,7 +28,7 @@ use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::holds_newer_writes;
 use crate::db::files::{remover, repair_mark};
-use crate::db::lifecycle::{directory as layout, recovery, recovery_flush};
+use crate::db::lifecycle::{directory, recovery, recovery_flush};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
@@ -52,10 +52,10 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     options.validate()?;
     let env = &*options.env;
     let names = if env.exists(directory)? { env.list(directory)? } else { Vec::new() };
-    if !names.iter().any(|name| layout::is_ours(name) && name != LOCK && name != LOST) {
+    if !names.iter().any(|name| directory::is_ours(name) && name != LOCK && name != LOST) {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
     }
-    layout::refuse_unfinished_checkpoint(options, directory)?;
+    directory::refuse_unfinished_checkpoint(options, directory)?;
     let options = &options.resolved();
     let _lock = env.lock(&directory.join(LOCK))?;
     remover::remove_unfinished_repair(env, directory)?;
@@ -63,10 +63,10 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
     let Survey { state, missing, is_whole, damaged, tables, manifests } = survey(directory, options)?;
-    let first_made = layout::first_free_number(env, directory, state.next_file)?;
+    let first_made = directory::first_free_number(env, directory, state.next_file)?;
     repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let blobs = layout::blob_store(directory, options);
+    let blobs = directory::blob_store(directory, options);
     let mut work = Work {
         manifest_is_whole: is_whole,
         tables: Tables { directory, options, cache, next_file: AtomicU64::new(first_made), blobs },
@@ -102,7 +102,7 @@ type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
 impl Work<'_> {
     fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
         let maker =
-            SegmentMaker { read_only: true, ..layout::segment_maker(self.tables.directory, self.tables.options) };
+            SegmentMaker { read_only: true, ..directory::segment_maker(self.tables.directory, self.tables.options) };
         let mut in_log = BTreeSet::new();
         let floor = self.state.log_floor;
         let log = salvage(&maker, floor, &mut |record| {
@@ -330,7 +330,7 @@ impl Work<'_> {
         // current.
         let inherited =
             Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
-        let writer = LogWriter::start(layout::segment_maker(directory, options), inherited)?;
+        let writer = LogWriter::start(directory::segment_maker(directory, options), inherited)?;
         self.state.log_floor = writer.position().segment;
         self.state.log_synced = writer.position().into();
         let number = self.state.next_file;

@@ -1,7 +1,7 @@
 //! What is there, and what it says.
 
 use crate::base::memory::MemoryPool;
-use crate::db::lifecycle::{directory as layout, recovery};
+use crate::db::lifecycle::{directory, recovery};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::BlockCache;
@@ -24,10 +24,10 @@ pub fn first_damage(directory: &Path, options: &Options) -> Result<Option<Error>
 
 fn check(directory: &Path, options: &Options) -> Result<()> {
     let Some(InForce { state, .. }) = read_current(&*options.env, directory)? else {
-        return layout::refuse_missing_current(options, directory);
+        return directory::refuse_missing_current(options, directory);
     };
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let blobs = layout::blob_store(directory, options);
+    let blobs = directory::blob_store(directory, options);
     let memory = MemoryPool::of_the_process();
     let (recovering, _, _) = recovery::read_state(directory, options, &state, &cache, &memory, &blobs)?;
     for (_, table) in recovering.values().flat_map(|recovered| recovered.version.tables()) {
