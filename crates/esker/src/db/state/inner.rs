@@ -14,12 +14,12 @@
 //!    above: in the blob store `current`, while a file is made, and `syncing`; `in_progress`, while
 //!    what a failed job left is removed (under `manifest`).
 //! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; the flushed
-//!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the log's state; the snapshot
-//!    list; of a keyspace its style, the tables whose rewrite is futile and its tombstone skip
-//!    cache; of a memtable its index's tables, its sorted runs and its blob files; `shrinking`,
-//!    with the blob store's next ones under it; the blob store's `files`, `job_file`, `damaged` and
-//!    `would_shrink`; the caches, the memory pool and the write buffer manager; the reasons in
-//!    `error_state`, with the queue of events under them; that queue.
+//!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the
+//!    log's state; the snapshot list; of a keyspace its style, the tables whose rewrite is futile
+//!    and its tombstone skip cache; of a memtable its index's tables, its sorted runs and its blob
+//!    files; `shrinking`, with the blob store's next ones under it; the blob store's `files`,
+//!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and the write buffer
+//!    manager; the reasons in `error_state`, with the queue of events under them; that queue.
 //!
 //! The user's code is called with the first two held, and with that of the snapshots for readings
 //! of the clock, which comes after them and before the leaves; an environment of the user's with
