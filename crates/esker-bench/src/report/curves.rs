@@ -1,22 +1,13 @@
 //! The two plots of a group: latency by percentile, and throughput over time.
 
+use super::blocks::Plot;
 use super::engine_style::{Style, display_name, listed};
-use super::group::{Cell, Group, median};
+use super::groups::Group;
+use super::measured::Measured;
 use super::number;
-use super::plot::{Axis, Curve, draw};
+use super::plot::{Axis, Curve, SIZE, draw};
 use crate::record::Record;
-
-/// A plot ready for the page.
-pub struct Figure {
-    /// The drawing, safe to stand unescaped.
-    pub svg: String,
-    /// What it shows, in a few words.
-    pub title: &'static str,
-    /// The same in words, for those who do not see it.
-    pub description: String,
-    /// What the reader must know to read it.
-    pub caption: String,
-}
+use crate::stats::median;
 
 /// The tail is plotted to one operation in this many.
 const RAREST: f64 = 1e6;
@@ -26,7 +17,7 @@ const POINTS_OVER_TIME: f64 = 120.0;
 const LINEAR_LIMIT: f64 = 20.0;
 
 /// Latency by percentile. None if no engine's latencies were taken.
-pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
+pub fn latency(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
     let mut curves = Vec::new();
     let mut spoken = Vec::new();
     let mut drawn = Vec::new();
@@ -39,9 +30,9 @@ pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
         let marked = [2.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6].iter().filter_map(|x| at(*x)).copied().collect();
         let median = cell.median(|record| record.p50_us).map_or(number::ABSENT.to_string(), number::latency);
         let tail = cell.median(|record| record.p999_us).map_or(number::ABSENT.to_string(), number::latency);
-        spoken.push(format!("{} {median} and {tail}", display_name(cell.engine)));
-        drawn.push(cell.engine);
-        curves.push(Curve { style: Style::of(cell.engine, others), points, marked });
+        spoken.push(format!("{} {median} and {tail}", display_name(&cell.key.engine)));
+        drawn.push(cell.key.engine.as_str());
+        curves.push(Curve { style: Style::of(&cell.key.engine, others), points, marked });
     }
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let last = all().map(|point| point.0).reduce(f64::max)?;
@@ -54,9 +45,11 @@ pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
     let ticks = ticks.map(|(x, label)| (x, label.to_string())).collect();
     let x = Axis::logarithmic_at("share of operations that took no longer", 1.0, last, ticks);
     let y = Axis::logarithmic("latency", low, high, number::duration);
-    Some(Figure {
+    Some(Plot {
         svg: draw(&x, &y, &curves)?,
-        title: "Latency by percentile",
+        title: "Latency by percentile".into(),
+        of: of.to_string(),
+        size: SIZE,
         description: format!("Median and 99.9th percentile in microseconds: {}.", spoken.join("; ")),
         caption: format!(
             "Lower is better. Both scales are logarithmic: every step to the right leaves a tenth of the slowest \
@@ -68,13 +61,13 @@ pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
 
 /// A sentence that names the engines which ran but have no curve.
 fn left_out(group: &Group, drawn: &[&str], reason: &str) -> String {
-    let ran = group.cells.iter().filter(|cell| !cell.ran.is_empty()).map(|cell| cell.engine);
+    let ran = group.cells.iter().filter(|cell| !cell.ran.is_empty()).map(|cell| cell.key.engine.as_str());
     let missing: Vec<&str> = ran.filter(|engine| !drawn.contains(engine)).collect();
     if missing.is_empty() { String::new() } else { format!(" Without a line, {reason}: {}.", listed(&missing)) }
 }
 
 /// Points (1 / share of slower operations, latency in microseconds), over all repetitions together.
-fn latency_points(cell: &Cell) -> Vec<(f64, f64)> {
+fn latency_points(cell: &Measured) -> Vec<(f64, f64)> {
     let mut buckets: Vec<(f64, u64)> = cell.ran.iter().flat_map(|record| &record.histogram).copied().collect();
     buckets.retain(|(bound, count)| bound.is_finite() && *bound > 0.0 && *count > 0);
     if buckets.is_empty() {
@@ -111,7 +104,7 @@ fn percentile_grid(last: f64) -> Vec<f64> {
 }
 
 /// The curve through the recorded percentiles, for records without a histogram.
-fn percentile_points(cell: &Cell) -> Vec<(f64, f64)> {
+fn percentile_points(cell: &Measured) -> Vec<(f64, f64)> {
     type Field = fn(&Record) -> f64;
     let fields: [(f64, Field); 5] = [
         (2.0, |record| record.p50_us),
@@ -124,8 +117,8 @@ fn percentile_points(cell: &Cell) -> Vec<(f64, f64)> {
 }
 
 /// Throughput over time. None if no engine ran for at least three intervals.
-pub fn throughput(group: &Group, others: &[&str]) -> Option<Figure> {
-    let typical = group.cells.iter().filter_map(|cell| Some((cell.engine, intervals(cell.typical()?))));
+pub fn throughput(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
+    let typical = group.cells.iter().filter_map(|cell| Some((cell.key.engine.as_str(), intervals(cell.typical()?))));
     let measured: Vec<(&str, Vec<Interval>)> = typical.filter(|(_, intervals)| intervals.len() >= 3).collect();
     let times: Vec<f64> = measured.iter().map(|(_, intervals)| duration(intervals)).collect();
     let longest = times.iter().copied().reduce(f64::max)?;
@@ -148,9 +141,11 @@ pub fn throughput(group: &Group, others: &[&str]) -> Option<Figure> {
     let x = time_axis(&curves, longest, logarithmic_time)?;
     let (y, foot) = throughput_axis(&curves)?;
     let drawn: Vec<&str> = measured.iter().map(|(engine, _)| *engine).collect();
-    Some(Figure {
+    Some(Plot {
         svg: draw(&x, &y, &curves)?,
-        title: "Throughput over time",
+        title: "Throughput over time".into(),
+        of: of.to_string(),
+        size: SIZE,
         description: format!("Slowest to fastest interval in operations per second: {}.", spoken.join("; ")),
         caption: format!(
             "Higher is better. The repetition nearest to the median of each engine.{foot}{}",
@@ -239,8 +234,8 @@ fn spread(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn cell(record: &Record) -> Cell<'_> {
-        Cell { engine: "esker", ran: vec![record], skipped: None }
+    fn cell(record: &Record) -> Measured<'_> {
+        Measured { ran: vec![record], ..Measured::default() }
     }
 
     #[test]

@@ -43,6 +43,16 @@ pub fn latency(micros: f64) -> String {
     }
 }
 
+/// About three significant digits, for a table of a terminal: `0.272`, `2.72`, `27.2`, `2718`.
+pub fn short(value: f64) -> String {
+    match value {
+        large if large >= 100.0 => format!("{large:.0}"),
+        middle if middle >= 10.0 => format!("{middle:.1}"),
+        small if small >= 1.0 => format!("{small:.2}"),
+        tiny => format!("{tiny:.3}"),
+    }
+}
+
 /// A ratio: `2.31x` with a multiplication sign.
 pub fn ratio(value: f64) -> String {
     match value.abs() {

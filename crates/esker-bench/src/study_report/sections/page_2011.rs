@@ -1,12 +1,12 @@
 //! The benchmark page that LevelDB's authors published in 2011, as it is laid out there: every section and every chart, the published bars
 //! beside those measured here.
 
-use super::super::blocks::{Bar, Block, Chart, Section};
 use super::super::findings::{Compared, Findings, engine_of};
-use super::super::measured::{Measured, distinct, order};
 use super::generic;
 use super::other_figures;
-use crate::report::engine_style::{OURS, display_name};
+use crate::report::blocks::{Bar, Block, Chart, Section, Whose};
+use crate::report::engine_style::display_name;
+use crate::report::measured::{Measured, distinct, order};
 use crate::report::number;
 use crate::stats::bootstrap_ratio_interval;
 
@@ -163,11 +163,11 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
             blocks.push(Block::Text("Not measured.".into()));
         }
     }
-    let experiments = distinct(all.iter().copied(), |key| key.experiment.clone());
+    let experiments = distinct(all.iter().map(|measured| measured.key.experiment.clone()));
     let tables = experiments.iter().flat_map(|experiment| generic::experiment(experiment, experiment, all, findings));
     blocks.push(Block::Folded("Every row of the study with its figures".into(), tables.collect()));
     blocks.extend(other_figures::block(STUDY, all));
-    Section { id: "study-leveldb2011".into(), title: "LevelDB benchmarks of 2011, then and now".into(), blocks }
+    Section::new("study-leveldb2011", "LevelDB benchmarks of 2011, then and now", blocks)
 }
 
 /// The published chart: bars as long as they were drawn.
@@ -181,7 +181,7 @@ fn published_bar(compared: &Compared) -> Bar {
     let record = &compared.record;
     Bar {
         name: engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(),
-        published: true,
+        of: Whose::Published,
         length: record.bar_px.map(f64::from).or(Some(record.figure)),
         text: format!("{} {}", number::whole(record.figure), record.unit),
         note: published_note(record.published_ratio, record.recomputed_ratio),
@@ -208,8 +208,8 @@ fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>], findings: &Findin
     chosen.sort_by(|one, two| order(&one.key, &two.key));
     let unit = if part.experiment == "batches" { "entries/sec" } else { "ops/sec" };
     let bar = |measured: &&Measured| Bar {
-        name: measured.key.engine_name() + findings.mark(&measured.key),
-        ours: measured.key.engine == OURS,
+        name: measured.key.engine_name() + &findings.mark(measured),
+        of: Whose::engine(&measured.key.engine),
         length: measured.rate(),
         range: measured.rates(),
         text: measured.rate().map_or(number::ABSENT.to_string(), |rate| format!("{} {unit}", number::whole(rate))),
@@ -217,7 +217,6 @@ fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>], findings: &Findin
             (None, reason) => reason.unwrap_or("not measured").to_string(),
             (Some(_), _) => baseline_of(measured, baseline, all).map_or_else(String::new, |base| note(measured, base)),
         },
-        ..Bar::default()
     };
     (!chosen.is_empty()).then(|| Chart {
         title: format!("{title}, measured here"),
