@@ -1,10 +1,12 @@
 //! Write buffer and file size: MEM-1 to MEM-8, MEM-10 and MEM-11. MEM-9, the reason, is in `missing_keys`.
 
-use super::case::{Case, held, listed, number};
+use super::case::{Case, held};
 use super::missing_keys;
 use super::verdict::{Judgement, Verdict};
 use crate::published;
 use crate::record::Record;
+use crate::report::number::three_digits as number;
+use crate::report::words::listed;
 use crate::stats::{bootstrap_interval, extent, geometric_mean, median};
 
 /// Write buffers and file sizes, in MiB.
@@ -27,8 +29,8 @@ pub fn judge(case: &Case<'_>) -> Judgement {
         "MEM-7" => slower(case, AFTER_FILLRANDOM, AFTER_FILLSEQ),
         "MEM-8" => reads_and_buffer(case),
         "MEM-9" => Ok(missing_keys::judge(case)),
-        "MEM-10" => Ok(comparisons(case)),
-        "MEM-11" => Ok(found(case)),
+        "MEM-10" => comparisons(case),
+        "MEM-11" => found(case),
         _ => Err("there is no rule for this claim".into()),
     };
     judged.unwrap_or_else(|why| case.not_measured(why))
@@ -232,14 +234,14 @@ fn reads_and_buffer(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(number(ratio), direction, held(case.near(ratio, published)), why))
 }
 
-fn comparisons(case: &Case<'_>) -> Judgement {
+fn comparisons(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records("grid", FILLRANDOM, &[("write_buffer_mib", "2"), ("max_file_mib", "32")]);
     if records.is_empty() {
-        return case.not_measured(case.reason("grid", FILLRANDOM));
+        return Err(case.reason("grid", FILLRANDOM));
     }
     let per_entry = |record: &&Record| Some(record.counters.comparisons? as f64 / record.ops as f64);
     let Some(value) = median(&records.iter().filter_map(per_entry).collect::<Vec<_>>()) else {
-        return case.not_testable(String::new(), format!("{} does not report key comparisons", case.engine));
+        return Ok(case.not_testable(String::new(), format!("{} does not report key comparisons", case.engine)));
     };
     let (from, to) = (case.threshold("from"), case.threshold("to"));
     let published = case.published("per entry");
@@ -251,15 +253,13 @@ fn comparisons(case: &Case<'_>) -> Judgement {
         number(from),
         number(to),
     );
-    case.judged(number(value), held(value >= from && value <= to), held(case.near(value, published)), why)
+    Ok(case.judged(number(value), held(value >= from && value <= to), held(case.near(value, published)), why))
 }
 
-fn found(case: &Case<'_>) -> Judgement {
+fn found(case: &Case<'_>) -> Result<Judgement, String> {
     let rows = case.measured.select(&case.query("grid", AFTER_FILLRANDOM, &[]));
     let counted: Vec<(&Record, u64)> = rows.iter().filter_map(|row| Some((row.record, row.record.found?))).collect();
-    let Some((first, count)) = counted.first().copied() else {
-        return case.not_measured(case.reason("grid", AFTER_FILLRANDOM));
-    };
+    let (first, count) = counted.first().copied().ok_or_else(|| case.reason("grid", AFTER_FILLRANDOM))?;
     let share = count as f64 / first.ops as f64;
     let same = counted.iter().all(|(_, found)| *found == count);
     let golden = published::golden_found().iter().find(|golden| golden.read == first.num && golden.read == first.ops);
@@ -267,27 +267,22 @@ fn found(case: &Case<'_>) -> Judgement {
     let tolerance = case.threshold("tolerance");
     let readers = format!("all {} readers found the same", counted.len());
     let found = format!("{} of {} keys", number(count as f64), number(first.ops as f64));
-    match golden.filter(|_| is_original) {
-        Some(golden) => {
-            let exact = same && count == golden.found;
-            let expected = golden.found as f64 / golden.read as f64;
-            let readers = if same { readers } else { "not all readers found the same".into() };
-            let why = format!(
-                "{found} were found, {} follow from the key sequence for {} entries, and {readers} (published: 706,756 of 1,000,000)",
-                number(golden.found as f64),
-                number(golden.loaded as f64),
-            );
-            case.judged(number(count as f64), held((share - expected).abs() < tolerance), held(exact), why)
-        }
-        None => {
-            // The original generator repeats its sequence in the reader, which finds more than chance would.
-            let expected =
-                if is_original { case.published("found") / 1e6 } else { case.threshold("independent share") };
-            let why = format!(
-                "{found} were found, a share of {share:.4}; for this generator and size there is no exact number, only an expected {expected:.4}"
-            );
-            let holds = held((share - expected).abs() <= tolerance);
-            case.judged(format!("{share:.4}"), holds, Verdict::NotTestableHere, why)
-        }
-    }
+    let Some(golden) = golden.filter(|_| is_original) else {
+        // The original generator repeats its sequence in the reader, which finds more than chance would.
+        let expected = if is_original { case.published("found") / 1e6 } else { case.threshold("independent share") };
+        let why = format!(
+            "{found} were found, a share of {share:.4}; for this generator and size there is no exact number, only an expected {expected:.4}"
+        );
+        let holds = held((share - expected).abs() <= tolerance);
+        return Ok(case.judged(format!("{share:.4}"), holds, Verdict::NotTestableHere, why));
+    };
+    let exact = same && count == golden.found;
+    let expected = golden.found as f64 / golden.read as f64;
+    let readers = if same { readers } else { "not all readers found the same".into() };
+    let why = format!(
+        "{found} were found, {} follow from the key sequence for {} entries, and {readers} (published: 706,756 of 1,000,000)",
+        number(golden.found as f64),
+        number(golden.loaded as f64),
+    );
+    Ok(case.judged(number(count as f64), held((share - expected).abs() < tolerance), held(exact), why))
 }

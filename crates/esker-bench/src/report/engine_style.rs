@@ -1,6 +1,7 @@
 //! How each engine is named and drawn. An engine keeps its colour, its dashes and its marker on the whole page, so that no
 //! plot depends on colour alone.
 
+use super::words;
 use crate::engine::ENGINES;
 
 /// Colours of the light page and of the dark page; each has a contrast of at least 4.5 to its background.
@@ -58,14 +59,9 @@ pub fn display_name(engine: &str) -> &str {
     }
 }
 
-/// Names as a list in a sentence: `A, B and C`.
+/// Engines in a sentence: `A, B and C`.
 pub fn listed(engines: &[&str]) -> String {
-    let names: Vec<&str> = engines.iter().map(|engine| display_name(engine)).collect();
-    match names.as_slice() {
-        [] => "no engine".to_string(),
-        [only] => only.to_string(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
+    words::listed(&engines.iter().map(|engine| display_name(engine)).collect::<Vec<_>>())
 }
 
 /// Colour, dashes and marker of one engine.

@@ -5,7 +5,7 @@
 
 use super::engine_style::{OURS, display_name, rank};
 use super::measured::{Key, Measured, SHORT, row_name, short_load};
-use super::varying::some_rows;
+use super::words::{counted, some};
 use crate::engine::{Durability, ENGINES};
 use crate::record::Record;
 use crate::stats;
@@ -121,10 +121,9 @@ impl<'a> Groups<'a> {
 
     /// The group's name in headings and tables, with its threads where thread counts differ.
     pub fn label(&self, group: &Group) -> String {
-        match (self.groups.iter().any(|other| other.threads != group.threads), group.threads) {
-            (false, _) => group.row.to_string(),
-            (true, 1) => format!("{}, 1 thread", group.row),
-            (true, threads) => format!("{}, {threads} threads", group.row),
+        match self.groups.iter().any(|other| other.threads != group.threads) {
+            false => group.row.to_string(),
+            true => format!("{}, {}", group.row, counted(group.threads, "thread")),
         }
     }
 
@@ -134,7 +133,7 @@ impl<'a> Groups<'a> {
             let of_engine = |engine: &&'a str| {
                 let own = |group: &&Group| group.cell(engine).is_some_and(|cell| has(group, cell));
                 let rows: Vec<String> = self.groups.iter().filter(own).map(&label).collect();
-                (!rows.is_empty()).then(|| format!("{} in {}", display_name(engine), some_rows(&rows)))
+                (!rows.is_empty()).then(|| format!("{} in {}", display_name(engine), some(&rows)))
             };
             self.engines.iter().filter_map(of_engine).collect()
         };

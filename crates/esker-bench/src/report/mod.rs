@@ -18,7 +18,8 @@ pub(crate) mod number;
 mod plot;
 pub(crate) mod render;
 mod run;
-pub(crate) mod varying;
+mod varying;
+pub(crate) mod words;
 
 use crate::record::Run;
 use std::path::Path;

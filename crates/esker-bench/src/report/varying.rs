@@ -1,6 +1,7 @@
 //! Names and values that most rows share: each name once, with the value of most rows, and with the rows that differ.
 
 use super::blocks::Definition;
+use super::words::some;
 
 /// A value of a name, with the rows that it occurs in.
 struct Value {
@@ -39,21 +40,11 @@ impl Collector {
         let definition = |(name, mut values): (String, Vec<Value>)| {
             values.sort_by_key(|value| std::cmp::Reverse(value.records));
             let place = |(index, value): (usize, Value)| {
-                (value.text, if index == 0 { String::new() } else { some_rows(&value.rows) })
+                (value.text, if index == 0 { String::new() } else { some(&value.rows) })
             };
             Definition { name, values: values.into_iter().enumerate().map(place).collect() }
         };
         self.entries.into_iter().map(definition).collect()
-    }
-}
-
-/// The first rows of a list as text, with the number of those left out.
-pub fn some_rows(rows: &[String]) -> String {
-    const SHOWN: usize = 6;
-    let listed = rows.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match rows.len().saturating_sub(SHOWN) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
     }
 }
 
@@ -74,12 +65,5 @@ mod tests {
             all[0].values,
             [("false", ""), ("true", "fillsync")].map(|(value, rows)| (value.into(), rows.into()))
         );
-    }
-
-    #[test]
-    fn long_lists_of_rows_are_cut() {
-        let rows: Vec<String> = (1..=9).map(|number| format!("r{number}")).collect();
-        assert_eq!(some_rows(&rows), "r1, r2, r3, r4, r5, r6 and 3 more");
-        assert_eq!(some_rows(&rows[..1]), "r1");
     }
 }

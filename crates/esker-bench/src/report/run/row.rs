@@ -8,6 +8,7 @@ use crate::report::engine_style::{Style, display_name, listed};
 use crate::report::groups::{Group, Groups, durability_name};
 use crate::report::measured::Measured;
 use crate::report::number;
+use crate::report::words::counted;
 
 /// The address of the part of group `index`.
 pub fn anchor(index: usize) -> String {
@@ -40,10 +41,9 @@ pub fn part(groups: &Groups, index: usize, group: &Group) -> Section {
 fn about(group: &Group) -> Vec<Block> {
     let benchmark =
         if group.benchmark == group.row { String::new() } else { format!("Benchmark {}. ", group.benchmark) };
-    let threads =
-        if group.threads == 1 { "1 client thread.".into() } else { format!("{} client threads.", group.threads) };
+    let threads = counted(group.threads, "client thread");
     let durability = group.durability().map(|class| format!(" An acknowledged write is {}.", durability_name(class)));
-    let mut blocks = vec![Block::Quiet(format!("{benchmark}{threads}{}", durability.unwrap_or_default()))];
+    let mut blocks = vec![Block::Quiet(format!("{benchmark}{threads}.{}", durability.unwrap_or_default()))];
     let apart = group.cells.iter().filter(|cell| !cell.ran.is_empty() && !group.comparable(cell));
     let said = |cell: &Measured| {
         let class = durability_name(cell.durability()?);
@@ -160,12 +160,12 @@ fn table(repeated: bool, group: &Group, label: &str) -> Table {
 type Work = (&'static str, fn(&Counters) -> f64, fn(f64) -> String);
 
 const WORK: [Work; 10] = [
-    ("Comparisons", |counters| counted(counters.comparisons), number::whole),
+    ("Comparisons", |counters| taken(counters.comparisons), number::whole),
     ("Log written", |counters| counters.wal_bytes as f64, number::bytes),
-    ("Flushes", |counters| counted(counters.flushes), number::whole),
+    ("Flushes", |counters| taken(counters.flushes), number::whole),
     ("Flushed", |counters| counters.flush_bytes as f64, number::bytes),
     ("Compacted", |counters| counters.compaction_bytes as f64, number::bytes),
-    ("Tables searched", |counters| counted(counters.files_probed), number::whole),
+    ("Tables searched", |counters| taken(counters.files_probed), number::whole),
     ("Tables read", |counters| counters.read_bytes as f64, number::bytes),
     ("Cache hits", |counters| counters.cache_hits as f64, number::whole),
     ("Cache misses", |counters| counters.cache_misses as f64, number::whole),
@@ -173,7 +173,7 @@ const WORK: [Work; 10] = [
 ];
 
 /// What was not counted is not a number, which shows as absent.
-fn counted(count: Option<u64>) -> f64 {
+fn taken(count: Option<u64>) -> f64 {
     count.map_or(f64::NAN, |count| count as f64)
 }
 

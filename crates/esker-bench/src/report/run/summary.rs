@@ -6,6 +6,7 @@ use crate::report::engine_style::{OURS, display_name};
 use crate::report::groups::{Group, Groups, Mean, Peer, REFERENCE_PEER, Ratio};
 use crate::report::measured::Measured;
 use crate::report::number;
+use crate::report::words::counted;
 
 /// The blocks of the section.
 pub fn blocks(groups: &Groups) -> Vec<Block> {
@@ -17,14 +18,10 @@ pub fn blocks(groups: &Groups) -> Vec<Block> {
     };
     let skipped: Vec<String> = cells.filter_map(said).collect();
     if !skipped.is_empty() {
-        let line = format!("Skipped: {}, with the reasons", counted(skipped.len(), "cell"));
+        let line = format!("Skipped: {}, with the reasons", counted(skipped.len() as u32, "cell"));
         blocks.push(Block::Folded(line, vec![Block::List(skipped)]));
     }
     blocks
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What the summary comes to, in one sentence.
@@ -35,7 +32,7 @@ fn verdict(groups: &Groups) -> Block {
     };
     let ahead = ratios.iter().filter(|ratio| **ratio >= 1.0).count();
     let reference = groups.mean_ratio(OURS, Peer::Named(REFERENCE_PEER)).map_or_else(String::new, |mean| {
-        let (ratio, rows) = (number::ratio(mean.value), counted(mean.rows, "row"));
+        let (ratio, rows) = (number::ratio(mean.value), counted(mean.rows as u32, "row"));
         format!(" and {ratio} that of {} ({rows})", display_name(REFERENCE_PEER))
     });
     Block::Text(format!(
@@ -119,7 +116,7 @@ fn ratio_field(ratio: f64, mark: &str) -> Field {
 fn foot(groups: &Groups, peers: &[(Peer<'static>, &str)]) -> Line {
     let field = |mean: Option<Mean>| {
         mean.map_or_else(Field::absent, |Mean { value, rows }| Field {
-            note: counted(rows, "row"),
+            note: counted(rows as u32, "row"),
             ..ratio_field(value, "")
         })
     };

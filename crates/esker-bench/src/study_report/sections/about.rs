@@ -4,7 +4,7 @@ use super::super::findings::Findings;
 use crate::report::blocks::{Block, Section};
 use crate::report::measured::{Measured, SHORT};
 use crate::report::number;
-use crate::report::varying::some_rows;
+use crate::report::words::some;
 use crate::study::grid::StudyRun;
 
 /// The section.
@@ -35,7 +35,7 @@ pub fn section(runs: &[StudyRun], all: &[Measured<'_>], findings: &Findings) -> 
     if !short.is_empty() {
         blocks.push(Block::Warning(format!(
             "{SHORT} marks what was measured on fewer entries, since a load ended early: {}.",
-            some_rows(&short)
+            some(&short)
         )));
     }
     Section::new("about", "About this page", blocks)
