@@ -3,7 +3,7 @@
 use super::case::{Case, Ratio, all, common_size, held};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
-use crate::report::number::three_digits as number;
+use crate::report::number::{shown, three_digits as number};
 use crate::report::words::counted;
 use crate::report::words::listed;
 use crate::stats::median;
@@ -94,13 +94,11 @@ fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
     let pair = Pair::find(case, "seed", SEED_THREADS, None)?;
     let ratio = pair.ratio().ok_or(ZERO)?;
     let (update, merge) = pair.rates();
-    let (update, merge) = (median(&update).unwrap_or(0.0), median(&merge).unwrap_or(0.0));
+    let [update, merge] = shown([update, merge].map(|rates| median(&rates).unwrap_or(0.0)));
     if !pair.is_merge() {
         let why = format!(
-            "{} has no merge: its mergerandom reads, adds and writes back, {} a second against {} of updaterandom",
-            case.engine,
-            number(merge),
-            number(update)
+            "{} has no merge: its mergerandom reads, adds and writes back, {merge} a second against {update} of updaterandom",
+            case.engine
         );
         return Ok(case.not_testable(ratio.short(), why));
     }
@@ -110,14 +108,12 @@ fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
         _ => "-".into(),
     };
     let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
+    let [published, by_time] = shown(["ratio", "ratio of total times"].map(|name| case.published(name)));
     let mut why = format!(
-        "with {} mergerandom does {} a second and updaterandom {}: a ratio of {} where {} was published (by total time {times}, published {})",
+        "with {} mergerandom does {merge} a second and updaterandom {update}: a ratio of {} where {published} was published (by total time {times}, \
+         published {by_time})",
         pair.size(),
-        number(merge),
-        number(update),
         ratio.text(),
-        number(case.published("ratio")),
-        number(case.published("ratio of total times")),
     );
     match Pair::find(case, "unscaled", SEED_THREADS, pair.num()).map(|pair| pair.ratio()) {
         Ok(Some(unscaled)) => {

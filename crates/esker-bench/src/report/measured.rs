@@ -1,5 +1,6 @@
 //! Records put together by what they measure: all repetitions of one row of one cell.
 
+use super::blocks::{Bar, Whose};
 use super::engine_style::{display_name, rank};
 use super::number;
 use crate::engine::Durability;
@@ -149,6 +150,15 @@ impl Measured<'_> {
     /// Operations per second of wall time: the median.
     pub fn rate(&self) -> Option<f64> {
         self.median(|record| record.ops_per_sec)
+    }
+
+    /// A bar of its rate in a unit, with a note; without a rate the note is why there is none.
+    pub fn bar(&self, name: String, unit: &str, note: String) -> Bar {
+        let rate = self.rate();
+        let absent = || (number::ABSENT.to_string(), self.skipped.unwrap_or("not measured").to_string());
+        let (text, note) =
+            rate.map_or_else(absent, |rate| (format!("{} {unit}", number::whole(rate)).trim_end().to_string(), note));
+        Bar { name, of: Whose::engine(&self.key.engine), length: rate, range: self.rates(), text, note }
     }
 
     /// Microseconds of wall time per operation: the median.

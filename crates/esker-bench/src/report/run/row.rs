@@ -62,19 +62,10 @@ fn about(group: &Group) -> Vec<Block> {
 /// Throughput by engine: the bar is the median, the whisker spans the repetitions.
 fn chart(group: &Group) -> Chart {
     let bar = |cell: &Measured| {
-        let rate = cell.rate();
-        let why = cell.skipped.map_or("no throughput recorded".to_string(), |reason| format!("skipped: {reason}"));
-        Bar {
-            name: display_name(&cell.key.engine).to_string(),
-            of: match Whose::engine(&cell.key.engine) {
-                Whose::Peer if !group.comparable(cell) => Whose::Apart,
-                whose => whose,
-            },
-            length: rate,
-            range: cell.rates(),
-            text: rate.map_or(number::ABSENT.to_string(), number::whole) + &group.marks(cell),
-            note: if rate.is_some() { String::new() } else { why },
-        }
+        let bar = cell.bar(display_name(&cell.key.engine).to_string(), "", String::new());
+        let of = if bar.of == Whose::Peer && !group.comparable(cell) { Whose::Apart } else { bar.of };
+        let skipped = cell.skipped.filter(|_| bar.length.is_none()).map(|reason| format!("skipped: {reason}"));
+        Bar { of, text: bar.text.clone() + &group.marks(cell), note: skipped.unwrap_or(bar.note.clone()), ..bar }
     };
     let bars = group.cells.iter().map(bar).collect();
     Chart { title: "Operations per second".into(), bars, full: None }

@@ -91,18 +91,8 @@ fn title(key: &Key) -> String {
 }
 
 fn bar(measured: &Measured<'_>, findings: &Findings) -> Bar {
-    let rate = measured.rate();
-    Bar {
-        name: format!("{} {}{}", measured.key.engine_name(), measured.key.row, &findings.mark(measured)),
-        of: Whose::engine(&measured.key.engine),
-        length: rate,
-        range: measured.rates(),
-        text: rate.map_or(number::ABSENT.to_string(), |rate| format!("{} ops/sec", number::whole(rate))),
-        note: match (rate, measured.skipped) {
-            (None, reason) => reason.unwrap_or("not measured").to_string(),
-            (Some(_), _) => measured.median(|record| record.wall_s).map(duration).unwrap_or_default(),
-        },
-    }
+    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, findings.mark(measured));
+    measured.bar(name, "ops/sec", measured.median(|record| record.wall_s).map(duration).unwrap_or_default())
 }
 
 /// The published figure of a row in a unit. Three documents print the same.
