@@ -124,7 +124,8 @@ impl Measured<'_> {
         self.ran.iter().find_map(|record| record.durability)
     }
 
-    /// The repetition whose throughput is nearest to the median: the one that stands for all where only one can be drawn.
+    /// The repetition whose throughput is nearest to the median: the one that stands for all where
+    /// only one can be drawn.
     pub fn typical(&self) -> Option<&Record> {
         let middle = self.rate().unwrap_or(0.0);
         let distance = |record: &&&Record| (record.ops_per_sec - middle).abs();
@@ -208,15 +209,15 @@ pub fn row_name(record: &Record) -> &str {
     if record.row.is_empty() { &record.benchmark } else { &record.row }
 }
 
-/// The load that ended early, of which the database is that a record was measured on, if that is so. `before` is what was so of the record before it,
-/// and becomes what is so of this one.
+/// The load that ended early, of the database that a record was measured on, if one did. Older
+/// records do not say it: there it follows from the records before, of which `before` knows.
 pub fn short_load<'a>(before: &mut Option<&'a str>, record: &'a Record) -> Option<&'a str> {
     let is_fresh = workload::find(&record.benchmark).is_some_and(|benchmark| benchmark.fresh);
     if is_fresh && record.skipped.is_none() {
         let is_short = record.benchmark.starts_with("fill") && record.message.contains("(ended early");
         *before = is_short.then(|| row_name(record));
     }
-    *before
+    record.short_load.as_deref().or(*before)
 }
 
 /// Values of variables in their order: numbers and fractions by size, words by letter, words last.
