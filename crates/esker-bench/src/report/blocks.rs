@@ -1,4 +1,5 @@
-//! What a report says, before a renderer writes it: sections made of a few kinds of blocks. Every text is plain.
+//! What a report says, before a renderer writes it: sections made of a few kinds of blocks. Every
+//! text is plain.
 
 /// A whole report.
 #[derive(Debug, Default)]
@@ -276,7 +277,8 @@ impl Chart {
     }
 }
 
-/// Figures over two variables, each cell with its figure printed and a colour between those of the least and the greatest.
+/// Figures over two variables, each cell with its figure printed and a colour between those of the
+/// least and the greatest.
 #[derive(Debug, Default)]
 pub struct HeatMap {
     /// What it shows.

@@ -93,7 +93,8 @@ fn latency_points(cell: &Measured) -> Vec<(f64, f64)> {
     points
 }
 
-/// Places from 1 to `last` on the percentile axis: evenly spread, with those of the markers among them.
+/// Places from 1 to `last` on the percentile axis: evenly spread, with those of the markers among
+/// them.
 fn percentile_grid(last: f64) -> Vec<f64> {
     let steps = (last.log10() * 12.0).floor() as u32;
     let mut grid: Vec<f64> = (0..=steps).map(|step| 10f64.powf(step as f64 / 12.0)).chain([2.0, last]).collect();
@@ -134,7 +135,8 @@ pub fn throughput(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
         let range = format!("{} to {}", number::whole(lowest), number::whole(highest));
         spoken.push(format!("{} {range} in {:.1} seconds", display_name(engine), duration(intervals)));
         let stride = points.len().div_ceil(5).max(1);
-        // Engines begin at different points, so that markers of close curves do not cover each other.
+        // Engines begin at different points, so that markers of close curves do not cover each
+        // other.
         let marked = points.iter().skip(index % stride).step_by(stride).copied().collect();
         curves.push(Curve { style: Style::of(engine, others), points, marked });
     }
@@ -170,7 +172,8 @@ fn throughput_axis(curves: &[Curve]) -> Option<(Axis, &'static str)> {
     if spread(&middles) <= LINEAR_LIMIT {
         return Some((Axis::linear("operations per second", highest, number::metric), ""));
     }
-    // A pause would lie at minus infinity: it touches the foot of the plot instead, below every engine's usual speed.
+    // A pause would lie at minus infinity: it touches the foot of the plot instead, below every
+    // engine's usual speed.
     let slowest = middles.iter().copied().filter(|value| *value > 0.0).reduce(f64::min)?;
     let axis = Axis::logarithmic("operations per second (log scale)", slowest / 10.0, highest, number::metric);
     Some((axis, " A line at the foot of the plot means that much slower or standing still."))
@@ -190,7 +193,8 @@ fn intervals(record: &Record) -> Vec<Interval> {
     }
     let mut all: Vec<Interval> =
         record.series.iter().map(|count| Interval { seconds, operations: *count as f64 }).collect();
-    // The last interval ends with the benchmark: its rate is over the rest of the time, and means little if that is short.
+    // The last interval ends with the benchmark: its rate is over the rest of the time, and means
+    // little if that is short.
     let rest = record.wall_s - seconds * all.len().saturating_sub(1) as f64;
     if rest < seconds * 0.5 {
         all.pop();
@@ -204,7 +208,8 @@ fn duration(intervals: &[Interval]) -> f64 {
     intervals.iter().map(|interval| interval.seconds).sum()
 }
 
-/// Points (middle of the time in seconds, operations per second), each over intervals of at least `finest` seconds together.
+/// Points (middle of the time in seconds, operations per second), each over intervals of at least
+/// `finest` seconds together.
 fn thinned(intervals: &[Interval], finest: f64) -> Vec<(f64, f64)> {
     let Some(first) = intervals.first() else { return Vec::new() };
     let together = ((finest / first.seconds - 1e-9).ceil().max(1.0) as usize).min(intervals.len());

@@ -1,7 +1,9 @@
-//! Records put together for comparison: one [`Group`] per row and thread count, one [`Measured`] per engine in it, holding
-//! the repetitions. And the ratios between them, the one place where those of every output are worked out.
+//! Records put together for comparison: one [`Group`] per row and thread count, one [`Measured`]
+//! per engine in it, holding the repetitions. And the ratios between them, the one place where
+//! those of every output are worked out.
 //!
-//! Invariants: no engine has two cells in a group; a cell holds a record that ran, or a reason why none did, or both.
+//! Invariants: no engine has two cells in a group; a cell holds a record that ran, or a reason why
+//! none did, or both.
 
 use super::engine_style::{OURS, display_name, rank};
 use super::measured::{Key, Measured, SHORT, row_name, short_load};
@@ -89,7 +91,8 @@ impl<'a> Groups<'a> {
         Groups { engines, groups, repetitions }
     }
 
-    /// With engines and cells in the order of every page. Engines without a rank of their own keep theirs, behind the others.
+    /// With engines and cells in the order of every page. Engines without a rank of their own keep
+    /// theirs, behind the others.
     pub fn ranked(mut self) -> Groups<'a> {
         self.engines.sort_by_key(|engine| rank(engine));
         for group in &mut self.groups {
@@ -113,7 +116,8 @@ impl<'a> Groups<'a> {
         self.groups.iter().filter_map(|group| group.ratio(engine, to)).map(|ratio| ratio.value).collect()
     }
 
-    /// The geometric mean of an engine's ratios. Rows in which either did not run, or their durability differs, are left out.
+    /// The geometric mean of an engine's ratios. Rows in which either did not run, or their
+    /// durability differs, are left out.
     pub fn mean_ratio(&self, engine: &str, to: Peer<'_>) -> Option<Mean> {
         let ratios = self.ratios(engine, to);
         Some(Mean { value: stats::geometric_mean(&ratios)?, rows: ratios.len() })
@@ -176,13 +180,15 @@ impl<'a> Group<'a> {
         self.cells.iter().find(|cell| cell.key.engine == engine)
     }
 
-    /// The durability class that the group compares within: Esker's, or else that of the first engine with one.
+    /// The durability class that the group compares within: Esker's, or else that of the first
+    /// engine with one.
     pub fn durability(&self) -> Option<Durability> {
         let ours = self.cell(OURS).and_then(Measured::durability);
         ours.or_else(|| self.cells.iter().find_map(Measured::durability))
     }
 
-    /// Whether `cell` may be compared with the others: it ran, and its writes were as durable as the group's class.
+    /// Whether `cell` may be compared with the others: it ran, and its writes were as durable as
+    /// the group's class.
     pub fn comparable(&self, cell: &Measured) -> bool {
         let equal = match (cell.durability(), self.durability()) {
             (Some(one), Some(two)) => one == two,
@@ -197,7 +203,8 @@ impl<'a> Group<'a> {
         format!("{apart}{}", cell.mark())
     }
 
-    /// The fastest comparable cell among those of engines that `include` accepts, with its microseconds per operation.
+    /// The fastest comparable cell among those of engines that `include` accepts, with its
+    /// microseconds per operation.
     pub fn fastest(&self, include: impl Fn(&str) -> bool) -> Option<(&Measured<'a>, f64)> {
         let candidates = self.cells.iter().filter(|cell| include(&cell.key.engine) && self.comparable(cell));
         let timed = candidates.filter_map(|cell| Some((cell, cell.micros()?)));

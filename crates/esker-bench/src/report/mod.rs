@@ -1,12 +1,16 @@
-//! The one report: what is to be said in blocks, renderers that write blocks as HTML, Markdown, text or CSV, and the report of a run.
+//! The one report: what is to be said in blocks, renderers that write blocks as HTML, Markdown,
+//! text or CSV, and the report of a run.
 //!
 //! Hops, from records to page:
 //!
-//! 1. `measured` holds the repetitions of one measurement; `groups` collects those of one row and thread count, and works out every ratio.
-//! 2. `run` says everything about a run in `blocks`; `crate::study_report` does so for kept studies, the scoreboard for its tables. `curves` and
+//! 1. `measured` holds the repetitions of one measurement; `groups` collects those of one row and
+//!    thread count, and works out every ratio.
+//! 2. `run` says everything about a run in `blocks`; `crate::study_report` does so for kept
+//!    studies, the scoreboard for its tables. `curves` and
 //!    `plot` draw latency and throughput over time as inline SVG.
 //! 3. `render` writes blocks. The HTML page shows itself without any request to the network.
-//! 4. `engine_style`, `number` and `varying` are what all of them share: names and colours, figures as text, and
+//! 4. `engine_style`, `number` and `varying` are what all of them share: names and colours, figures
+//!    as text, and
 //!    settings that differ from row to row.
 
 pub(crate) mod blocks;

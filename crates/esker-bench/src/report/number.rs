@@ -53,7 +53,8 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// A figure with three significant digits, whole and large ones without decimals, for a sentence: `0.00061`, `3.16`, `19`, `105,892`.
+/// A figure with three significant digits, whole and large ones without decimals, for a sentence:
+/// `0.00061`, `3.16`, `19`, `105,892`.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".into(),

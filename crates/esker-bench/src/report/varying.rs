@@ -1,4 +1,5 @@
-//! Names and values that most rows share: each name once, with the value of most rows, and with the rows that differ.
+//! Names and values that most rows share: each name once, with the value of most rows, and with the
+//! rows that differ.
 
 use super::blocks::Definition;
 use super::words::some;
@@ -35,7 +36,8 @@ impl Collector {
         }
     }
 
-    /// Everything collected: of each name the value of the most records first, the others with their rows.
+    /// Everything collected: of each name the value of the most records first, the others with
+    /// their rows.
     pub fn finish(self) -> Vec<Definition> {
         let definition = |(name, mut values): (String, Vec<Value>)| {
             values.sort_by_key(|value| std::cmp::Reverse(value.records));

@@ -1,4 +1,5 @@
-//! Kept runs as CSV: a line for each record and repetition, with the cell it belongs to; a cell that made none has a line that says why.
+//! Kept runs as CSV: a line for each record and repetition, with the cell it belongs to; a cell
+//! that made none has a line that says why.
 
 use crate::output::csv;
 use crate::record::Record;

@@ -1,5 +1,5 @@
-//! What follows from kept runs, as every section takes it: verdicts on the hypotheses, published figures beside the measured ones, and broken
-//! rules of fairness.
+//! What follows from kept runs, as every section takes it: verdicts on the hypotheses, published
+//! figures beside the measured ones, and broken rules of fairness.
 
 use crate::judgement::judge;
 use crate::published::{compare, hypotheses};
@@ -42,7 +42,8 @@ impl Findings {
         self.compared.iter().filter(wanted)
     }
 
-    /// What stands behind the name of a measurement: a double dagger if it broke a rule, and the mark of what was measured on fewer entries.
+    /// What stands behind the name of a measurement: a double dagger if it broke a rule, and the
+    /// mark of what was measured on fewer entries.
     pub fn mark(&self, measured: &Measured<'_>) -> String {
         let key = &measured.key;
         let broke = |(study, violation): &(String, Violation)| {
@@ -62,7 +63,8 @@ pub fn claim(hypothesis: &str) -> &'static str {
     hypotheses().iter().find(|known| known.id == hypothesis).map_or("", |known| &known.claim)
 }
 
-/// The name that this program has for the engine of a published record, whose version is part of its name there.
+/// The name that this program has for the engine of a published record, whose version is part of
+/// its name there.
 pub fn engine_of(published: &str) -> Option<&'static str> {
     let name = published.to_ascii_lowercase();
     crate::engine::ENGINES.into_iter().find(|engine| name.starts_with(engine))

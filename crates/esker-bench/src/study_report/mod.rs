@@ -2,9 +2,12 @@
 //!
 //! Hops, from run directories to a page:
 //!
-//! 1. `load` reads run directories and files of records; `measured` puts the repetitions of each row together.
-//! 2. `findings` takes verdicts, published figures and broken rules from where they are worked out; `against` compares two runs.
-//! 3. `sections` says everything in the blocks of `crate::report`, one file for each section; its renderers write them. `csv` writes records.
+//! 1. `load` reads run directories and files of records; `measured` puts the repetitions of each
+//!    row together.
+//! 2. `findings` takes verdicts, published figures and broken rules from where they are worked out;
+//!    `against` compares two runs.
+//! 3. `sections` says everything in the blocks of `crate::report`, one file for each section; its
+//!    renderers write them. `csv` writes records.
 
 mod against;
 mod command;

@@ -1,4 +1,5 @@
-//! The claims that ratios decide, as they are in `data/ratio_claims.json`, and the one judge of them: LDB-3, LDB-4, LDB-6 to LDB-9.
+//! The claims that ratios decide, as they are in `data/ratio_claims.json`, and the one judge of
+//! them: LDB-3, LDB-4, LDB-6 to LDB-9.
 
 use super::role::{BASELINE, Role, ratio};
 use crate::judgement::case::{Case, Ratio, all, held};
@@ -11,12 +12,15 @@ use std::sync::OnceLock;
 
 const DATA: &str = include_str!("../../../data/ratio_claims.json");
 
-/// What is claimed of ratios. What differs between the engines of the page stands under their names there, everything else under `all`.
+/// What is claimed of ratios. What differs between the engines of the page stands under their names
+/// there, everything else under `all`.
 #[derive(Deserialize)]
 struct Claim {
-    /// The rate of a row over that of another, each with its experiment: the sequential one, then the random one.
+    /// The rate of a row over that of another, each with its experiment: the sequential one, then
+    /// the random one.
     ratios: Vec<[(String, String); 2]>,
-    /// Whether it is about leaving compression out, which says nothing of engines that do not compress.
+    /// Whether it is about leaving compression out, which says nothing of engines that do not
+    /// compress.
     #[serde(default)]
     of_compression: bool,
     /// What must be so of each ratio.
@@ -139,12 +143,14 @@ fn larger(case: &Case<'_>, claim: &Claim, gain: (&str, usize), over: (&str, usiz
     Ratio::of_ratios([&a, &b, &c, &d]).ok_or_else(|| "a rate of zero has no ratio".into())
 }
 
-/// The published ratios of the role that this engine stands in; not numbers where the page has none.
+/// The published ratios of the role that this engine stands in; not numbers where the page has
+/// none.
 fn published(case: &Case<'_>) -> [f64; 2] {
     ["sequential", "random"].map(|order| case.published(&format!("{} {order}", Role::of(case.engine).name())))
 }
 
-/// A small gain is not near a small loss, though both may be within the claim's factor of each other.
+/// A small gain is not near a small loss, though both may be within the claim's factor of each
+/// other.
 fn near(case: &Case<'_>, ratios: &[Ratio], why: &mut String) -> Verdict {
     let published = published(case);
     if !published.iter().all(|value| value.is_finite()) {
@@ -158,8 +164,9 @@ fn near(case: &Case<'_>, ratios: &[Ratio], why: &mut String) -> Verdict {
     held(pairs().all(|(ratio, published)| case.near(ratio, published)))
 }
 
-/// The sentence: `{gains}` both ratios with the published ones, `{0}` the first ratio, `{clauses}` what became of the clauses, `{disk}` the size of the
-/// database after a random load, and a threshold or a published value by its name.
+/// The sentence: `{gains}` both ratios with the published ones, `{0}` the first ratio, `{clauses}`
+/// what became of the clauses, `{disk}` the size of the database after a random load, and a
+/// threshold or a published value by its name.
 fn filled(case: &Case<'_>, claim: &Claim, ratios: &[Ratio], clauses: &str) -> String {
     let role = Role::of(case.engine);
     let mut why = of_role(&claim.why, role).cloned().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Blocks as one HTML page that a browser shows without any request to the network. maud escapes every text; only numbers, colours of this crate and the
-//! drawings of plots, which hold no text from a record, pass unescaped.
+//! Blocks as one HTML page that a browser shows without any request to the network. maud escapes
+//! every text; only numbers, colours of this crate and the drawings of plots, which hold no text
+//! from a record, pass unescaped.
 
 use crate::report::blocks::{
     Bar, Block, Chart, Column, Definition, Document, Field, HeatMap, LegendEntry, Line, Look, Plot, Section, Table,
@@ -11,7 +12,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Forbids every request, so that the page shows the same everywhere and tells nobody that it was read.
+/// Forbids every request, so that the page shows the same everywhere and tells nobody that it was
+/// read.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// The whole page.
@@ -211,7 +213,8 @@ fn bar(bar: &Bar, scale: f64) -> Markup {
     }
 }
 
-/// Figures that differ by a smaller share than this have less than the whole range of colours, so that noise does not look like a pattern.
+/// Figures that differ by a smaller share than this have less than the whole range of colours, so
+/// that noise does not look like a pattern.
 const LEAST_SPAN: f64 = 0.25;
 
 fn map(map: &HeatMap) -> Markup {

@@ -1,4 +1,5 @@
-//! Blocks as text for a terminal: paragraphs, and tables whose columns are as wide as their widest cell.
+//! Blocks as text for a terminal: paragraphs, and tables whose columns are as wide as their widest
+//! cell.
 
 use super::markdown;
 use crate::report::blocks::{Block, Field, Line, Table};
@@ -22,7 +23,8 @@ pub fn blocks(blocks: &[Block]) -> String {
     blocks.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The first column aligned left, the others as their kind says; the headings are ruled off, and the lines that sum up.
+/// The first column aligned left, the others as their kind says; the headings are ruled off, and
+/// the lines that sum up.
 fn table(table: &Table) -> String {
     let heads = std::iter::once(&table.head).chain(table.columns.iter().map(|column| &column.name));
     let mut drawn = comfy_table::Table::new();

@@ -1,4 +1,5 @@
-//! The end of the report: what the engines were asked for, what they say they run with, the machine, and the flags.
+//! The end of the report: what the engines were asked for, what they say they run with, the
+//! machine, and the flags.
 
 use crate::engine::{Compression, EngineOptions};
 use crate::record::{Host, Record, Run};

@@ -1,4 +1,5 @@
-//! The report of one run: a summary, a part for each row, the settings of every engine, and the machine.
+//! The report of one run: a summary, a part for each row, the settings of every engine, and the
+//! machine.
 
 mod appendix;
 mod row;

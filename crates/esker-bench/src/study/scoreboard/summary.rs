@@ -32,8 +32,9 @@ pub struct Line {
     pub interval_low: f64,
     /// Its upper end.
     pub interval_high: f64,
-    /// The best peer's median divided by this engine's: above 1, this engine is faster than every peer. A peer is any engine but Esker whose writes are as
-    /// durable as Esker's; none for an engine whose writes are not.
+    /// The best peer's median divided by this engine's: above 1, this engine is faster than every
+    /// peer. A peer is any engine but Esker whose writes are as durable as Esker's; none for an
+    /// engine whose writes are not.
     pub ratio_to_best_peer: Option<f64>,
     /// The fastest peer.
     pub best_peer: Option<String>,
@@ -158,7 +159,8 @@ pub struct Means {
     pub ratio_to_rocksdb: Option<f64>,
     /// Rows that the mean of the medians is over.
     pub rows: usize,
-    /// Rows that the mean of the ratios to the best peer is over: those in which its writes are as durable as Esker's.
+    /// Rows that the mean of the ratios to the best peer is over: those in which its writes are as
+    /// durable as Esker's.
     pub rows_compared: usize,
 }
 

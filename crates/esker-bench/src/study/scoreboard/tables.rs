@@ -1,4 +1,5 @@
-//! The scoreboard's tables: times and ratios, latencies, writers beside readers, disk and memory. And its lines as CSV.
+//! The scoreboard's tables: times and ratios, latencies, writers beside readers, disk and memory.
+//! And its lines as CSV.
 
 use super::summary::{self, Line, Means};
 use crate::pace::kept_up;
