@@ -201,6 +201,7 @@ impl<'a> Runner<'a> {
         let (now, most) = watch.finish();
         (record.disk_bytes, record.peak_disk_bytes) = (now.disk_bytes, most.disk_bytes);
         let mut result = result?;
+        record.short_load = self.history.short_load().map(String::from);
         let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
         if result.total.stopped && self.setup.interrupt.is_requested() {
             return Ok(Outcome::Interrupted(result.total.ops));

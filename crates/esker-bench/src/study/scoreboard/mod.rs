@@ -1,9 +1,8 @@
 //! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal durability, memory and compression.
 
-pub mod details;
 pub mod rows;
 pub mod summary;
-pub mod table;
+pub mod tables;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
 use crate::engine::{EngineKind, registry};
@@ -430,20 +429,19 @@ impl<'a> Board<'a> {
     }
 
     fn report(self, out: &mut dyn Write) -> i32 {
-        let lines = summary::summarize(&self.records);
-        let means = summary::means(&lines);
+        let groups = summary::groups(&self.records);
+        let (lines, means) = (summary::summarize(&groups), summary::means(&groups));
         let csv = self.arguments.csv.as_deref();
         if csv == Some(Path::new("-")) {
-            say(out, table::comma_separated(&lines).trim_end());
+            say(out, tables::comma_separated(&lines).trim_end());
         } else {
-            say(out, &table::text(&lines, &means));
-            say(out, &format!("\n{}", details::text(&lines, &means)));
+            say(out, &tables::text(&groups, &lines, &means));
         }
         let mut problem = self.problem;
         let run = Run { title: TITLE.into(), host: self.host.clone(), records: self.records };
         for result in [
             self.arguments.json.as_deref().map(|path| write_json(path, &lines, &means)),
-            csv.filter(|path| *path != Path::new("-")).map(|path| save(path, &table::comma_separated(&lines))),
+            csv.filter(|path| *path != Path::new("-")).map(|path| save(path, &tables::comma_separated(&lines))),
             self.arguments.html.as_deref().map(|path| {
                 crate::report::write_html(&run, path).map_err(|e| format!("cannot write {}: {e}", path.display()))
             }),
