@@ -16,7 +16,7 @@ pub mod ttl;
 pub mod workloads;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
-use crate::{survivors, usage};
+use crate::survivors;
 use clap::error::{Error, ErrorKind};
 use clap::{Parser, Subcommand};
 
@@ -100,7 +100,7 @@ fn explain(error: &Error, args: &[String]) -> i32 {
             let studies = ["scoreboard", "ttl", "compare", "scale", "rmw", "memtable", "leveldb-2011", "workloads"];
             let study = args.first().filter(|name| studies.contains(&name.as_str()));
             let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
-            eprintln!("{command}: {}", usage::summary(&error.to_string(), &command));
+            eprintln!("{command}: {}", esker_usage::summary(&error.to_string(), &command));
         }
     }
     EXIT_USAGE

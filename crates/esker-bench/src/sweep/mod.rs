@@ -9,7 +9,6 @@ use crate::bench::{EXIT_OK, EXIT_USAGE};
 use crate::engine::EngineKind;
 use crate::interrupt::Interrupt;
 use crate::study::grid::{GridArguments, Plan, run_study, run_study_with};
-use crate::usage;
 use checked::Sweep;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -96,7 +95,7 @@ fn explain(error: &clap::Error) -> i32 {
         let _ = error.print();
         return EXIT_OK;
     }
-    eprintln!("esker sweep: {}", usage::summary(&error.to_string(), "esker sweep"));
+    eprintln!("esker sweep: {}", esker_usage::summary(&error.to_string(), "esker sweep"));
     EXIT_USAGE
 }
 
