@@ -3,8 +3,7 @@
 use super::expression::{Names, evaluate, filled, plain};
 use super::file::Flags;
 use super::problem::Problem;
-use crate::flags::check;
-use crate::flags::table::{self, Flag, Shape};
+use crate::flags::table::{self, Flag, Shape, check};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
