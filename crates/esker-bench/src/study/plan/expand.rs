@@ -256,6 +256,9 @@ impl Expansion<'_> {
         }
         let variant = of_engine.map_or("", |table| &table.variant);
         let mut cell = cell(&experiment.name, engine, variant, &variables, repetition, processes);
+        if self.file.study.as_ref().is_some_and(|study| !study.verifies) {
+            cell.tasks.iter_mut().for_each(|task| task.verify = false);
+        }
         if let Some(memory) = &experiment.memory {
             let bytes = evaluate(memory, &point.names).map_err(somewhere)?;
             cell.tasks.iter_mut().for_each(|task| task.memory = (!bytes.is_nan()).then_some(bytes as u64));

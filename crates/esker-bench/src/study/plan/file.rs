@@ -111,6 +111,9 @@ pub struct StudyTable {
     /// Whether an experiment is repeated before the next one begins.
     #[serde(default)]
     pub repeats_experiments: bool,
+    /// Whether everything is read once more at the end of a database.
+    #[serde(default = "yes")]
+    pub verifies: bool,
 }
 
 /// An option of a study. It gives its name, with `_` for `-`, a value.
@@ -304,6 +307,10 @@ pub struct Conditional {
 /// The value of a flag, as a command line would have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scalar(pub String);
+
+fn yes() -> bool {
+    true
+}
 
 fn one() -> Spanned<u32> {
     Spanned::new(0..0, 1)
