@@ -183,7 +183,11 @@ impl Expansion<'_> {
         }
         let experiment = expanded.experiment;
         let fixed = &experiment.fixed_engines;
-        let engines = if fixed.is_empty() { &self.wanted.engines } else { fixed };
+        let mut engines = if fixed.is_empty() { self.wanted.engines.clone() } else { fixed.clone() };
+        if self.file.study.as_ref().is_some_and(|study| study.takes_turns) && !engines.is_empty() {
+            let turn = (repetition as usize - 1) % engines.len();
+            engines.rotate_left(turn);
+        }
         for point in self.points(expanded, repetition) {
             if !experiment.when.as_ref().map_or(Ok(true), |when| holds(when, &point.names)).map_err(somewhere)? {
                 continue;

@@ -111,6 +111,9 @@ pub struct StudyTable {
     /// Whether an experiment is repeated before the next one begins.
     #[serde(default)]
     pub repeats_experiments: bool,
+    /// Whether each repetition begins with another engine, so that none always runs on a machine just idle or just busy.
+    #[serde(default)]
+    pub takes_turns: bool,
     /// Whether everything is read once more at the end of a database.
     #[serde(default = "yes")]
     pub verifies: bool,

@@ -1,6 +1,6 @@
 //! The scoreboard's arithmetic: from records to one line per row and engine.
 
-use super::rows::GROUPS;
+use super::rows;
 use crate::record::Record;
 use crate::stats;
 use serde::{Deserialize, Serialize};
@@ -81,9 +81,7 @@ pub struct Line {
 
 /// The row a record belongs to, as tables name it.
 fn label_of(record: &Record) -> String {
-    let rows = GROUPS.iter().flat_map(|group| group.rows);
-    let matching = rows.filter(|row| row.name == Some(record.row.as_str()) && row.threads == record.threads);
-    matching.map(|row| row.label()).next().unwrap_or_else(|| record.row.clone())
+    rows::label(&record.row, record.threads)
 }
 
 /// Sums the records up, rows in the order of their first record, engines likewise within each.
