@@ -8,7 +8,6 @@ use crate::output::say;
 use crate::report::render::{html, markdown};
 use crate::study::compare::verdict::Verdict;
 use crate::study::grid::lines;
-use crate::usage;
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::io::Write;
@@ -78,7 +77,7 @@ pub fn report_with(args: &[String], out: &mut dyn Write) -> i32 {
             say(out, error.render().to_string().trim_end());
             return EXIT_OK;
         }
-        Err(error) => return complain(&usage::summary(&error.to_string(), "esker report"), EXIT_USAGE),
+        Err(error) => return complain(&esker_usage::summary(&error.to_string(), "esker report"), EXIT_USAGE),
     };
     match run(&arguments, out) {
         Ok(code) => code,

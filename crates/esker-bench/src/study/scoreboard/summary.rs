@@ -1,6 +1,6 @@
 //! The scoreboard's arithmetic: from records to one line per row and engine.
 
-use super::rows::GROUPS;
+use super::rows;
 use crate::record::Record;
 use crate::report::engine_style::OURS;
 use crate::report::groups::{Group, Groups, Peer, REFERENCE_PEER};
@@ -88,9 +88,7 @@ pub fn groups(records: &[Record]) -> Groups<'_> {
 
 /// What tables call a row.
 pub fn label(group: &Group) -> String {
-    let rows = GROUPS.iter().flat_map(|group| group.rows);
-    let mut matching = rows.filter(|row| row.name == Some(group.row) && row.threads == group.threads);
-    matching.next().map_or_else(|| group.row.to_string(), |row| row.label())
+    rows::label(group.row, group.threads)
 }
 
 /// Sums the records up, rows in the order of their first record, engines likewise within each.

@@ -1,22 +1,16 @@
 //! `esker sweep FILE`: any grid of cells from a TOML file, kept and resumed like a study.
 
-mod checked;
-mod expand;
-mod file;
-mod problem;
-
 use crate::bench::{EXIT_OK, EXIT_USAGE};
 use crate::engine::EngineKind;
 use crate::interrupt::Interrupt;
 use crate::study::grid::{GridArguments, Plan, run_study, run_study_with};
-use crate::usage;
-use checked::Sweep;
+use crate::study::plan::{PlanText, Wanted};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const EXAMPLE: &str = include_str!("../../../../examples/sweeps/memtable.toml");
+const EXAMPLE: &str = include_str!("../../../examples/sweeps/memtable.toml");
 
 const HELP: &str = "\
 The file, as in examples/sweeps/memtable.toml:
@@ -72,8 +66,10 @@ fn sweep(args: &[String], run: impl FnOnce(&GridArguments, &str, Planner<'_>) ->
         Ok(command) => command,
         Err(error) => return explain(&error),
     };
-    let file = match SweepText::read(&command.file) {
-        Ok(file) => file,
+    let file = PlanText::read(&command.file);
+    let engines = file.as_ref().map_err(String::clone).and_then(|file| file.engines(&file.wanted()));
+    let (file, engines) = match file.and_then(|file| engines.map(|engines| (file, engines.join(",")))) {
+        Ok(read) => read,
         Err(problem) => {
             eprintln!("esker {COMMAND}: {problem}");
             return EXIT_USAGE;
@@ -82,8 +78,7 @@ fn sweep(args: &[String], run: impl FnOnce(&GridArguments, &str, Planner<'_>) ->
     let mut grid = command.grid;
     grid.run = grid.run.or_else(|| Some(PathBuf::from("esker-runs").join(file.name())));
     let repeat = grid.repeat;
-    let engines = file.sweep.engines.join(",");
-    run(&grid, &engines, Box::new(move |engines: &[String]| file.plan(engines, repeat)))
+    run(&grid, &engines, Box::new(move |engines: &[String]| plan(&file, engines, repeat)))
 }
 
 fn indented(text: &str) -> String {
@@ -96,44 +91,20 @@ fn explain(error: &clap::Error) -> i32 {
         let _ = error.print();
         return EXIT_OK;
     }
-    eprintln!("esker sweep: {}", usage::summary(&error.to_string(), "esker sweep"));
+    eprintln!("esker sweep: {}", esker_usage::summary(&error.to_string(), "esker sweep"));
     EXIT_USAGE
 }
 
 /// The file of a sweep as a plan for these engines; those it names if there are none given. The error is one line: the file, the line and the
 /// column in it, and what is wrong there.
 pub fn plan_of_file(path: &Path, engines: Option<&[String]>) -> Result<Plan, String> {
-    let file = SweepText::read(path)?;
-    file.plan(engines.unwrap_or(&file.sweep.engines), None)
+    let file = PlanText::read(path)?;
+    let own = file.engines(&file.wanted())?;
+    plan(&file, engines.unwrap_or(&own), None)
 }
 
-/// A file that was read and checked.
-struct SweepText {
-    path: PathBuf,
-    text: String,
-    sweep: Sweep,
-}
-
-impl SweepText {
-    fn read(path: &Path) -> Result<SweepText, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let sweep = file::parse(&text).and_then(|file| checked::check_file(&file));
-        let checked = sweep.and_then(|sweep| expand::check_values(&sweep).map(|()| sweep));
-        let sweep = checked.map_err(|problem| problem.describe(path, &text))?;
-        Ok(SweepText { path: path.to_path_buf(), text, sweep })
-    }
-
-    fn name(&self) -> String {
-        self.path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned())
-    }
-
-    /// For these engines, and as often as `repeat` says instead of the file.
-    fn plan(&self, engines: &[String], repeat: Option<u32>) -> Result<Plan, String> {
-        if repeat == Some(0) {
-            return Err("--repeat must be at least 1".into());
-        }
-        let sweep = Sweep { repeat: repeat.unwrap_or(self.sweep.repeat), ..self.sweep.clone() };
-        let plan = expand::plan(&sweep, engines, &self.name());
-        plan.map_err(|problem| problem.describe(&self.path, &self.text))
-    }
+/// For these engines, and as often as `repeat` says instead of the file.
+fn plan(file: &PlanText, engines: &[String], repeat: Option<u32>) -> Result<Plan, String> {
+    let own = file.wanted();
+    file.plan(&Wanted { engines: engines.to_vec(), repeat: repeat.unwrap_or(own.repeat), ..own })
 }
