@@ -94,7 +94,7 @@ fn variants() -> Vec<(Options, Tables)> {
         (base.clone(), Tables::Mapped),
         (base.clone().compression(Compression::None), Tables::Mapped),
         (base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0), Tables::FromFiles),
-        (base.clone().large_value_bytes(100).upper_compression(Compression::Lz4), Tables::FromFiles),
+        (base.clone().min_blob_size(100).upper_compression(Compression::Lz4), Tables::FromFiles),
         (base.clone().read_mode(ReadMode::MmapChecked), Tables::MappedChecked),
         (base.read_mode(ReadMode::MmapChecked).compression(Compression::None), Tables::MappedChecked),
     ]);

@@ -132,7 +132,7 @@ impl PoolUser {
 
     /// Says whether the database is idle: not written to for a while. When all are, unused memory
     /// goes back to the system.
-    pub fn note_rest(&self, rests: bool) {
+    pub fn note_idle(&self, rests: bool) {
         if self.rests.swap(rests, Ordering::SeqCst) != rests {
             let resting = &self.pool.resting;
             if rests {
@@ -159,7 +159,7 @@ impl Deref for PoolUser {
 
 impl Drop for PoolUser {
     fn drop(&mut self) {
-        self.note_rest(false);
+        self.note_idle(false);
         if self.pool.users.fetch_sub(1, Ordering::SeqCst) == 1 {
             // What this database still has is refused when it comes back.
             self.pool.release_long();
@@ -534,26 +534,26 @@ mod tests {
         let used = pool.take(BYTES);
         drop(pool.take(BYTES));
         pool.prepare_zeroed(BYTES);
-        users[0].note_rest(true);
-        users[0].note_rest(true);
+        users[0].note_idle(true);
+        users[0].note_idle(true);
         assert_eq!(pool.unused_bytes(), 2 * BYTES, "the other may ask for it");
-        users[0].note_rest(false);
-        users[1].note_rest(true);
+        users[0].note_idle(false);
+        users[1].note_idle(true);
         assert_eq!(pool.unused_bytes(), 2 * BYTES, "written to again");
-        users[0].note_rest(true);
+        users[0].note_idle(true);
         assert_eq!(pool.unused_bytes(), 0);
         drop(used);
         assert_eq!(pool.unused_bytes(), BYTES);
-        users[1].note_rest(true);
+        users[1].note_idle(true);
         assert_eq!(pool.unused_bytes(), 0, "and again after a while");
         // One that is closed counts neither as open nor as idle.
         let [first, second] = users;
         drop(first);
         let third = PoolUser::new(&pool);
         drop(pool.take(BYTES));
-        second.note_rest(true);
+        second.note_idle(true);
         assert_eq!(pool.unused_bytes(), BYTES);
-        third.note_rest(true);
+        third.note_idle(true);
         assert_eq!(pool.unused_bytes(), 0);
     }
 

@@ -65,7 +65,7 @@ impl<T: Weigh> Cache<T> {
         let mut ring = self.ring.lock();
         self.shared.budget.store(budget_bytes, Ordering::Relaxed);
         self.make_room(&mut ring, u32::MAX, || self.has_room(0));
-        self.shared.trim_stock();
+        self.shared.trim_pool();
     }
 
     /// The most bytes kept.
@@ -152,7 +152,7 @@ impl<T: Weigh> Cache<T> {
         slot.fill(Arc::clone(&value));
         self.shared.usage.fetch_add(weight, Ordering::Relaxed);
         ring.push(slots, index);
-        self.shared.trim_stock();
+        self.shared.trim_pool();
         value
     }
 
@@ -168,7 +168,7 @@ impl<T: Weigh> Cache<T> {
     }
 
     /// Memory of values that have left the cache, kept for the next ones, in bytes.
-    pub fn stock_bytes(&self) -> usize {
+    pub fn pooled_bytes(&self) -> usize {
         self.shared.pool.bytes()
     }
 
@@ -193,7 +193,7 @@ impl<T: Weigh> Drop for Cache<T> {
         // Values that readers still hold keep what the cache shares with them, but not what it has
         // kept for others.
         self.shared.budget.store(0, Ordering::Relaxed);
-        self.shared.trim_stock();
+        self.shared.trim_pool();
     }
 }
 

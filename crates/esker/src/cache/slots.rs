@@ -229,7 +229,7 @@ impl Shared {
     }
 
     /// Frees what there is no room for any more.
-    pub(super) fn trim_stock(&self) {
+    pub(super) fn trim_pool(&self) {
         self.pool.trim(self.room_for_pool());
     }
 }

@@ -4,11 +4,11 @@
 //! `output_splitter`). Nothing in here knows the database's locks or its manifest.
 
 pub mod blob_compression;
-pub mod blob_garbage;
+pub mod blob_gc;
+pub mod blob_values;
 pub mod compact;
 pub mod compaction_inputs;
 pub mod flush;
-pub mod large;
 pub mod output;
 pub mod output_splitter;
 pub mod parallel;

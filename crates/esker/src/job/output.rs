@@ -1,7 +1,7 @@
 //! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened
 //! again before they are installed.
 
-use super::large::LargeValues;
+use super::blob_values::BlobValues;
 use super::output_splitter::{OutputSplitter, Passage};
 use crate::base::key::{Entry, Kind, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
@@ -30,7 +30,7 @@ pub struct OutputOptions<'a> {
     /// Gives out file numbers.
     pub next_file: &'a (dyn Fn() -> u64 + Sync),
     /// What is done with large values.
-    pub large: LargeValues<'a>,
+    pub large: BlobValues<'a>,
 }
 
 /// How the options of a database say that tables of its last run are written, or of the others.

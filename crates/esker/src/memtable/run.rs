@@ -233,7 +233,7 @@ fn compare_in_full(arena: &Arena, a: u32, b: u32) -> Ordering {
     compare(a.key(), a.sequence(), b.key(), b.sequence())
 }
 
-/// Heads behind the same prefix, ascending, and the offsets that go with them.
+/// StaticBTree behind the same prefix, ascending, and the offsets that go with them.
 type Sorted<'a> = (&'a [u64], &'a [u32]);
 
 /// The merge of both, with no branch that depends on the data but for equal heads.

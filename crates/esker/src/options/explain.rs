@@ -89,7 +89,7 @@ impl Options {
             compression: name(self.compression) => "lz4: less space; none: blocks are read in place where files are mapped";
             filter_bits_per_key: self.filter_bits_per_key.to_string() => "more: fewer useless block reads; fewer: less memory";
             target_file_bytes: bytes(self.target_file_bytes) => "larger: fewer files; smaller: compaction takes less memory";
-            large_value_bytes: bytes(self.large_value_bytes as u64) => "smaller: less is rewritten; larger: fewer reads of another file";
+            min_blob_size: bytes(self.min_blob_size as u64) => "smaller: less is rewritten; larger: fewer reads of another file";
             wal_segment_bytes: bytes(self.wal_segment_bytes) => "larger: fewer files to prepare; smaller: less disk space and mapped memory";
             wal_mode: name(self.wal_mode) => "mapped: cheaper writes; plain: for network and copy-on-write file systems";
             read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults; mmapchecked: as mmap, every read checked";

@@ -143,7 +143,7 @@ pub struct Options {
     pub(crate) compression: Compression,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) target_file_bytes: u64,
-    pub(crate) large_value_bytes: usize,
+    pub(crate) min_blob_size: usize,
     pub(crate) wal_segment_bytes: u64,
     pub(crate) wal_mode: WalMode,
     pub(crate) read_mode: ReadMode,
@@ -168,7 +168,7 @@ impl fmt::Debug for Options {
             .field("compression", &self.compression)
             .field("filter_bits_per_key", &self.filter_bits_per_key)
             .field("target_file_bytes", &self.target_file_bytes)
-            .field("large_value_bytes", &self.large_value_bytes)
+            .field("min_blob_size", &self.min_blob_size)
             .field("wal_segment_bytes", &self.wal_segment_bytes)
             .field("wal_mode", &self.wal_mode)
             .field("read_mode", &self.read_mode)
@@ -190,7 +190,7 @@ impl Default for Options {
             compression: Compression::Lz4,
             filter_bits_per_key: 10,
             target_file_bytes: 64 << 20,
-            large_value_bytes: 32 << 10,
+            min_blob_size: 32 << 10,
             wal_segment_bytes: 16 << 20,
             wal_mode: WalMode::Mapped,
             read_mode: ReadMode::Auto,
@@ -271,7 +271,7 @@ impl Options {
         self
     }
 
-    /// Compression of table blocks, and of large values ([`Options::large_value_bytes`]) of up to
+    /// Compression of table blocks, and of large values ([`Options::min_blob_size`]) of up to
     /// 16 MiB: a write stores them uncompressed, and an idle database compresses them, where that
     /// pays.
     ///
@@ -330,11 +330,11 @@ impl Options {
     /// and that more values are compressed.
     ///
     /// ```
-    /// let options = esker::Options::default().large_value_bytes(4 << 10);
+    /// let options = esker::Options::default().min_blob_size(4 << 10);
     /// ```
-    pub fn large_value_bytes(mut self, bytes: usize) -> Options {
-        self.large_value_bytes = bytes;
-        self.note("large_value_bytes");
+    pub fn min_blob_size(mut self, bytes: usize) -> Options {
+        self.min_blob_size = bytes;
+        self.note("min_blob_size");
         self
     }
 
@@ -541,8 +541,8 @@ impl Options {
     }
 
     /// The least bytes of a large value.
-    pub(crate) fn large_threshold(&self) -> usize {
-        if self.large_value_bytes == 0 { usize::MAX } else { self.large_value_bytes }
+    pub(crate) fn blob_threshold(&self) -> usize {
+        if self.min_blob_size == 0 { usize::MAX } else { self.min_blob_size }
     }
 
     /// Bytes at which another blob file begins.

@@ -8,7 +8,7 @@
 //! offset 0, so that their sizes (trailer included) are their places as well.
 
 use super::format::{Handle, TRAILER_BYTES};
-use super::heads::Heads;
+use super::static_btree::StaticBTree;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::compression::MAX_BLOCK_BYTES;
 use crate::base::key::{Sequence, common_prefix, head, rest_after};
@@ -62,7 +62,7 @@ impl IndexBuilder {
 pub(super) struct Index {
     common: Vec<u8>,
     /// The eight bytes behind `common` of each block's last key.
-    heads: Heads,
+    heads: StaticBTree,
     rests: Vec<u8>,
     rest_ends: Vec<usize>,
     sequences: Vec<Sequence>,
@@ -87,7 +87,7 @@ impl Index {
         let common = cursor.bytes("a common prefix")?.to_vec();
         let mut index = Index {
             common,
-            heads: Heads::default(),
+            heads: StaticBTree::default(),
             rests: Vec::new(),
             rest_ends: Vec::with_capacity(count),
             sequences: Vec::with_capacity(count),
@@ -112,7 +112,7 @@ impl Index {
         if !cursor.is_empty() {
             return Err(cursor.expected("the end of the index"));
         }
-        index.heads = Heads::new(&heads);
+        index.heads = StaticBTree::new(&heads);
         index.check_order()?;
         Ok(index)
     }

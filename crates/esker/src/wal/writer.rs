@@ -563,7 +563,7 @@ impl LogSync {
 
     /// Whether the log takes no more space than it has to: with `needless`, which says that nothing
     /// in it is needed any more, that of an empty database.
-    pub fn is_at_rest(&self, needless: bool) -> bool {
+    pub fn is_idle(&self, needless: bool) -> bool {
         let state = self.state.lock();
         let small = state.retired.is_empty() && state.active.file.len() <= self.maker.smallest_bytes;
         state.free.is_empty() && state.prepared.is_none() && (small || !needless)
@@ -643,13 +643,13 @@ impl LogSync {
     }
 
     /// Bytes of records since the log was last emptied because the database was idle.
-    pub fn unrested_bytes(&self) -> u64 {
+    pub fn bytes_since_idle(&self) -> u64 {
         let all = self.inherited_bytes + self.appended.load(Ordering::Relaxed);
         all.saturating_sub(self.unrested_from.load(Ordering::Relaxed))
     }
 
     /// Notes that the log is being emptied because the database is idle.
-    pub fn note_rest(&self) {
+    pub fn note_idle(&self) {
         self.unrested_from.store(self.inherited_bytes + self.appended.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 

@@ -26,7 +26,7 @@ fn options(env: &MemEnv) -> Options {
         .block_bytes(256)
         .target_file_bytes(1 << 10)
         .compression(Compression::None)
-        .large_value_bytes(600)
+        .min_blob_size(600)
 }
 
 fn put_all(db: &Db, name: &str, keys: std::ops::Range<u32>, value_bytes: usize) {

@@ -73,7 +73,7 @@ impl Env for Interrupting {
 fn writes_flushes_and_merges_go_on_while_it_copies() {
     let env = MemEnv::new();
     let interrupting = Interrupting { inner: env.clone(), work: Arc::default() };
-    let options = || simulated(&env).large_value_bytes(1000);
+    let options = || simulated(&env).min_blob_size(1000);
     let db = Db::open(DIRECTORY, options().env(Arc::new(interrupting.clone()))).unwrap();
     let names = keyspace(&db, "names");
     for round in 0..3u32 {
@@ -110,7 +110,7 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
 fn a_checkpoint_that_copies_refuses_what_has_rotted() {
     let env = MemEnv::new();
     let interrupting = Interrupting { inner: env.clone(), work: Arc::default() };
-    let options = simulated(&env).large_value_bytes(1000);
+    let options = simulated(&env).min_blob_size(1000);
     let db = Db::open(DIRECTORY, options.clone().env(Arc::new(interrupting))).unwrap();
     let names = keyspace(&db, "names");
     for number in 0..50u32 {

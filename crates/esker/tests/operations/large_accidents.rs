@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 fn options(env: &MemEnv) -> Options {
-    simulated(env).large_value_bytes(1000)
+    simulated(env).min_blob_size(1000)
 }
 
 fn blobs(env: &MemEnv) -> Vec<PathBuf> {

@@ -52,7 +52,7 @@ fn the_workspace_is_seen() {
 }
 
 #[test]
-fn rooms_import_only_from_below() {
+fn modules_import_only_from_below() {
     none(graph::layers(workspace(), &exceptions::IMPORTS));
 }
 

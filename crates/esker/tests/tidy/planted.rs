@@ -40,7 +40,7 @@ fn an_import_from_above() {
     expect(
         &graph::layers(&workspace, &[]),
         &[
-            ("base/key.rs", 3, "room `base` (0) imports from `table` (3)"),
+            ("base/key.rs", 3, "module `base` (0) imports from `table` (3)"),
             ("wal.rs", 2, "`wal` (3) imports from `table`"),
         ],
     );

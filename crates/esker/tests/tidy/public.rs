@@ -24,7 +24,7 @@ pub fn undocumented(workspace: &Workspace) -> Vec<Violation> {
         for index in 0..source.tokens.len() {
             for item in items(source, index, &|name, is_declaration| {
                 exports.iter().any(|(export, below)| {
-                    // Methods may be in another file of the room.
+                    // Methods may be in another file of the module.
                     let below = if is_declaration { below } else { below.split('/').next().unwrap_or(below) };
                     export == name && inside.starts_with(below)
                 })

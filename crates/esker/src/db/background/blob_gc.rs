@@ -4,7 +4,7 @@
 use crate::blob::format::HEADER_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::job::blob_compression::{Shrinkable, due, least_bytes};
-use crate::job::blob_garbage::{BlobShape, condemned as choose};
+use crate::job::blob_gc::{BlobShape, condemned as choose};
 use crate::job::pick::shape::Plan;
 use crate::options::CompactionStyle;
 use crate::table::Table;

@@ -8,7 +8,7 @@ use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::snapshots::Readers;
 use crate::error::{Error, Result};
 use crate::event_listener::TableCreated;
-use crate::job::large::{Copy, LargeValues};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::version_gc::Rules;
 use crate::merge_operator::MergeOperator;
@@ -63,9 +63,9 @@ pub fn with_output<T>(
         cache: Arc::clone(&inner.cache),
         read_mode: inner.options.read_mode,
         next_file: &next_file,
-        large: LargeValues {
+        large: BlobValues {
             store: &inner.blobs,
-            threshold: inner.large_threshold,
+            threshold: inner.blob_threshold,
             copy: Copy::From(&is_emptied),
             // The caller holds the job lock until the tables are installed.
             one_by_one: true,

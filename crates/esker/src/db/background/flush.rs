@@ -56,7 +56,7 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
 ///
 /// The log's next segment comes first: a writer would stop for it. While another memtable waits,
 /// the other work gets no more time than the flush, see [`TimeShare`].
-fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeShare) {
+fn yield_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeShare) {
     let flush_has_its_share = shares.pause(Instant::now());
     let others_may = flush_has_its_share || keyspace.read_state.load().immutable.len() < MAX_IMMUTABLE_MEMTABLES;
     let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
@@ -93,7 +93,7 @@ type Waiting = (Arc<KeyspaceInner>, Arc<Memtable>);
 
 /// Rotates every memtable that is not empty, all at one point of the order of writes. Returns all
 /// immutable memtables, oldest first.
-fn freeze_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
+fn rotate_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
     let mut waiting: Vec<Waiting> = Vec::new();
     for keyspace in inner.all_keyspaces() {
         if !keyspace.read_state.load().active.is_empty() {
@@ -115,7 +115,7 @@ fn still_waits((keyspace, memtable): &Waiting) -> bool {
 /// still held: the tables are then the state at one point of the order of writes.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
-    let waiting = freeze_all(inner, &mut inner.writer.lock());
+    let waiting = rotate_all(inner, &mut inner.writer.lock());
     let mut waiting = waiting.iter().filter(|waiting| still_waits(waiting));
     let flushed = waiting.try_for_each(|(keyspace, memtable)| flush_one(inner, keyspace, memtable));
     // With the job lock: otherwise the blob files of another job's result would look unreferenced.
@@ -143,7 +143,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     }
     let mut shares = TimeShare::new(started);
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || attend_to_others(inner, keyspace, &mut shares))
+        flush(memtable, rules, output, &mut || yield_to_others(inner, keyspace, &mut shares))
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
@@ -221,7 +221,7 @@ fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 pub fn flush_now(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
-    let waiting = freeze_all(inner, &mut inner.writer.lock());
+    let waiting = rotate_all(inner, &mut inner.writer.lock());
     while waiting.iter().any(still_waits) {
         // The holder of the job lock flushes too, even in the middle of a compaction.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
@@ -241,6 +241,6 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
 /// Flushes everything. The caller holds the job lock and the writer lock, so that nothing comes in
 /// between.
 pub fn flush_locked(inner: &Inner, writer: &mut Writer) -> Result<()> {
-    freeze_all(inner, writer);
+    rotate_all(inner, writer);
     flush_all(inner)
 }

@@ -31,7 +31,7 @@ pub fn empty_log(inner: &Inner, drain_requested: bool) -> Result<()> {
         return reclaim(inner);
     }
     if let Some(log) = &inner.log {
-        log.note_rest();
+        log.note_idle();
     }
     // Writes that come between would keep the log.
     flush_exactly(inner, || remover::reclaim_log(inner))
@@ -39,7 +39,7 @@ pub fn empty_log(inner: &Inner, drain_requested: bool) -> Result<()> {
 
 /// Gives back what was kept for more writes.
 pub fn reclaim(inner: &Inner) -> Result<()> {
-    inner.memory.note_rest(true);
+    inner.memory.note_idle(true);
     if inner.stopping.load(Relaxed) || !remover::log_is_reclaimable(inner) {
         return Ok(());
     }
@@ -61,7 +61,7 @@ fn log_is_worth_a_flush(inner: &Inner, drain_requested: bool) -> bool {
     if log.held_bytes().max(large) <= SMALL_LOG_BYTES || remover::no_memtable_has_writes(inner) {
         return false;
     }
-    let logged = log.unrested_bytes().saturating_add(large);
+    let logged = log.bytes_since_idle().saturating_add(large);
     drain_requested
         || (logged > SMALL_LOG_BYTES
             && logged >= inner.options.write_buffer_bytes as u64 / BUFFER_PART

@@ -58,9 +58,9 @@ fn work_until_stopped(inner: &Inner) {
             (manual, manual || pause >= IDLE_AFTER, manual || pause >= AT_REST_AFTER)
         };
         if !at_rest {
-            inner.memory.note_rest(false);
+            inner.memory.note_idle(false);
         }
-        let result = if at_rest { work_at_rest(inner, manual) } else { run_all(inner, idle) };
+        let result = if at_rest { work_when_idle(inner, manual) } else { run_all(inner, idle) };
         match &result {
             Ok(()) => inner.error_state.recovered(),
             // Giving up for a close is no failure. Neither is finding the database read-only: that
@@ -148,7 +148,7 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
 
 /// Does everything that is due when no more writes are expected. The log gives back its space
 /// first, which compactions can use; large values are compressed last.
-fn work_at_rest(inner: &Inner, drain_requested: bool) -> Result<()> {
+fn work_when_idle(inner: &Inner, drain_requested: bool) -> Result<()> {
     if inner.stopping.load(Relaxed) {
         return Ok(());
     }
@@ -156,7 +156,7 @@ fn work_at_rest(inner: &Inner, drain_requested: bool) -> Result<()> {
     run_all(inner, true)?;
     // Writes made meanwhile are left for the next time: the caller does not wait for ever.
     let before = inner.next_file.load(Relaxed);
-    while !inner.stopping.load(Relaxed) && (drain_requested || is_at_rest(inner)) && compress_next(inner, before)? {
+    while !inner.stopping.load(Relaxed) && (drain_requested || is_idle(inner)) && compress_next(inner, before)? {
         // Writes that come must not wait for a compaction until all values are compressed.
         run_all(inner, true)?;
     }
@@ -169,7 +169,7 @@ fn compress_next(inner: &Inner, before: u64) -> Result<bool> {
 }
 
 /// Whether neither a write nor a load is likely to come soon.
-fn is_at_rest(inner: &Inner) -> bool {
+fn is_idle(inner: &Inner) -> bool {
     pause(inner) >= AT_REST_AFTER && inner.in_progress.lock().is_empty()
 }
 
@@ -195,7 +195,7 @@ pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
     if inner.inline_jobs() {
-        return work_at_rest(inner, true);
+        return work_when_idle(inner, true);
     }
     let mut signals = inner.signals.lock();
     signals.manual = true;

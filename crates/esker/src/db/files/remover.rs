@@ -136,7 +136,7 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
 pub fn reclaim_log(inner: &Inner) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     inner.error_state.check()?;
-    if log.is_at_rest(no_memtable_has_writes(inner)) {
+    if log.is_idle(no_memtable_has_writes(inner)) {
         return Ok(());
     }
     let mut guard = inner.writer.lock();
@@ -169,7 +169,7 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
 
 /// Whether `reclaim_log` would give something back.
 pub fn log_is_reclaimable(inner: &Inner) -> bool {
-    inner.log.as_ref().is_some_and(|log| !log.is_at_rest(no_memtable_has_writes(inner)))
+    inner.log.as_ref().is_some_and(|log| !log.is_idle(no_memtable_has_writes(inner)))
 }
 
 /// Whether everything written is in tables.

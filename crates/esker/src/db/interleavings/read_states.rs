@@ -25,9 +25,9 @@ use crate::db::state::read_stats::ReadStats;
 use crate::db::state::snapshots::{SnapshotGuard, SnapshotList};
 use crate::env::Env;
 use crate::env::mem::MemEnv;
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::compact::compact;
 use crate::job::flush::flush;
-use crate::job::large::{Copy, LargeValues};
 use crate::job::output::OutputOptions;
 use crate::job::output_splitter::OutputSplitter;
 use crate::job::version_gc::Rules;
@@ -135,7 +135,7 @@ impl Keyspace {
             cache: Arc::new(BlockCache::new(0)),
             read_mode: ReadMode::Mmap,
             next_file: &|| self.next_file(),
-            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
+            large: BlobValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         })
     }
 
@@ -222,7 +222,7 @@ fn a_get_beside_a_flush_finds_what_is_there() {
 }
 
 #[test]
-fn a_writer_beside_a_freeze_loses_nothing() {
+fn a_writer_beside_a_rotation_loses_nothing() {
     explore("a writer beside a rotate", PREEMPTIONS, || {
         let keyspace = Keyspace::new();
         keyspace.put();

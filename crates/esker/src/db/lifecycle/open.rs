@@ -215,7 +215,7 @@ fn assemble(
         directory: directory.to_path_buf(),
         number,
         write_buffer_manager: WriteBufferManager::new(&options),
-        large_threshold: options.large_threshold(),
+        blob_threshold: options.blob_threshold(),
         options,
         checkpoints: Mutex::new(()),
         jobs: Mutex::new(()),

@@ -26,7 +26,7 @@ use crate::db::write_controller::stop;
 use crate::error::{Error, Result, escape_key};
 use crate::event_listener::IngestCompleted;
 use crate::iter::Cursor;
-use crate::job::large::{Copy, LargeValues};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{Output, OutputOptions, table_options};
 use crate::job::output_splitter::OutputSplitter;
 use crate::table::Table;
@@ -190,9 +190,9 @@ fn with_output<T>(
         cache: Arc::clone(&inner.cache),
         read_mode: inner.options.read_mode,
         next_file: &next_file,
-        large: LargeValues {
+        large: BlobValues {
             store: &inner.blobs,
-            threshold: inner.options.large_threshold(),
+            threshold: inner.options.blob_threshold(),
             copy: Copy::From(&|_| false),
             // Until the tables are installed only `in_progress` lists the files of the values,
             // which are the load's own.

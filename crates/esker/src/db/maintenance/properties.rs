@@ -105,7 +105,7 @@ fn memory_numbers(memory: &MemoryStats) -> [(&'static str, u64); 9] {
     let MemoryStats {
         budget_bytes,
         memtable_bytes,
-        frozen_memtable_bytes,
+        immutable_memtable_bytes,
         cache_bytes,
         cache_capacity_bytes,
         index_bytes,
@@ -116,7 +116,7 @@ fn memory_numbers(memory: &MemoryStats) -> [(&'static str, u64); 9] {
     [
         ("memory.budget_bytes", *budget_bytes),
         ("memory.memtable_bytes", *memtable_bytes),
-        ("memory.frozen_memtable_bytes", *frozen_memtable_bytes),
+        ("memory.immutable_memtable_bytes", *immutable_memtable_bytes),
         ("memory.cache_bytes", *cache_bytes),
         ("memory.cache_capacity_bytes", *cache_capacity_bytes),
         ("memory.index_bytes", *index_bytes),

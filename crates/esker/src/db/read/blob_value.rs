@@ -16,7 +16,7 @@ const WAKE_BYTES: u64 = 16 << 20;
 /// Whether the value of an operation goes to a blob file.
 #[inline]
 pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
-    value.len() >= inner.large_threshold && kind == Kind::Put
+    value.len() >= inner.blob_threshold && kind == Kind::Put
 }
 
 /// Writes a value to a blob file. The operation is then a `PutBlob` of the reference; what is

@@ -41,7 +41,7 @@ pub enum Base {
     /// [`get_into`] alone.
     Copied,
     /// The reference of a large value.
-    Large(Slice),
+    Blob(Slice),
 }
 
 /// What a reader wants of the value of a put that is the answer.
@@ -135,7 +135,7 @@ impl Lookup {
             }
             Kind::Put if self.operands.is_empty() => keep.keep(value, slice),
             Kind::Put => Base::Value(slice()),
-            Kind::PutBlob => Base::Large(slice()),
+            Kind::PutBlob => Base::Blob(slice()),
             Kind::Delete => Base::Absent,
         };
         ControlFlow::Break(())
@@ -157,7 +157,7 @@ impl Lookup {
             if found.is_break() {
                 return Ok(());
             }
-            found = self.search_frozen(memtable, key, hash, sequence, keep);
+            found = self.search_immutable(memtable, key, hash, sequence, keep);
         }
         if found.is_break() {
             Ok(())
@@ -177,7 +177,7 @@ impl Lookup {
     }
 
     /// Searches an immutable memtable.
-    fn search_frozen(
+    fn search_immutable(
         &mut self,
         memtable: &Memtable,
         key: &[u8],
@@ -268,7 +268,7 @@ pub fn get(
     match lookup.base {
         Base::Value(value) => Ok(Some(value)),
         Base::None | Base::Absent | Base::First | Base::Copied => Ok(None),
-        Base::Large(reference) => Ok(Some(Slice::from(blob_value::load(inner, &reference)?))),
+        Base::Blob(reference) => Ok(Some(Slice::from(blob_value::load(inner, &reference)?))),
     }
 }
 
@@ -292,7 +292,7 @@ pub fn get_into(
     // What was there before, or what was copied before a range tombstone over it was seen.
     out.clear();
     searched?;
-    if lookup.operands.is_empty() && !matches!(lookup.base, Base::Large(_)) {
+    if lookup.operands.is_empty() && !matches!(lookup.base, Base::Blob(_)) {
         return Ok(false);
     }
     let value = value_of(inner, keyspace, key, lookup)?;
@@ -311,7 +311,7 @@ pub fn expires_at(
     let read_state = keyspace.read_state.load();
     let lookup = look_up(Sources::new(inner, keyspace, &read_state), key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
-    if lookup.operands.is_empty() && matches!(lookup.base, Base::Large(_)) {
+    if lookup.operands.is_empty() && matches!(lookup.base, Base::Blob(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));
     }
     // Operands may amount to no value.
@@ -335,7 +335,7 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
         // What operands lie on is not copied.
         Base::None | Base::Absent | Base::First | Base::Copied => None,
         Base::Value(value) => Some(value),
-        Base::Large(reference) => Some(Slice::from(blob_value::load(inner, &reference)?)),
+        Base::Blob(reference) => Some(Slice::from(blob_value::load(inner, &reference)?)),
     };
     if lookup.operands.is_empty() {
         return Ok(base);

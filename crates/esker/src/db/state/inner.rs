@@ -217,7 +217,7 @@ pub struct Inner {
     pub cache: Arc<BlockCache>,
     pub blobs: Arc<BlobStore>,
     /// The least bytes of a large value.
-    pub large_threshold: usize,
+    pub blob_threshold: usize,
     /// The memory of memtables.
     pub memory: PoolUser,
     /// The background thread should prefault memory ahead of the writer.

@@ -45,7 +45,7 @@ pub struct MemoryStats {
     /// Memtables that are written to.
     pub memtable_bytes: u64,
     /// Full memtables that wait for their flush.
-    pub frozen_memtable_bytes: u64,
+    pub immutable_memtable_bytes: u64,
     /// Blocks in the cache, and memory kept for the next ones.
     pub cache_bytes: u64,
     /// The most that the cache may hold at the moment.
@@ -73,7 +73,7 @@ impl MemoryStats {
     /// ```
     pub fn total_bytes(&self) -> u64 {
         let tables = self.index_bytes + self.filter_bytes;
-        let memtables = self.memtable_bytes + self.frozen_memtable_bytes + self.unused_pool_bytes;
+        let memtables = self.memtable_bytes + self.immutable_memtable_bytes + self.unused_pool_bytes;
         memtables + tables + self.cache_bytes + self.pinned_bytes
     }
 }
@@ -86,7 +86,7 @@ impl fmt::Display for MemoryStats {
             "memtables {:.1} MiB, waiting {:.1} MiB, block cache {:.1} of {:.1} MiB, indexes {:.1} MiB, filters {:.1} MiB, pinned {:.1} MiB, \
              unused {:.1} MiB, all {:.1} MiB",
             mib(self.memtable_bytes),
-            mib(self.frozen_memtable_bytes),
+            mib(self.immutable_memtable_bytes),
             mib(self.cache_bytes),
             mib(self.cache_capacity_bytes),
             mib(self.index_bytes),
@@ -262,8 +262,8 @@ pub fn collect(inner: &Inner) -> MemoryStats {
     MemoryStats {
         budget_bytes: inner.options.memory_budget_bytes as u64,
         memtable_bytes: active as u64,
-        frozen_memtable_bytes: immutable as u64,
-        cache_bytes: (cached + inner.cache.stock_bytes()) as u64,
+        immutable_memtable_bytes: immutable as u64,
+        cache_bytes: (cached + inner.cache.pooled_bytes()) as u64,
         cache_capacity_bytes: inner.cache.budget_bytes() as u64,
         index_bytes: index as u64,
         filter_bytes: filter as u64,

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gets_suffer_from_searches_in_vain_for_each_entry_flushed() {
+    fn probe_misses_count_for_each_entry_flushed() {
         let searches = ReadStats::default();
         let search = |probe_misses: u64| {
             (0..100).for_each(|_| searches.begin());

@@ -88,7 +88,7 @@ impl Precondition for Conflicts<'_> {
         let writer = self.inner.writer.lock();
         let last = writer.last_sequence;
         for question in &mut self.questions {
-            question.load_view();
+            question.load_read_state();
         }
         drop(writer);
         if last > self.answered {
@@ -103,7 +103,7 @@ impl Precondition for Conflicts<'_> {
             return Ok(true);
         }
         if self.rounds >= MOST_ROUNDS {
-            self.questions.iter_mut().for_each(Question::load_view);
+            self.questions.iter_mut().for_each(Question::load_read_state);
             return self.look().map(|()| true);
         }
         let mut bytes = 0;
@@ -132,7 +132,7 @@ impl Question<'_> {
 
     /// Call under the writer lock: then the read state and the end of its active memtable hold
     /// exactly the writes made so far.
-    fn load_view(&mut self) {
+    fn load_read_state(&mut self) {
         self.read_state = self.keyspace().read_state.load_full();
         self.end = self.read_state.active.end();
     }

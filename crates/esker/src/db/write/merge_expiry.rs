@@ -53,7 +53,7 @@ impl Chain {
             Base::None | Base::Absent | Base::Copied => return Chain::default(),
             Base::First => Some((Kind::MergeFirst, operands.remove(0))),
             Base::Value(value) => Some((Kind::Put, value.to_vec())),
-            Base::Large(reference) => Some((Kind::PutBlob, reference.to_vec())),
+            Base::Blob(reference) => Some((Kind::PutBlob, reference.to_vec())),
         };
         Chain { base, operands, expiry_ms: lookup.expiry_ms }
     }

@@ -79,7 +79,7 @@ fn deletes_down(shape: &Shape<'_>, run: usize, at: usize, table: &TableShape<'_>
 
 /// Whether scans have skipped so many dead entries that a full compaction costs less than going on
 /// like that.
-pub fn scans_suffer(shape: &Shape<'_>) -> bool {
+pub fn scans_skip_tombstones(shape: &Shape<'_>) -> bool {
     let entries: u64 = shape.runs.iter().flat_map(|run| &run.tables).map(|table| table.entries).sum();
     shape.tombstones_skipped >= entries.max(LEAST_TOMBSTONES_SKIPPED)
 }
@@ -88,7 +88,7 @@ pub fn scans_suffer(shape: &Shape<'_>) -> bool {
 pub fn for_scans(shape: &Shape<'_>) -> Option<Plan> {
     let deletes = || shape.runs.iter().flat_map(|run| &run.tables).any(|table| table.deletes > 0);
     let helps = shape.runs.len() > 1 || deletes();
-    (shape.tombstones_skipped > 0 && helps && scans_suffer(shape))
+    (shape.tombstones_skipped > 0 && helps && scans_skip_tombstones(shape))
         .then(|| Plan::Merge { first: 0, last: shape.runs.len() - 1 })
 }
 

@@ -37,7 +37,7 @@ fn for_the_dead(shape: &Shape<'_>) -> Option<Plan> {
 /// Whether so many tombstones were skipped that they must lead to a compaction, or the count be
 /// reset.
 pub fn skipped_tombstones_are_due(shape: &Shape<'_>) -> bool {
-    shape.tombstones_skipped > 0 && garbage::scans_suffer(shape)
+    shape.tombstones_skipped > 0 && garbage::scans_skip_tombstones(shape)
 }
 
 /// The earliest clock time at which something becomes due without a write.

@@ -167,7 +167,7 @@ fn lazy_leveling_costs_what_it_says() {
 
 /// A load of gets without filters has few runs to search, for more rewrites.
 #[test]
-fn lazy_leveling_costs_more_while_gets_suffer() {
+fn lazy_leveling_costs_more_while_gets_probe_many_runs() {
     for (flushes, keys, writes) in [(20, 1, 8.0), (110, 1, 8.0), (400, 1, 12.0), (1200, 3, 12.0), (5000, 1, 24.0)] {
         let cost = simulate_with(CompactionStyle::LazyLeveling, true, flushes, flushes * FLUSH_ENTRIES / keys);
         assert!(cost.writes < writes && cost.runs <= 5 && cost.space < 1.4 && cost.beside < 0.5, "{cost:?}");

@@ -42,7 +42,7 @@ fn lazy(bytes: &[u64], idle: bool) -> Option<(usize, usize)> {
 }
 
 #[test]
-fn lazy_leaves_fewer_runs_while_gets_suffer() {
+fn lazy_leaves_fewer_runs_while_gets_probe_many() {
     let suffering = |bytes: &[u64]| match pick(
         &Shape { high_read_amp: true, ..sizes(bytes, false) },
         CompactionStyle::LazyLeveling,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Which values are copied into a blob file of the job.
 #[derive(Clone, Copy)]
-pub struct LargeValues<'a> {
+pub struct BlobValues<'a> {
     pub store: &'a BlobStore,
     /// Values of at least this many bytes do not stay in tables.
     pub threshold: usize,
@@ -28,7 +28,7 @@ pub enum Copy<'a> {
     All,
 }
 
-impl LargeValues<'_> {
+impl BlobValues<'_> {
     /// The value behind an encoded reference.
     pub fn load(&self, reference: &[u8]) -> Result<Vec<u8>> {
         match BlobReference::decode(reference) {

@@ -22,7 +22,7 @@ impl Line {
 
 /// See the module's comment.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
+pub(super) struct StaticBTree {
     length: usize,
     /// The numbers themselves, then the levels above them, the highest one last.
     lines: Vec<Line>,
@@ -30,9 +30,9 @@ pub(super) struct Heads {
     levels: Vec<usize>,
 }
 
-impl Heads {
+impl StaticBTree {
     /// The tree of `numbers`, which ascend; some may be the same.
-    pub(super) fn new(numbers: &[u64]) -> Heads {
+    pub(super) fn new(numbers: &[u64]) -> StaticBTree {
         let mut lines: Vec<Line> = Vec::new();
         let mut levels = Vec::new();
         let mut level = numbers.to_vec();
@@ -50,7 +50,7 @@ impl Heads {
         }
         levels.reverse();
         lines.shrink_to_fit();
-        Heads { length: numbers.len(), lines, levels }
+        StaticBTree { length: numbers.len(), lines, levels }
     }
 
     /// Bytes of memory.
@@ -90,7 +90,7 @@ mod tests {
             // Neighbours that are the same, and the largest number itself.
             let mut numbers: Vec<u64> = (0..length).map(|i| i / 3 * 10).collect();
             numbers.extend((length % 4 == 1).then_some(u64::MAX));
-            let heads = Heads::new(&numbers);
+            let heads = StaticBTree::new(&numbers);
             assert_eq!(heads.len(), numbers.len());
             let probes = numbers.iter().flat_map(|&n| [n.saturating_sub(1), n, n.saturating_add(1)]);
             for wanted in probes.chain([0, u64::MAX]) {
