@@ -1,6 +1,8 @@
-//! Clap's messages about a wrong command line as one line: what is wrong, what to do, and where to read more.
+//! Clap's messages about a wrong command line as one line: what is wrong, what to do, and where to
+//! read more.
 
-/// Joins the paragraphs before "Usage:": the error itself, then clap's tips. `command` is whose help to read.
+/// Joins the paragraphs before "Usage:": the error itself, then clap's tips. `command` is whose
+/// help to read.
 pub fn summary(rendered: &str, command: &str) -> String {
     let mut text = String::new();
     for line in rendered.lines() {

@@ -63,6 +63,7 @@ pub mod merge {
 }
 
 pub use base::clock::{Clock, ManualClock, SystemClock};
+pub use base::compare_and_swap::CompareAndSwap;
 pub use base::expiry::{Expiry, Ttl};
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;

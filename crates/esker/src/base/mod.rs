@@ -7,6 +7,7 @@ pub mod callback;
 pub mod checksum;
 pub mod clock;
 pub mod coding;
+pub mod compare_and_swap;
 pub mod compression;
 pub mod counter;
 pub mod expiry;

@@ -14,7 +14,7 @@ use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::write::batch_size::{reservation_bytes, start_record};
-use crate::db::write::commit::{Content, Unconditional, commit, commit_merges_if};
+use crate::db::write::commit::{Content, Precondition, Unconditional, Verdict, commit, commit_if, commit_merges_if};
 use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
@@ -51,7 +51,7 @@ const KEEP_RECORD_BYTES: usize = 1 << 20;
 
 /// Performs a write of one operation with this thread's memory for records.
 #[inline]
-fn with_record(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+fn with_record<T>(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
     // Taken out: a merge operator that is called meanwhile may write to another database. A thread
     // that is ending has none any more.
     let mut record = RECORD.try_with(Cell::take).unwrap_or_default();
@@ -161,28 +161,49 @@ impl Keyspace {
 
     /// A write to a keyspace in which entries can expire, or one with a time to live.
     fn write_with_life(&self, kind: Kind, key: &[u8], value: &[u8], life: Life, options: &WriteOptions) -> Result<()> {
+        self.write_if(kind, key, value, life, options, &mut Unconditional).map(|_| ())
+    }
+
+    /// A write under a precondition; false if that declined.
+    pub(super) fn write_if(
+        &self,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        life: Life,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<bool> {
         check(&self.inner, kind, key, value)?;
         check_life(&self.inner, life)?;
         if kind == Kind::Delete && life != Life::Default {
             return Err(Error::invalid("a delete has no time to live; leave it out"));
         }
-        let now_ms = self.shared.inner.now_ms(&self.inner);
+        let inner = &self.shared.inner;
+        let now_ms = inner.now_ms(&self.inner);
         let ttl = self.inner.ttl;
-        let own = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
-        match (kind, life) {
-            (Kind::Delete, _) => self.commit_one(own, options),
-            (Kind::Merge, Life::Default) => self.commit_merge(own, now_ms, options),
-            (Kind::Merge, _) => {
-                self.commit_merge(Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own }, now_ms, options)
-            }
-            _ => {
-                let put = Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own };
-                match blob_value::is_large(&self.shared.inner, kind, value) {
-                    true => self.commit_large(put, options),
-                    false => self.commit_one(put, options),
-                }
-            }
+        let expiry_ms = match (kind, life) {
+            // The default of the keyspace is for keys without a value.
+            (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,
+            _ => ttl.expiry_ms(life, now_ms),
+        };
+        let operation = Operation { keyspace: self.inner.id, kind, expiry_ms, key, value };
+        if kind == Kind::Merge && ttl.is_enabled() {
+            // Room for an expiry, whether it will have one or not.
+            let needs = [(self.inner.id, reservation_bytes(&Operation { expiry_ms: u64::MAX, ..operation }))];
+            return with_record(&operation, |record| {
+                commit_merges_if(inner, record, now_ms, &needs, options, precondition)
+            });
         }
+        if blob_value::is_large(inner, kind, value) {
+            if precondition.catch_up()? == Verdict::Declined {
+                return Ok(false);
+            }
+            let value = blob_value::put_blob(inner, value)?;
+            let put = Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..operation };
+            return self.commit_one_if(put, options, precondition);
+        }
+        self.commit_one_if(operation, options, precondition)
     }
 
     /// A put of a large value.
@@ -192,12 +213,15 @@ impl Keyspace {
         self.commit_one(Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..put }, options)
     }
 
-    fn commit_merge(&self, operation: Operation<'_>, now_ms: u64, options: &WriteOptions) -> Result<()> {
-        // Room for an expiry, whether it will have one or not.
-        let needs = [(self.inner.id, reservation_bytes(&Operation { expiry_ms: u64::MAX, ..operation }))];
-        with_record(&operation, |record| {
-            commit_merges_if(&self.shared.inner, record, now_ms, &needs, options, &mut Unconditional)
-        })
+    fn commit_one_if(
+        &self,
+        operation: Operation<'_>,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<bool> {
+        let needs = [(self.inner.id, reservation_bytes(&operation))];
+        let content = Content::One(operation);
+        with_record(&operation, |record| commit_if(&self.shared.inner, record, content, &needs, options, precondition))
     }
 
     #[inline]

@@ -26,7 +26,9 @@
 //!    for all threads at work (`db/state/thread_gate.rs`): each of them either sees what was
 //!    published, or is waited for. So do the registration of a snapshot (`newest_snapshot` is read
 //!    after entering), a flush (the memtable is rotated first; a thread that enters later finds the
-//!    next one), and a close (`closing`).
+//!    next one), a close and a conditional write (`in_place_barriers`). The barrier of a
+//!    conditional write is lowered again: a thread that finds it gone sees the entry that was
+//!    written behind it.
 //! 5. **A memtable that is rotated meanwhile.** An addition to it counts below the operands in the
 //!    next one, whatever they are: they commute. A put would not, which is why there are none
 //!    beside merges.

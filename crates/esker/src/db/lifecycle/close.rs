@@ -2,6 +2,7 @@
 
 use crate::db::background::flush;
 use crate::db::state::inner::{Inner, Writer};
+use crate::db::write::in_place_write;
 use crate::error::Result;
 use std::sync::atomic::Ordering;
 
@@ -17,8 +18,7 @@ pub fn close(inner: &Inner) -> Result<()> {
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
     let mut writer = inner.writer.lock();
-    inner.closing.store(true, Ordering::Release);
-    inner.thread_gate.wait_for_all();
+    in_place_write::Barrier::raise(inner).keep();
     let result = flushed.and_then(|()| finish(inner, &mut writer));
     // In any case: the caller releases the lock on the directory, and another process may then
     // write there.

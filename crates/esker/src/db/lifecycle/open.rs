@@ -244,7 +244,7 @@ fn assemble(
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),
         replayed_segments: 0,
-        closing: sync::AtomicBool::new(false),
+        in_place_barriers: sync::AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),
     };

@@ -244,8 +244,9 @@ pub struct Inner {
     pub in_progress: Mutex<BTreeSet<u64>>,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
-    /// Writes without the writer lock are over.
-    pub closing: sync::AtomicBool,
+    /// Reasons against writes without the writer lock: conditional writes under way, and a close,
+    /// which stays. Raised under the writer lock, see `in_place_write::Barrier`.
+    pub in_place_barriers: sync::AtomicUsize,
     /// Background work should end as soon as it can.
     pub stopping: AtomicBool,
     /// Held from open to drop; none in a database opened read-only.

@@ -29,7 +29,7 @@ use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::read_state::ReadState;
 use crate::db::transaction::read_set::{Interval, any_contains};
 use crate::db::transaction::write_set::{Part, Transaction};
-use crate::db::write::commit::Precondition;
+use crate::db::write::commit::{Precondition, Verdict};
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor;
 use crate::memtable::Memtable;
@@ -83,7 +83,7 @@ impl<'t> Conflicts<'t> {
 }
 
 impl Precondition for Conflicts<'_> {
-    fn catch_up(&mut self) -> Result<()> {
+    fn catch_up(&mut self) -> Result<Verdict> {
         self.rounds += 1;
         let writer = self.inner.writer.lock();
         let last = writer.last_sequence;
@@ -95,22 +95,22 @@ impl Precondition for Conflicts<'_> {
             self.look()?;
             self.answered = last;
         }
-        Ok(())
+        Ok(Verdict::Holds)
     }
 
-    fn holds(&mut self, writer: &Writer) -> Result<bool> {
+    fn holds(&mut self, writer: &Writer) -> Result<Verdict> {
         if writer.last_sequence == self.answered {
-            return Ok(true);
+            return Ok(Verdict::Holds);
         }
         if self.rounds >= MOST_ROUNDS {
             self.questions.iter_mut().for_each(Question::load_read_state);
-            return self.look().map(|()| true);
+            return self.look().map(|()| Verdict::Holds);
         }
         let mut bytes = 0;
         for question in &self.questions {
             let read_state = question.part.keyspace.read_state.load();
             if !Arc::ptr_eq(&read_state.version, &question.read_state.version) {
-                return Ok(false);
+                return Ok(Verdict::Repeat);
             }
             bytes += question
                 .appended(&read_state, self.answered)
@@ -118,10 +118,10 @@ impl Precondition for Conflicts<'_> {
                 .sum::<usize>();
         }
         if bytes > MOST_LOCKED_BYTES {
-            return Ok(false);
+            return Ok(Verdict::Repeat);
         }
         self.questions.iter().try_for_each(|question| question.look_at_appended(self.answered))?;
-        Ok(true)
+        Ok(Verdict::Holds)
     }
 }
 

@@ -44,15 +44,30 @@ pub enum Content<'a> {
     Encoded(u64),
 }
 
-/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay
-/// nothing for it.
-pub trait Precondition {
-    /// Called before the writer lock is taken.
-    fn catch_up(&mut self) -> Result<()>;
+/// What becomes of a write with a precondition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go ahead.
+    Holds,
+    /// The lock is released, and the attempt repeated from `catch_up` on.
+    Repeat,
+    /// Nothing is written.
+    Declined,
+}
 
-    /// Called under the lock: whether the write may go ahead. An error ends it. `false` has the
-    /// lock released and the attempt repeated from `catch_up` on.
-    fn holds(&mut self, writer: &Writer) -> Result<bool>;
+/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay
+/// nothing for it. An error ends the write.
+pub trait Precondition {
+    /// Called before the writer lock is taken. `Declined` ends the write without the lock.
+    fn catch_up(&mut self) -> Result<Verdict>;
+
+    /// Called under the lock.
+    fn holds(&mut self, writer: &Writer) -> Result<Verdict>;
+
+    /// The time as of which it holds, if it looked at the clock.
+    fn now_ms(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// No precondition.
@@ -60,13 +75,13 @@ pub struct Unconditional;
 
 impl Precondition for Unconditional {
     #[inline]
-    fn catch_up(&mut self) -> Result<()> {
-        Ok(())
+    fn catch_up(&mut self) -> Result<Verdict> {
+        Ok(Verdict::Holds)
     }
 
     #[inline]
-    fn holds(&mut self, _: &Writer) -> Result<bool> {
-        Ok(true)
+    fn holds(&mut self, _: &Writer) -> Result<Verdict> {
+        Ok(Verdict::Holds)
     }
 }
 
@@ -79,11 +94,11 @@ pub fn commit(
     needs: &[ArenaReservation],
     options: &WriteOptions,
 ) -> Result<()> {
-    commit_if(inner, record, content, needs, options, &mut Unconditional)
+    commit_if(inner, record, content, needs, options, &mut Unconditional).map(|_| ())
 }
 
 /// As [`commit`], if `precondition` holds at the place in the order of writes that the write gets:
-/// nothing comes between.
+/// nothing comes between. False if the precondition declined.
 pub fn commit_if(
     inner: &Inner,
     record: &mut [u8],
@@ -91,10 +106,11 @@ pub fn commit_if(
     needs: &[ArenaReservation],
     options: &WriteOptions,
     precondition: &mut impl Precondition,
-) -> Result<()> {
+) -> Result<bool> {
     check(inner, record.len(), needs, options)?;
-    let writer = lock_if(inner, needs, precondition)?;
-    commit_locked(inner, writer, record, content, needs, options)
+    let Some(writer) = lock_if(inner, needs, precondition)? else { return Ok(false) };
+    commit_locked(inner, writer, record, content, needs, options)?;
+    Ok(true)
 }
 
 /// As [`commit_if`], with merges among the operations in `record` whose expiry is to be decided, as
@@ -106,20 +122,21 @@ pub fn commit_merges_if(
     needs: &[ArenaReservation],
     options: &WriteOptions,
     precondition: &mut impl Precondition,
-) -> Result<()> {
+) -> Result<bool> {
     let mut needs = needs.to_vec();
     loop {
         check(inner, record.len(), &needs, options)?;
-        let writer = lock_if(inner, &needs, precondition)?;
+        let Some(writer) = lock_if(inner, &needs, precondition)? else { return Ok(false) };
         // What a reader has seen expired while this write was delayed stays expired.
-        let now_ms = now_ms.max(inner.options.clock.now_ms());
+        let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         let has_room =
             |need: &ArenaReservation| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {
             check(inner, resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
-            return commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options);
+            commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options)?;
+            return Ok(true);
         }
         // Chains have to be copied. Without other writes they only get shorter; another write makes
         // them longer.
@@ -316,18 +333,23 @@ fn apply_batch(
     }
 }
 
-/// The writer lock, with room for `needs` in the memtables, and with `precondition` true.
+/// The writer lock, with room for `needs` in the memtables, and with `precondition` true; none if
+/// it declined.
 #[inline]
 fn lock_if<'a>(
     inner: &'a Inner,
     needs: &[ArenaReservation],
     precondition: &mut impl Precondition,
-) -> Result<MutexGuard<'a, Writer>> {
+) -> Result<Option<MutexGuard<'a, Writer>>> {
     loop {
-        precondition.catch_up()?;
+        if precondition.catch_up()? == Verdict::Declined {
+            return Ok(None);
+        }
         let writer = lock_with_room(inner, needs)?;
-        if precondition.holds(&writer)? {
-            return Ok(writer);
+        match precondition.holds(&writer)? {
+            Verdict::Holds => return Ok(Some(writer)),
+            Verdict::Declined => return Ok(None),
+            Verdict::Repeat => {}
         }
     }
 }

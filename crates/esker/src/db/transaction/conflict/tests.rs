@@ -47,7 +47,7 @@ impl World {
 
     fn holds(&self, conflicts: &mut Conflicts<'_>) -> Result<bool> {
         let writer = self.inner.writer.lock();
-        conflicts.holds(&writer)
+        conflicts.holds(&writer).map(|verdict| verdict == Verdict::Holds)
     }
 }
 
