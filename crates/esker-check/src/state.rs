@@ -59,8 +59,8 @@ pub fn time(milliseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
 
-/// Performs one write outside a batch. A put until some time is asynchronous whatever was
-/// requested.
+/// Performs one write outside a batch. A put until some time, and a change of an expiry, is
+/// asynchronous whatever was requested.
 pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> esker::Result<()> {
     let options = match write.life {
         Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),
@@ -71,6 +71,11 @@ pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> 
         (Change::Put(value), _) => keyspace.put_with(&write.key, value, &options),
         (Change::Delete, _) => keyspace.delete_with(&write.key, &options),
         (Change::Merge(operand), _) => keyspace.merge_with(&write.key, operand, &options),
+        (Change::Expire, Life::For(milliseconds)) => {
+            keyspace.touch(&write.key, Duration::from_millis(milliseconds)).map(drop)
+        }
+        (Change::Expire, Life::Until(expiry)) => keyspace.expire_at(&write.key, time(expiry)).map(drop),
+        (Change::Expire, _) => keyspace.persist(&write.key).map(drop),
         (Change::DeleteRange(low, high), _) => keyspace.delete_range_with((low.clone(), high.clone()), &options),
     }
 }
@@ -92,6 +97,9 @@ pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], durability
                 batch.merge_with_ttl(keyspace, key, operand, Duration::from_millis(life))?;
             }
             (Change::Merge(operand), _) => batch.merge(keyspace, key, operand)?,
+            (Change::Expire, Life::For(life)) => batch.touch(keyspace, key, Duration::from_millis(life))?,
+            (Change::Expire, Life::Until(expiry)) => batch.expire_at(keyspace, key, time(expiry))?,
+            (Change::Expire, _) => batch.persist(keyspace, key)?,
             (Change::DeleteRange(low, high), _) => batch.delete_range(keyspace, (low.clone(), high.clone()))?,
         }
     }

@@ -134,6 +134,8 @@ fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Writ
         Change::Put(value) => transaction.put(keyspace, &write.key, value),
         Change::Delete => transaction.delete(keyspace, &write.key),
         Change::Merge(operand) => transaction.merge(keyspace, &write.key, operand),
+        // Where there is no value, it is not a write: what conflicts with it is not known here.
+        Change::Expire => unreachable!("sound writes only"),
         Change::DeleteRange(low, high) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
     }
 }

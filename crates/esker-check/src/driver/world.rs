@@ -45,7 +45,9 @@ impl World {
     fn is_timeless(&self, write: &Write) -> bool {
         match (&write.change, self.cast[write.keyspace].ttl, write.life) {
             (_, Ttl::Off, _) | (Change::Delete | Change::DeleteRange(..), ..) => true,
-            (Change::Merge(_), ..) | (_, _, Life::For(_)) | (_, Ttl::On(Some(_)), Life::Usual) => false,
+            (Change::Merge(_) | Change::Expire, ..) | (_, _, Life::For(_)) | (_, Ttl::On(Some(_)), Life::Usual) => {
+                false
+            }
             (Change::Put(_), ..) => true,
         }
     }

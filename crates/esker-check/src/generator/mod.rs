@@ -157,6 +157,8 @@ impl Generator {
         let change = match self.random.below(100) {
             0..=39 => Change::Put(content::value(&mut self.random, operator)),
             40..=59 => Change::Delete,
+            // Where nothing expires it must be refused.
+            60..=64 if ttl != Ttl::Off || self.features.ttl && self.random.below(20) == 0 => Change::Expire,
             // Mergeless keyspaces see a merge now and then: it must be refused.
             _ if operator == Operator::None && !self.random.percent(2) => {
                 Change::Put(content::value(&mut self.random, operator))
@@ -165,7 +167,7 @@ impl Generator {
         };
         // So must a life where nothing expires.
         let lives = change != Change::Delete && (ttl != Ttl::Off || self.features.ttl && self.random.below(300) == 0);
-        let for_put = matches!(change, Change::Put(_));
+        let for_put = matches!(change, Change::Put(_) | Change::Expire);
         let life = if lives { content::life(&mut self.random, for_put) } else { Life::Usual };
         Write::new(keyspace, self.key(), change).living(life)
     }
@@ -240,6 +242,8 @@ impl Generator {
             let role = self.cast[write.keyspace];
             let sound = match &write.change {
                 Change::Merge(operand) => !role.operator.refuses(operand) && role.ttl == Ttl::Off,
+                // One on a key without value is no write, which nothing conflicts with.
+                Change::Expire => false,
                 _ => true,
             };
             if sound {

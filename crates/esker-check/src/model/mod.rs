@@ -115,6 +115,12 @@ impl ModelKeyspace {
                 let (stored, expiry) = self.merged(write, operand, now);
                 (stored, expiry, true)
             }
+            Change::Expire => {
+                let newest = self.versions.get(write.key.as_slice()).and_then(|versions| versions.last());
+                let Some(Version { stored, merged, .. }) = newest.filter(|newest| newest.is_live(now)) else { return };
+                let expiry = if write.life == Life::Usual { NEVER } else { self.expiry(write.life, now) };
+                (stored.clone(), expiry, *merged)
+            }
             Change::DeleteRange(..) => return self.delete_span(&write.touched(), sequence),
         };
         self.push(&write.key, Version { sequence, expiry, stored, merged });
@@ -214,7 +220,7 @@ impl Model {
         if write.key.len() > LONGEST_KEY || write.life == Life::For(0) {
             return true;
         }
-        if write.life != Life::Usual && keyspace.ttl == Ttl::Off {
+        if (write.life != Life::Usual || write.change == Change::Expire) && keyspace.ttl == Ttl::Off {
             return true;
         }
         matches!(&write.change, Change::Merge(operand) if keyspace.operator.refuses(operand))

@@ -36,6 +36,9 @@ pub enum Change {
     Delete,
     /// The operand is combined with what is there.
     Merge(Vec<u8>),
+    /// The value gets the life of the write, [`Life::Usual`] for one without end; nothing happens
+    /// where there is none.
+    Expire,
     /// All keys between the bounds go; none if the bounds are the wrong way round.
     DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
 }

@@ -114,8 +114,8 @@ impl Maker {
 
     fn single(&mut self) -> Step {
         let write = self.write();
-        let durability = match write.life {
-            Life::Until(_) => Durability::Async,
+        let durability = match (&write.change, write.life) {
+            (Change::Expire, _) | (_, Life::Until(_)) => Durability::Async,
             _ => self.durability(std::slice::from_ref(&write)),
         };
         Step::Single(write, durability)
@@ -155,12 +155,15 @@ impl Maker {
         let (_, operator, _) = KEYSPACES[keyspace];
         let change = match self.random.below(100) {
             0..=3 => return Write::delete_range(keyspace, self.bound(), self.bound()),
-            4..=19 => Change::Delete,
+            4..=16 => Change::Delete,
+            17..=19 if expires(keyspace) => Change::Expire,
+            17..=19 => Change::Delete,
             20..=59 if operator != Operator::None => Change::Merge(self.operand(operator)),
             _ => Change::Put(self.value(operator)),
         };
         let life = match &change {
-            Change::Put(_) | Change::Merge(_) if expires(keyspace) => self.life(matches!(change, Change::Put(_))),
+            Change::Put(_) | Change::Expire if expires(keyspace) => self.life(true),
+            Change::Merge(_) if expires(keyspace) => self.life(false),
             _ => Life::Usual,
         };
         Write::new(keyspace, self.key(), change).living(life)

@@ -59,6 +59,10 @@ pub fn model_of(state: &State, now: u64) -> Model {
     for ((keyspace, key), Held { value, expiry }) in state {
         let life = if *expiry == NEVER { Life::Usual } else { Life::Until(*expiry) };
         model.commit(&[Write::new(*keyspace, key.clone(), Change::Put(value.clone())).living(life)]);
+        if *expiry == NEVER && model.has_ttl(*keyspace) {
+            // A put alone would get the keyspace's default.
+            model.commit(&[Write::new(*keyspace, key.clone(), Change::Expire)]);
+        }
     }
     model
 }

@@ -282,6 +282,9 @@ fn add_to(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> 
         (Change::Put(value), _) => transaction.put(keyspace, key, value),
         (Change::Delete, _) => transaction.delete(keyspace, key),
         (Change::Merge(operand), _) => transaction.merge(keyspace, key, operand),
+        (Change::Expire, Life::For(life)) => transaction.touch(keyspace, key, std::time::Duration::from_millis(life)),
+        (Change::Expire, Life::Until(at)) => transaction.expire_at(keyspace, key, time(at)),
+        (Change::Expire, _) => transaction.persist(keyspace, key),
         (Change::DeleteRange(low, high), _) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
     }
 }

@@ -11,6 +11,14 @@
 //! range goes from `start`, included, to `end`, excluded; an empty `end` is behind every key. It
 //! takes one sequence number, like any operation. 5 is no kind of an entry: tables keep range
 //! tombstones apart.
+//!
+//! A batch that is not committed yet may also change expiries. The commit replaces each such
+//! operation by copies of what the key holds (`db/write/merge_expiry.rs`), so that none is ever in
+//! a log:
+//!
+//! ```text
+//! expiry_change := 6 u8, keyspace varint, expiry u64 le, key_length varint, key
+//! ```
 
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER};
@@ -18,6 +26,7 @@ use crate::base::range_tombstone::is_before_end;
 
 const HAS_EXPIRY: u8 = 0x80;
 const RANGE_DELETE: u8 = 5;
+const EXPIRY_CHANGE: u8 = 6;
 
 /// One operation of a batch that concerns one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +61,24 @@ impl RangeDelete<'_> {
     }
 }
 
+/// One operation of a batch that gives the value of a key another expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiryChange<'a> {
+    /// The keyspace's number.
+    pub keyspace: u64,
+    /// The new expiry; [`NEVER`] if the value is not to expire.
+    pub expiry_ms: u64,
+    /// The key.
+    pub key: &'a [u8],
+}
+
+/// One operation of a batch that is not committed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unresolved<'a> {
+    Logged(AnyOperation<'a>),
+    Expiry(ExpiryChange<'a>),
+}
+
 /// One operation of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnyOperation<'a> {
@@ -75,6 +102,16 @@ pub fn encode_range(buffer: &mut Vec<u8>, operation: &RangeDelete<'_>) {
     put_varint(buffer, operation.keyspace);
     put_bytes(buffer, operation.start);
     put_bytes(buffer, operation.end);
+}
+
+/// Appends a change of an expiry to a batch. Returns where the expiry is.
+pub fn encode_expiry_change(buffer: &mut Vec<u8>, operation: &ExpiryChange<'_>) -> usize {
+    buffer.push(EXPIRY_CHANGE);
+    put_varint(buffer, operation.keyspace);
+    let expiry_at = buffer.len();
+    buffer.extend_from_slice(&operation.expiry_ms.to_le_bytes());
+    put_bytes(buffer, operation.key);
+    expiry_at
 }
 
 /// Appends `operation` to a batch. Returns where its expiry is, if it has one.
@@ -124,6 +161,24 @@ impl<'a> Operations<'a> {
         let key = self.cursor.bytes("a key")?;
         let value = if kind == Kind::Delete { &[][..] } else { self.cursor.bytes("a value")? };
         Ok(AnyOperation::Key(Operation { keyspace, kind, expiry_ms, key, value }))
+    }
+
+    /// The next operation of a batch that is not committed yet.
+    pub fn next_unresolved(&mut self) -> Option<Result<Unresolved<'a>, DecodeError>> {
+        let mut ahead = self.cursor.clone();
+        if self.failed || !matches!(ahead.byte("an operation"), Ok(EXPIRY_CHANGE)) {
+            return self.next().map(|operation| operation.map(Unresolved::Logged));
+        }
+        self.cursor = ahead;
+        let change = self.read_expiry_change();
+        self.failed = change.is_err();
+        Some(change.map(Unresolved::Expiry))
+    }
+
+    fn read_expiry_change(&mut self) -> Result<ExpiryChange<'a>, DecodeError> {
+        let keyspace = self.cursor.varint("a keyspace number")?;
+        let expiry_ms = self.cursor.u64("an expiry")?;
+        Ok(ExpiryChange { keyspace, expiry_ms, key: self.cursor.bytes("a key")? })
     }
 
     fn read_range(&mut self) -> Result<RangeDelete<'a>, DecodeError> {
@@ -176,6 +231,15 @@ mod tests {
             // for the length.
             assert!(Operations::new(&buffer[..length]).filter(Result::is_err).count() <= 1);
         }
+        let change = ExpiryChange { keyspace: 4, expiry_ms: 9, key: b"k" };
+        let mut unresolved = buffer.clone();
+        let expiry_at = encode_expiry_change(&mut unresolved, &change);
+        assert_eq!(unresolved[expiry_at], 9);
+        let mut reader = Operations::new(&unresolved);
+        let read: Vec<_> = std::iter::from_fn(|| reader.next_unresolved()).map(|o| o.expect("intact")).collect();
+        let expected = operations.iter().copied().map(Unresolved::Logged).chain([Unresolved::Expiry(change)]);
+        assert_eq!(read, expected.collect::<Vec<_>>());
+        assert!(Operations::new(&unresolved).any(|operation| operation.is_err()), "no log has one");
         let mut inverted = Vec::new();
         encode_range(&mut inverted, &RangeDelete { start: b"b", end: b"a", ..range });
         assert!(Operations::new(&inverted).all(|operation| operation.is_err()));

@@ -2,7 +2,9 @@
 
 use super::keyspace::{Keyspace, check, check_life};
 use super::shared::Shared;
-use crate::base::batch::{Operation, RangeDelete, encode, encode_range, set_expiry};
+use crate::base::batch::{
+    ExpiryChange, Operation, RangeDelete, encode, encode_expiry_change, encode_range, set_expiry,
+};
 use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
 use crate::base::range_tombstone::half_open;
@@ -44,8 +46,9 @@ pub struct Batch {
     /// Where in the record expiries are that count from the commit, and how many milliseconds after
     /// it they are.
     relative: Vec<(usize, u64)>,
-    /// Merges are among the operations whose expiry depends on what they meet.
-    has_expiring_merges: bool,
+    /// Among the operations are merges and changes of expiries, whose effect depends on what they
+    /// meet.
+    is_unresolved: bool,
     /// The large values, which are in blob files already: kept there by this.
     large: Vec<Appended>,
 }
@@ -55,7 +58,7 @@ impl Batch {
         let mut record = Vec::new();
         start_record(&mut record);
         let (needs, relative, large) = (Vec::new(), Vec::new(), Vec::new());
-        Batch { shared, record, needs, count: 0, relative, has_expiring_merges: false, large }
+        Batch { shared, record, needs, count: 0, relative, is_unresolved: false, large }
     }
 
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8], life: Life) -> Result<()> {
@@ -87,7 +90,7 @@ impl Batch {
             self.relative.push((place, expiry_ms));
         }
         if kind == Kind::Merge && keyspace.inner.ttl.is_enabled() {
-            self.has_expiring_merges = true;
+            self.is_unresolved = true;
             // Room for an expiry, whether it will have one or not.
             add_reservation(&mut self.needs, &Operation { expiry_ms: u64::MAX, ..operation });
         } else {
@@ -264,6 +267,25 @@ impl Batch {
         Ok(())
     }
 
+    /// Adds a change of the expiry of `key`.
+    pub(super) fn change_expiry(&mut self, keyspace: &Keyspace, key: &[u8], life: Life) -> Result<()> {
+        self.check_keyspace(keyspace)?;
+        check(&keyspace.inner, Kind::Delete, key, &[])?;
+        check_life(&keyspace.inner, life)?;
+        let id = keyspace.inner.id;
+        // As in `add`: what is to be added to the time of the commit.
+        let expiry_ms = keyspace.inner.ttl.expiry_ms(life, 0);
+        let place = encode_expiry_change(&mut self.record, &ExpiryChange { keyspace: id, expiry_ms, key });
+        if let Life::ForMs(_) = life {
+            self.relative.push((place, expiry_ms));
+        }
+        // How much it copies is known at the commit.
+        add_reservation_bytes(&mut self.needs, id, 0);
+        self.is_unresolved = true;
+        self.count += 1;
+        Ok(())
+    }
+
     fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
         if Arc::ptr_eq(&self.shared, &keyspace.shared) {
             return Ok(());
@@ -313,7 +335,7 @@ impl Batch {
         self.needs.clear();
         self.count = 0;
         self.relative.clear();
-        self.has_expiring_merges = false;
+        self.is_unresolved = false;
         self.large.clear();
     }
 
@@ -389,9 +411,8 @@ impl Batch {
         if options.ttl.is_some() {
             return Err(Error::invalid("a batch has no time to live; its operations have: see `Batch::put_with_ttl`"));
         }
-        if self.count > 0 {
-            self.perform(options, precondition)?;
-        } else if options.sync {
+        let is_written = self.count > 0 && self.perform(options, precondition)?;
+        if !is_written && options.sync {
             // The promise of a sync covers everything acknowledged before it.
             self.shared.inner.error_state.check()?;
             self.shared.inner.sync_log()?;
@@ -402,12 +423,12 @@ impl Batch {
 
     fn perform(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {
         let inner = &self.shared.inner;
-        let expires = !self.relative.is_empty() || self.has_expiring_merges;
+        let expires = !self.relative.is_empty() || self.is_unresolved;
         let now_ms = if expires { inner.options.clock.now_ms() } else { 0 };
         for &(place, life_ms) in &self.relative {
             set_expiry(&mut self.record, place, expiry_after(now_ms, life_ms));
         }
-        if self.has_expiring_merges {
+        if self.is_unresolved {
             return commit_merges_if(inner, &self.record, now_ms, &self.needs, options, precondition);
         }
         commit_if(inner, &mut self.record, Content::Encoded(self.count), &self.needs, options, precondition)

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::iterator::{owned_bounds, prefix_bounds};
 use super::keyspace::Keyspace;
 use super::shared::Shared;
-use crate::base::expiry::{expiry_at, visible};
+use crate::base::expiry::{Life, expiry_at, visible};
 use crate::base::range_tombstone::half_open;
 use crate::base::slice::Slice;
 use crate::db::transaction::conflict::Conflicts;
@@ -380,6 +380,18 @@ impl Transaction {
     pub fn commit_with(mut self, options: &WriteOptions) -> Result<()> {
         let mut conflicts = Conflicts::new(&self.shared.inner, &self.state)?;
         self.batch.commit_and_clear_if(options, &mut conflicts)
+    }
+
+    /// Gives the value of `key` another expiry.
+    pub(super) fn change_expiry(&mut self, keyspace: &Keyspace, key: &[u8], life: Life) -> Result<()> {
+        // The transaction's time stands still: what has passed already has no value in it.
+        let now_ms = self.state.snapshot_guard()?.now_ms();
+        self.batch.change_expiry(keyspace, key, life)?;
+        match life {
+            Life::UntilMs(at) if !visible(at, now_ms) => self.state.set(&keyspace.inner, key, None),
+            _ => self.state.change_expiry(&keyspace.inner, key),
+        }
+        Ok(())
     }
 
     /// Forgets all of it, as dropping the transaction does.

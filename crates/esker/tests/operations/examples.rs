@@ -11,6 +11,8 @@ mod counters;
 mod custom_operator;
 #[path = "../../examples/max_gauge.rs"]
 mod max_gauge;
+#[path = "../../examples/session_store.rs"]
+mod session_store;
 
 type Run = fn(&std::path::Path) -> Result<(), Box<dyn std::error::Error>>;
 
@@ -38,4 +40,9 @@ fn custom_operator() {
 #[test]
 fn max_gauge() {
     twice("max-gauge", max_gauge::run);
+}
+
+#[test]
+fn session_store() {
+    twice("session-store", session_store::run);
 }

@@ -14,6 +14,7 @@ mod compaction_work;
 mod conditional;
 mod events;
 mod examples;
+mod expiry_changes;
 mod failed_open;
 mod faults_under_mappings;
 mod fifo;

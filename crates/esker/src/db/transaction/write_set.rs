@@ -48,12 +48,17 @@ impl Pending {
             return Ok(base.clone());
         }
         let existing = self.base.as_ref().map_or(in_snapshot, |base| base.as_deref());
+        if self.operands.is_empty() {
+            // Its expiry was changed, and nothing else.
+            return Ok(existing.map(Slice::copy));
+        }
         let operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
         Ok(get::full_merge(inner, keyspace, key, existing, &operands)?.map(Slice::from))
     }
 }
 
-/// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged.
+/// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged,
+/// or got another expiry.
 pub type WriteSet = BTreeMap<Vec<u8>, Pending>;
 
 /// What a transaction has to do with one keyspace.
@@ -147,6 +152,11 @@ impl Transaction {
     /// Notes a merge.
     pub fn merge(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8], operand: &[u8]) {
         self.pending(keyspace, key).operands.push(Slice::copy(operand));
+    }
+
+    /// Notes that the value stays and gets another expiry.
+    pub fn change_expiry(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) {
+        self.pending(keyspace, key);
     }
 
     fn pending(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> &mut Pending {

@@ -114,7 +114,8 @@ pub fn commit_if(
 }
 
 /// As [`commit_if`], with merges among the operations in `record` whose expiry is to be decided, as
-/// of `now_ms` (`merge_expiry.rs`).
+/// of `now_ms`, or with changes of expiries (`merge_expiry.rs`). False also if nothing is left to
+/// be written, which is then not synced either.
 pub fn commit_merges_if(
     inner: &Inner,
     record: &[u8],
@@ -130,6 +131,9 @@ pub fn commit_merges_if(
         // What a reader has seen expired while this write was delayed stays expired.
         let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
+        if resolved.count == 0 {
+            return Ok(false);
+        }
         let has_room =
             |need: &ArenaReservation| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {

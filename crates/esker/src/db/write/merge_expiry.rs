@@ -1,6 +1,6 @@
-//! Merges into keyspaces in which entries expire: what an operand is combined with, and when the
-//! result expires, is decided when it is written, and recorded. So neither replay nor compaction
-//! ever decides it again.
+//! Merges into keyspaces in which entries expire, and changes of an expiry: what an operand is
+//! combined with, what a key holds, and when the result expires, is decided when it is written, and
+//! recorded. So neither replay nor compaction ever decides it again.
 //!
 //! - On a live key the operand keeps the key's expiry, unless it brings its own.
 //! - On an absent or expired key it starts from nothing: it is written as [`Kind::MergeFirst`],
@@ -10,13 +10,16 @@
 //! expires later than those below it.** Then an expired entry means that everything newer in its
 //! chain has expired too, so that compaction may drop any expired entry by itself. An operand that
 //! would make a live key live longer is therefore written together with a copy of everything below
-//! it, all with the new expiry.
+//! it, all with the new expiry. So is a change of the expiry alone, longer or shorter: it writes a
+//! copy of what the key holds, and nothing if that is nothing.
 //!
 //! The copy of a large value is another reference to it. Until it is in the memtable, nothing but
 //! the writer lock keeps the blob file: its remover searches for references with that lock held,
 //! too (`remover.rs`).
 
-use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encode, encode_range};
+use crate::base::batch::{
+    AnyOperation, ExpiryChange, Operation, Operations, RangeDelete, Unresolved, encode, encode_range,
+};
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::db::read::blob_value;
@@ -28,7 +31,7 @@ use crate::merge_operator::contained;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-/// A batch in which every merge says what it is.
+/// A batch in which every merge says what it is, and which changes no expiry.
 pub struct Resolved {
     /// With space for the log's record header in front.
     pub record: Vec<u8>,
@@ -43,6 +46,9 @@ struct Chain {
     /// Oldest first; without that of a base that is an operand itself.
     operands: Vec<Vec<u8>>,
     expiry_ms: u64,
+    /// Below these operands of the batch is what the key held before, which is alive and was not
+    /// read.
+    is_unread: bool,
 }
 
 impl Chain {
@@ -55,7 +61,7 @@ impl Chain {
             Base::Value(value) => Some((Kind::Put, value.to_vec())),
             Base::Blob(reference) => Some((Kind::PutBlob, reference.to_vec())),
         };
-        Chain { base, operands, expiry_ms: lookup.expiry_ms }
+        Chain { base, operands, expiry_ms: lookup.expiry_ms, is_unread: false }
     }
 
     /// Whether the operator makes no value of it. One that fails makes a value that cannot be read.
@@ -88,21 +94,22 @@ impl Chain {
 pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> Result<Resolved> {
     let mut record = Vec::with_capacity(payload.len() + 64);
     start_record(&mut record);
-    let is_alone = Operations::new(payload).nth(1).is_none();
     let out = Resolved { record, count: 0, needs: Vec::new() };
-    let mut resolver = Resolver { inner, now_ms, is_alone, known: HashMap::new(), ranges: Vec::new(), out };
-    for operation in Operations::new(payload) {
-        let operation = operation.map_err(|_| Error::invalid("a malformed batch"))?;
-        let operation = match operation {
-            AnyOperation::Key(operation) => operation,
-            AnyOperation::Range(range) => {
-                resolver.take_range(range);
-                continue;
+    let mut resolver = Resolver { inner, now_ms, known: HashMap::new(), ranges: Vec::new(), out };
+    let mut operations = Operations::new(payload);
+    while let Some(operation) = operations.next_unresolved() {
+        let keyspace = |number: u64| writer.keyspaces.get(number as usize).and_then(Option::as_ref);
+        match operation.map_err(|_| Error::invalid("a malformed batch"))? {
+            Unresolved::Logged(AnyOperation::Range(range)) => resolver.take_range(range),
+            Unresolved::Logged(AnyOperation::Key(operation)) => match keyspace(operation.keyspace) {
+                Some(target) if target.keyspace.ttl.is_enabled() => resolver.take(&target.keyspace, &operation)?,
+                _ => resolver.write(&operation),
+            },
+            Unresolved::Expiry(change) => {
+                if let Some(target) = keyspace(change.keyspace) {
+                    resolver.take_expiry_change(&target.keyspace, &change)?;
+                }
             }
-        };
-        match writer.keyspaces.get(operation.keyspace as usize).and_then(Option::as_ref) {
-            Some(target) if target.keyspace.ttl.is_enabled() => resolver.take(&target.keyspace, &operation)?,
-            _ => resolver.write(&operation),
         }
     }
     Ok(resolver.out)
@@ -111,8 +118,6 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
 struct Resolver<'a, 'b> {
     inner: &'a Inner,
     now_ms: u64,
-    /// There is one operation only.
-    is_alone: bool,
     /// What the batch itself made of its keys so far, by keyspace and key.
     known: HashMap<(u64, Vec<u8>), Chain>,
     /// What the batch itself deleted so far.
@@ -146,8 +151,8 @@ impl<'b> Resolver<'_, 'b> {
             Kind::Delete => Chain::default(),
             kind => Chain {
                 base: Some((kind, operation.value.to_vec())),
-                operands: Vec::new(),
                 expiry_ms: operation.expiry_ms,
+                ..Chain::default()
             },
         };
         self.known.insert(place, chain);
@@ -158,29 +163,24 @@ impl<'b> Resolver<'_, 'b> {
     fn take_merge(&mut self, keyspace: &KeyspaceInner, operation: &Operation<'_>, place: (u64, Vec<u8>)) -> Result<()> {
         let may_delete = keyspace.operator().is_some_and(|operator| contained::may_delete(&*operator));
         if !may_delete
-            && self.is_alone
+            && !self.was_changed(&place)
             && let Some(expiry_ms) = self.expiry_in_memory(keyspace, operation)
         {
             self.write(&Operation { expiry_ms, ..*operation });
+            let operands = vec![operation.value.to_vec()];
+            self.known.insert(place, Chain { base: None, operands, expiry_ms, is_unread: true });
             return Ok(());
         }
         let mut chain = match self.known.remove(&place) {
-            Some(chain) => chain,
-            None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => Chain::default(),
-            None => {
-                let read_state = keyspace.read_state.load();
-                let sources = Sources::new(self.inner, keyspace, &read_state);
-                Chain::of(&look_up(sources, operation.key, MAX_SEQUENCE, self.now_ms)?)
-            }
+            // Alive, and what it consists of does not matter.
+            Some(chain) if chain.is_unread && !extends(operation.expiry_ms, chain.expiry_ms) => chain,
+            known => self.chain(keyspace, &place, known)?,
         };
-        let live = chain.base.is_some()
-            && visible(chain.expiry_ms, self.now_ms)
-            && !(may_delete && chain.amounts_to_nothing(self.inner, keyspace, operation.key)?);
         let own = operation.expiry_ms;
-        if live {
+        if self.is_live(keyspace, operation.key, &chain)? {
             let expiry_ms = if own == NEVER { chain.expiry_ms } else { own };
-            if lifetime_rank(expiry_ms) > lifetime_rank(chain.expiry_ms) {
-                self.copy(&chain, operation, expiry_ms);
+            if extends(own, chain.expiry_ms) {
+                self.copy(&chain, (keyspace.id, operation.key), expiry_ms);
             }
             self.write(&Operation { expiry_ms, ..*operation });
             chain.operands.push(operation.value.to_vec());
@@ -189,10 +189,53 @@ impl<'b> Resolver<'_, 'b> {
             let expiry_ms = if own == NEVER { keyspace.ttl.expiry_ms(Life::Default, self.now_ms) } else { own };
             self.write(&Operation { kind: Kind::MergeFirst, expiry_ms, ..*operation });
             let base = Some((Kind::MergeFirst, operation.value.to_vec()));
-            chain = Chain { base, operands: Vec::new(), expiry_ms };
+            chain = Chain { base, expiry_ms, ..Chain::default() };
         }
         self.known.insert(place, chain);
         Ok(())
+    }
+
+    fn take_expiry_change(&mut self, keyspace: &KeyspaceInner, change: &ExpiryChange<'_>) -> Result<()> {
+        let place = (keyspace.id, change.key.to_vec());
+        let known = self.known.remove(&place);
+        let mut chain = self.chain(keyspace, &place, known)?;
+        if self.is_live(keyspace, change.key, &chain)? {
+            self.copy(&chain, (keyspace.id, change.key), change.expiry_ms);
+            chain.expiry_ms = change.expiry_ms;
+        }
+        self.known.insert(place, chain);
+        Ok(())
+    }
+
+    /// Whether the batch itself wrote to the key, or deleted it.
+    fn was_changed(&self, place: &(u64, Vec<u8>)) -> bool {
+        self.known.contains_key(place) || self.ranges.iter().any(|range| range.covers(place.0, &place.1))
+    }
+
+    /// What the key holds after the operations so far, all of it. `known`: what these made of it.
+    fn chain(&self, keyspace: &KeyspaceInner, place: &(u64, Vec<u8>), known: Option<Chain>) -> Result<Chain> {
+        let (operands, expiry_ms) = match known {
+            Some(Chain { operands, expiry_ms, is_unread: true, .. }) => (operands, Some(expiry_ms)),
+            Some(chain) => return Ok(chain),
+            None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => return Ok(Chain::default()),
+            None => (Vec::new(), None),
+        };
+        let read_state = keyspace.read_state.load();
+        let sources = Sources::new(self.inner, keyspace, &read_state);
+        let mut chain = Chain::of(&look_up(sources, &place.1, MAX_SEQUENCE, self.now_ms)?);
+        chain.operands.extend(operands);
+        chain.expiry_ms = expiry_ms.unwrap_or(chain.expiry_ms);
+        Ok(chain)
+    }
+
+    /// Whether the key has a value.
+    fn is_live(&self, keyspace: &KeyspaceInner, key: &[u8], chain: &Chain) -> Result<bool> {
+        if !visible(chain.expiry_ms, self.now_ms) {
+            return Ok(false);
+        }
+        let may_delete = keyspace.operator().is_some_and(|operator| contained::may_delete(&*operator));
+        Ok(chain.is_unread
+            || chain.base.is_some() && !(may_delete && chain.amounts_to_nothing(self.inner, keyspace, key)?))
     }
 
     /// The expiry for the operand, if the newest version of its key is in the active memtable and
@@ -209,20 +252,25 @@ impl<'b> Resolver<'_, 'b> {
         });
         let (kind, expiry_ms) = newest?;
         let own = operation.expiry_ms;
-        let extends = own != NEVER && lifetime_rank(own) > lifetime_rank(expiry_ms);
-        if kind == Kind::Delete || !visible(expiry_ms, self.now_ms) || extends {
+        if kind == Kind::Delete || !visible(expiry_ms, self.now_ms) || extends(own, expiry_ms) {
             return None;
         }
         Some(if own == NEVER { expiry_ms } else { own })
     }
 
     /// Writes the chain again, with another expiry.
-    fn copy(&mut self, chain: &Chain, operation: &Operation<'_>, expiry_ms: u64) {
+    fn copy(&mut self, chain: &Chain, (keyspace, key): (u64, &[u8]), expiry_ms: u64) {
+        let copied = |kind, value| Operation { keyspace, kind, expiry_ms, key, value };
         if let Some((kind, value)) = &chain.base {
-            self.write(&Operation { kind: *kind, expiry_ms, value, ..*operation });
+            self.write(&copied(*kind, value));
         }
         for operand in &chain.operands {
-            self.write(&Operation { kind: Kind::Merge, expiry_ms, value: operand, ..*operation });
+            self.write(&copied(Kind::Merge, operand));
         }
     }
+}
+
+/// Whether an operand with an expiry of its own makes a value live longer.
+fn extends(own: u64, expiry_ms: u64) -> bool {
+    own != NEVER && lifetime_rank(own) > lifetime_rank(expiry_ms)
 }

@@ -231,6 +231,9 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Keyspace::take", Refused, |db: &Own| plain(db)?.take("bob").map(drop)),
     call!("Keyspace::take_with", Refused, |db: &Own| plain(db)?.take_with("bob", &synced()).map(drop)),
+    call!("Keyspace::touch", Refused, |db: &Own| expiring(db)?.touch("bob", HOUR).map(drop)),
+    call!("Keyspace::expire_at", Refused, |db: &Own| expiring(db)?.expire_at("bob", later()).map(drop)),
+    call!("Keyspace::persist", Refused, |db: &Own| expiring(db)?.persist("bob").map(drop)),
     call!("Keyspace::delete_range", Refused, |db: &Own| plain(db)?.delete_range("b".."c")),
     call!("Keyspace::delete_range_with", Refused, |db: &Own| plain(db)?.delete_range_with("b".."c", &synced())),
     call!("Keyspace::ingest", Refused, |db: &Own| plain(db)?.ingest([("x", "1"), ("y", "2")]).map(drop)),
@@ -241,6 +244,11 @@ pub const WRITES: &[Listed] = &[
     call!("Batch::put_with_ttl", Refused, |db: &Own| {
         in_batch(db, |batch| batch.put_with_ttl(&expiring(db)?, "bob", "1923", HOUR))
     }),
+    call!("Batch::touch", Refused, |db: &Own| in_batch(db, |batch| batch.touch(&expiring(db)?, "bob", HOUR))),
+    call!("Batch::expire_at", Refused, |db: &Own| {
+        in_batch(db, |batch| batch.expire_at(&expiring(db)?, "bob", later()))
+    }),
+    call!("Batch::persist", Refused, |db: &Own| in_batch(db, |batch| batch.persist(&expiring(db)?, "bob"))),
     call!("Batch::put_until", Refused, |db: &Own| {
         in_batch(db, |batch| batch.put_until(&expiring(db)?, "bob", "1923", later()))
     }),
@@ -309,6 +317,15 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Transaction::put_with_ttl", Refused, |db: &Own| {
         in_transaction(db, |transaction| transaction.put_with_ttl(&expiring(db)?, "bob", "1923", HOUR))
+    }),
+    call!("Transaction::touch", Refused, |db: &Own| {
+        in_transaction(db, |transaction| transaction.touch(&expiring(db)?, "bob", HOUR))
+    }),
+    call!("Transaction::expire_at", Refused, |db: &Own| {
+        in_transaction(db, |transaction| transaction.expire_at(&expiring(db)?, "bob", later()))
+    }),
+    call!("Transaction::persist", Refused, |db: &Own| {
+        in_transaction(db, |transaction| transaction.persist(&expiring(db)?, "bob"))
     }),
     call!("Transaction::put_until", Refused, |db: &Own| {
         in_transaction(db, |transaction| transaction.put_until(&expiring(db)?, "bob", "1923", later()))
