@@ -95,6 +95,12 @@ fn an_edit_that_makes_no_sense_is_reported_where_it_is() {
     assert_eq!(read(file_with(NUMBER, &[&first, &unknown])), Err(offset + 8 + unknown.len() as u64));
     let impossible = payload(&[Change::RemoveTable { keyspace: 1, number: 2 }]);
     assert_eq!(read(file_with(NUMBER, &[&first, &impossible])), Err(offset + 8));
+    // A repair takes either for what is left of more.
+    for senseless in [&unknown, &impossible] {
+        let env = env_with(file_with(NUMBER, &[&first, senseless]));
+        let found = salvage(&env, Path::new(DIRECTORY), NUMBER).expect("no fault is set").expect("the first is intact");
+        assert_eq!((found.missing, found.damage), (Missing::Any, Some(offset)));
+    }
 }
 
 /// Only one voucher may be missing, and only between two edits of which the second is the last

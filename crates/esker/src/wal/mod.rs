@@ -17,3 +17,5 @@ mod example_test;
 mod hostile_test;
 #[cfg(test)]
 mod range_test;
+#[cfg(test)]
+mod replay_test;

@@ -1,6 +1,8 @@
 use super::*;
 use crate::base::key::MAX_SEQUENCE;
 use crate::merge_operator::{MergeError, UInt64Add};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 type Owned = (Vec<u8>, Sequence, Kind, Vec<u8>);
 
@@ -295,4 +297,45 @@ fn what_a_filter_removes_or_replaces_is_counted_and_nothing_else_changes() {
     ];
     assert_eq!(kept, expected);
     assert_eq!(done, Retained { read: 4, kept: 4, expired: 0, filtered: 2 });
+}
+
+/// Appends, and counts the bytes that it copies in doing so.
+#[derive(Default)]
+struct Append(AtomicU64);
+
+impl MergeOperator for Append {
+    fn name(&self) -> &str {
+        "append"
+    }
+    fn full_merge(
+        &self,
+        _: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> std::result::Result<Option<Vec<u8>>, MergeError> {
+        Ok(Some([existing.unwrap_or_default(), &operands.concat()].concat()))
+    }
+    fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        self.0.fetch_add((older.len() + newer.len()) as u64, Relaxed);
+        Some([older, newer].concat())
+    }
+}
+
+/// Each is copied as often as the number of operands can be halved, not once for each newer one.
+#[test]
+fn operands_are_combined_without_copying_each_for_every_other() {
+    const COUNT: u64 = 1024;
+    const BYTES: usize = 300;
+    let operand = |sequence: u64| (b"k".to_vec(), sequence, Kind::Merge, vec![sequence as u8; BYTES]);
+    let entries: Vec<Owned> = (1..=COUNT).rev().map(operand).collect();
+    let operator = Append::default();
+    let kept = run(&entries, &[], false, &operator);
+    let value: Vec<u8> = entries.iter().rev().flat_map(|entry| entry.3.clone()).collect();
+    assert_eq!(kept, [(b"k".to_vec(), COUNT, Kind::Merge, value)]);
+    let copied = operator.0.load(Relaxed);
+    assert!(copied <= COUNT * BYTES as u64 * u64::from(COUNT.ilog2()), "{copied} bytes");
+    // What was left apart for its size is combined in the end.
+    let entries = [(b"k".to_vec(), 2, Kind::Merge, vec![2; 900]), (b"k".to_vec(), 1, Kind::Merge, vec![1; 10])];
+    let kept = run(&entries, &[], false, &Append::default());
+    assert_eq!(kept, [(b"k".to_vec(), 2, Kind::Merge, [vec![1; 10], vec![2; 900]].concat())]);
 }
