@@ -19,3 +19,5 @@ mod hostile_test;
 mod range_test;
 #[cfg(test)]
 mod replay_test;
+#[cfg(test)]
+mod salvage_test;

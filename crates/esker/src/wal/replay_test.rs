@@ -1,7 +1,7 @@
 //! What a start takes of a log that is damaged, torn or forged, and what it refuses.
 
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, encode_header, seal_record};
-use super::reader::{Record, Visited, replay};
+use super::reader::{Record, Visited, holds_history, replay};
 use super::segment::{SegmentMaker, file_name};
 use super::writer::{Inherited, LogWriter, Position};
 use crate::env::Env;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 const SEGMENT_BYTES: u64 = 1 << 10;
 const PAYLOAD_BYTES: usize = 40;
 /// Where the records of writes begin, how far they are apart, and how many a segment holds.
-const FIRST: usize = 112;
+pub(super) const FIRST: usize = 112;
 const STEP: usize = 64;
-const FULL: usize = 14;
+pub(super) const FULL: usize = 14;
 
-fn maker(env: Arc<dyn Env>) -> SegmentMaker {
+pub(super) fn maker(env: Arc<dyn Env>) -> SegmentMaker {
     SegmentMaker {
         env,
         directory: PathBuf::from("/db"),
@@ -30,12 +30,12 @@ fn maker(env: Arc<dyn Env>) -> SegmentMaker {
     }
 }
 
-fn start(env: &MemEnv, inherited: Inherited) -> LogWriter {
+pub(super) fn start(env: &MemEnv, inherited: Inherited) -> LogWriter {
     env.create_dir_all(Path::new("/db")).expect("no fault is set");
     LogWriter::start(maker(Arc::new(env.clone())), inherited).expect("no fault is set")
 }
 
-fn append(log: &mut LogWriter, sequences: std::ops::RangeInclusive<u64>) {
+pub(super) fn append(log: &mut LogWriter, sequences: std::ops::RangeInclusive<u64>) {
     for sequence in sequences {
         let mut record = vec![0; RECORD_HEADER_BYTES];
         record.extend_from_slice(&[sequence as u8; PAYLOAD_BYTES]);
@@ -44,16 +44,16 @@ fn append(log: &mut LogWriter, sequences: std::ops::RangeInclusive<u64>) {
 }
 
 /// Where the payload of the record of write `at` of a segment begins, from 1.
-fn payload_of(at: usize) -> usize {
+pub(super) fn payload_of(at: usize) -> usize {
     FIRST + (at - 1) * STEP + RECORD_HEADER_BYTES
 }
 
-fn path(file: u64) -> PathBuf {
+pub(super) fn path(file: u64) -> PathBuf {
     Path::new("/db").join(file_name(file))
 }
 
 /// Another machine with the same files, but for changes to one of them.
-fn changed(env: &MemEnv, file: u64, change: impl FnOnce(&mut Vec<u8>)) -> MemEnv {
+pub(super) fn changed(env: &MemEnv, file: u64, change: impl FnOnce(&mut Vec<u8>)) -> MemEnv {
     let changed = MemEnv::new();
     for path in env.files() {
         changed.set_file_bytes(&path, env.file_bytes(&path).unwrap_or_default());
@@ -64,7 +64,7 @@ fn changed(env: &MemEnv, file: u64, change: impl FnOnce(&mut Vec<u8>)) -> MemEnv
     changed
 }
 
-fn flipped(env: &MemEnv, file: u64, offset: usize) -> MemEnv {
+pub(super) fn flipped(env: &MemEnv, file: u64, offset: usize) -> MemEnv {
     changed(env, file, |bytes| bytes[offset] ^= 1)
 }
 
@@ -198,8 +198,15 @@ fn a_segment_is_read_in_few_pieces() {
     assert!(counting.calls(Class::Read) < FULL as u64 / 2, "{} reads", counting.calls(Class::Read));
 }
 
+/// The payload of a link.
+pub(super) fn link(previous_number: u64, previous_end: u64) -> Vec<u8> {
+    let mut payload = Vec::new();
+    Link { previous_number, previous_end, previous_synced: 0 }.encode(&mut payload);
+    payload
+}
+
 /// A segment with these records.
-fn forged(number: u64, bytes: usize, records: &[(RecordType, u64, Vec<u8>)]) -> Vec<u8> {
+pub(super) fn forged(number: u64, bytes: usize, records: &[(RecordType, u64, Vec<u8>)]) -> Vec<u8> {
     let salt = 7;
     let mut segment = encode_header(number, bytes as u64, salt).to_vec();
     for (kind, sequence, payload) in records {
@@ -214,11 +221,6 @@ fn forged(number: u64, bytes: usize, records: &[(RecordType, u64, Vec<u8>)]) -> 
 
 #[test]
 fn links_are_links_of_their_kind_and_lead_back() {
-    let link = |previous_number, previous_end| {
-        let mut payload = Vec::new();
-        Link { previous_number, previous_end, previous_synced: 0 }.encode(&mut payload);
-        payload
-    };
     let first = [(RecordType::Link, 0, link(0, 0)), (RecordType::Batch, 1, vec![1; PAYLOAD_BYTES])];
     let env_with = |second: &[(RecordType, u64, Vec<u8>)]| {
         let env = MemEnv::new();
@@ -229,6 +231,8 @@ fn links_are_links_of_their_kind_and_lead_back() {
     let end = (FIRST + STEP) as u64;
     let batch = (RecordType::Batch, 2, vec![2; PAYLOAD_BYTES]);
     assert_eq!(found(&env_with(&[(RecordType::Link, 0, link(1, end)), batch.clone()]), 1), Ok(vec![1, 2]));
+    // A link that does not know where the segment before ends: all that is intact in it counts.
+    assert_eq!(found(&env_with(&[(RecordType::Link, 0, link(1, 0)), batch.clone()]), 1), Ok(vec![1, 2]));
     // A write whose value looks like a link.
     assert_eq!(found(&env_with(&[(RecordType::Batch, 2, link(1, end)), batch.clone()]), 1), Ok(vec![1]));
     // A segment behind itself.
@@ -238,4 +242,18 @@ fn links_are_links_of_their_kind_and_lead_back() {
     let env = MemEnv::new();
     env.set_file_bytes(&path(1), forged(1, FIRST, &first[..1]));
     assert_eq!(found(&env, 1), Ok(vec![]));
+}
+
+#[test]
+fn a_log_of_more_than_its_first_link_has_a_history() {
+    let has_one = |env: &MemEnv| holds_history(&maker(Arc::new(env.clone()))).expect("no fault is set");
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    assert!(!has_one(&env), "an interrupted creation leaves no more");
+    append(&mut log, 1..=1);
+    assert!(has_one(&env));
+    // A second start, whose segment is what is left.
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(2), forged(2, FIRST, &[(RecordType::Link, 0, link(1, FIRST as u64))]));
+    assert!(has_one(&env));
 }
