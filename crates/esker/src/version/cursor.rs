@@ -33,6 +33,12 @@ impl TablesCursor {
         self.current.as_mut()
     }
 
+    /// Which table of the run is open.
+    #[cfg(test)]
+    pub(super) fn open_table(&self) -> Option<usize> {
+        self.current.as_ref().map(|_| self.at)
+    }
+
     /// The first table that is not wholly before `key`.
     fn table_for(&self, key: &[u8]) -> usize {
         self.run.tables.partition_point(|table| table.summary().is_before(key))

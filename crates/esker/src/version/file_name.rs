@@ -27,7 +27,8 @@ pub fn manifest(number: u64) -> String {
 }
 
 fn number(digits: &str) -> Option<u64> {
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+    // A sign would be parsed too.
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     digits.parse().ok().filter(|&number| number < MAX_NUMBER)
@@ -41,4 +42,19 @@ pub fn table_number(name: &str) -> Option<u64> {
 /// The number of the manifest with this name.
 pub fn manifest_number(name: &str) -> Option<u64> {
     number(name.strip_prefix("MANIFEST-")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_digits_name_a_file_and_only_numbers_below_the_largest() {
+        assert_eq!(table_number("000007.table"), Some(7));
+        assert_eq!(manifest_number("MANIFEST-12345678"), Some(12_345_678));
+        assert_eq!(table_number("+00007.table"), None);
+        assert_eq!(manifest_number("MANIFEST-"), None);
+        assert_eq!(table_number(&table(MAX_NUMBER - 1)), Some(MAX_NUMBER - 1));
+        assert_eq!(table_number(&table(MAX_NUMBER)), None);
+    }
 }

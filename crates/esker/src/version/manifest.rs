@@ -227,7 +227,7 @@ fn decode_manifest(path: &Path, number: u64, bytes: &[u8]) -> Result<InForce> {
     }
     // A record that ends the manifest is the last one: an intact one behind it means that it is
     // damaged, not cut short.
-    match RecordSearch::of(number, bytes).next_from(offset + 1) {
+    match RecordSearch::of(number, bytes).next_from(offset) {
         Found::Nothing => Ok(InForce { number, state, is_torn: offset < bytes.len() }),
         Found::At(_) | Found::TooMuch => Err(Error::corruption(path, offset as u64, "a record does not verify")),
     }

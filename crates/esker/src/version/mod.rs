@@ -11,4 +11,8 @@ pub mod salvage;
 #[cfg(test)]
 mod example_test;
 #[cfg(test)]
+mod manifest_test;
+#[cfg(test)]
+mod runs_test;
+#[cfg(test)]
 mod torn_test;

@@ -7,6 +7,7 @@ use super::manifest::{
 };
 use crate::env::Env;
 use crate::error::{Error, Result};
+use std::cmp::Ordering;
 use std::path::Path;
 
 /// What is left of a manifest.
@@ -58,7 +59,7 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     while offset < bytes.len() {
         let Some(payload) = record_at(number, &bytes, offset) else {
             damage = damage.or(Some(offset as u64));
-            let next = match search.next_from(offset + 1) {
+            let next = match search.next_from(offset) {
                 Found::At(next) => next,
                 Found::Nothing => bytes.len(),
                 Found::TooMuch => {
@@ -67,7 +68,11 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
                 }
             };
             let is_end = next == bytes.len();
-            let vouches = next - offset == voucher_bytes(&state) || is_end && next - offset < voucher_bytes(&state);
+            let vouches = match (next - offset).cmp(&voucher_bytes(&state)) {
+                Ordering::Less => is_end,
+                Ordering::Equal => true,
+                Ordering::Greater => false,
+            };
             missing = match missing {
                 _ if vouches => missing,
                 Missing::Nothing if is_end => Missing::Last,

@@ -3,7 +3,7 @@
 use super::edit::{Change, ManifestState};
 use super::file_name::manifest;
 use super::manifest::{Found, InForce, Manifest, RecordSearch, read_current};
-use super::salvage::salvage;
+use super::salvage::{Missing, salvage};
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::error::Error;
@@ -75,6 +75,33 @@ fn what_was_synced_and_does_not_verify_is_damage() {
     // The last voucher alone: nothing is missing, but that is unknown.
     let read = read_after(|bytes, ends| bytes[ends[3]] ^= 1);
     assert!(matches!(read, Ok((200, true))), "{read:?}");
+}
+
+/// What a repair takes to be missing: nothing where only vouchers are, of which the last may be cut
+/// short.
+#[test]
+fn a_repair_misses_edits_and_not_vouchers() {
+    let missing = |change: fn(&mut Vec<u8>, &[usize])| {
+        let (env, path, ends) = two_edits();
+        let mut bytes = env.file_bytes(&path).expect("it was made");
+        change(&mut bytes, &ends);
+        env.set_file_bytes(&path, bytes);
+        let found = salvage(&env, Path::new("db"), 8).expect("no fault is set").expect("the first record is intact");
+        (found.missing, found.state.last_sequence, found.damage.map(|at| ends.iter().position(|&end| end as u64 == at)))
+    };
+    assert_eq!(missing(|_, _| ()), (Missing::Nothing, 200, None));
+    // A voucher, between edits and at the end, whole and cut short.
+    assert_eq!(missing(|bytes, ends| bytes[ends[1]] ^= 1), (Missing::Nothing, 200, Some(Some(1))));
+    assert_eq!(missing(|bytes, ends| bytes[ends[3]] ^= 1), (Missing::Nothing, 200, Some(Some(3))));
+    assert_eq!(missing(|bytes, ends| bytes.truncate(ends[4] - 1)), (Missing::Nothing, 200, Some(Some(3))));
+    assert_eq!(missing(|bytes, ends| bytes.truncate(ends[3] + 1)), (Missing::Nothing, 200, Some(Some(3))));
+    // An edit at the end, which alone is longer than a voucher, and one with an edit behind it.
+    let cut = |bytes: &mut Vec<u8>, ends: &[usize]| {
+        bytes[ends[2]] ^= 1;
+        bytes.truncate(ends[3]);
+    };
+    assert_eq!(missing(cut), (Missing::Last, 100, Some(Some(2))));
+    assert_eq!(missing(|bytes, ends| bytes[ends[0]] ^= 1), (Missing::Any, 200, Some(Some(0))));
 }
 
 /// What looks like records that begin one inside the other would have each checked to its end, a

@@ -17,3 +17,7 @@ mod example_test;
 mod hostile_test;
 #[cfg(test)]
 mod range_test;
+#[cfg(test)]
+mod replay_test;
+#[cfg(test)]
+mod salvage_test;

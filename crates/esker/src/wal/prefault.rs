@@ -83,3 +83,104 @@ fn leave(segment: &Arc<Segment>, goal: u64) -> Option<Step> {
     segment.left.store(goal, Ordering::Relaxed);
     Some(Step { segment: Arc::clone(segment), kind: Kind::Leave, from, to: goal })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::{FreeFile, Space};
+    use super::*;
+    use crate::base::sync::Mutex;
+    use crate::env::LogFile;
+    use crate::error::Result;
+    use std::path::PathBuf;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A file that notes what is done to its pages.
+    #[derive(Debug, Default)]
+    struct Noted {
+        len: u64,
+        prefaulted: Mutex<Vec<(u64, u64)>>,
+        released: Mutex<Vec<(u64, u64)>>,
+    }
+
+    impl LogFile for Noted {
+        fn len(&self) -> u64 {
+            self.len
+        }
+        fn store(&self, _: u64, _: &[u8]) -> Result<()> {
+            unreachable!("only pages")
+        }
+        fn write(&self, _: u64, _: &[u8]) -> Result<()> {
+            unreachable!("only pages")
+        }
+        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
+            unreachable!("only pages")
+        }
+        fn sync(&self) -> Result<()> {
+            unreachable!("only pages")
+        }
+        fn prefault(&self, from: u64, to: u64) {
+            self.prefaulted.lock().push((from, to));
+        }
+        fn fill_new(&self, _: u64) {
+            unreachable!("only what is there")
+        }
+        fn release_memory(&self, from: u64, to: u64) {
+            self.released.lock().push((from, to));
+        }
+    }
+
+    fn segment(number: u64, len: u64) -> (Arc<Segment>, Arc<Noted>) {
+        let noted = Arc::new(Noted { len, ..Noted::default() });
+        let file = Arc::clone(&noted) as Arc<dyn LogFile>;
+        (Segment::found(number, FreeFile { path: PathBuf::new(), file, space: Space::Found }, 64), noted)
+    }
+
+    fn take(notes: &Mutex<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
+        std::mem::take(&mut notes.lock())
+    }
+
+    #[test]
+    fn pages_are_ready_ahead_of_the_writer_and_left_behind_it() {
+        let (active, pages) = segment(1, 12 * MIB + 5000);
+        let (next, next_pages) = segment(2, 100 * MIB);
+        let mut leaving = VecDeque::new();
+        let mut take_all = |most| {
+            while let Some(step) = next_step(&active, Some(&next), &mut leaving, most) {
+                step.take();
+            }
+        };
+        let steps = |from: u64, count: u64| (0..count).map(move |at| (from + at * MIB, from + (at + 1) * MIB));
+        take_all(2 * MIB);
+        assert_eq!(take(&pages.prefaulted), steps(64, 2).collect::<Vec<_>>(), "no more than allowed");
+        take_all(u64::MAX);
+        assert_eq!(take(&pages.prefaulted), steps(64 + 2 * MIB, 6).collect::<Vec<_>>());
+        // Not for a few pages.
+        active.written.store(MIB + 63, Ordering::Relaxed);
+        take_all(u64::MAX);
+        assert_eq!(take(&pages.prefaulted), []);
+        active.written.store(MIB + 64, Ordering::Relaxed);
+        take_all(u64::MAX);
+        assert_eq!(take(&pages.prefaulted), [(8 * MIB + 64, 9 * MIB + 64)]);
+        // The writer has overtaken them; the last pages are few.
+        active.written.store(10 * MIB, Ordering::Relaxed);
+        take_all(u64::MAX);
+        let last = (12 * MIB, 12 * MIB + 5000);
+        assert_eq!(take(&pages.prefaulted), steps(10 * MIB, 2).chain([last]).collect::<Vec<_>>());
+        // What is beyond is in the next segment, again not for a few pages.
+        assert_eq!(take(&next_pages.prefaulted), steps(0, 5).collect::<Vec<_>>());
+        assert_eq!(take(&pages.released), [(0, 10 * MIB)]);
+        active.written.store(11 * MIB, Ordering::Relaxed);
+        take_all(0);
+        assert_eq!(take(&pages.released), [], "the stretch that the writer is in");
+        active.written.store(12 * MIB, Ordering::Relaxed);
+        take_all(0);
+        assert_eq!(take(&pages.released), [(10 * MIB, 12 * MIB)]);
+        leaving.push_back(Arc::clone(&active));
+        while let Some(step) = next_step(&next, None, &mut leaving, 0) {
+            step.take();
+        }
+        assert_eq!(take(&pages.released), [(12 * MIB, 12 * MIB + 5000)]);
+        assert_eq!(take(&next_pages.released), []);
+    }
+}

@@ -137,7 +137,8 @@ pub fn file_name(file: u64) -> String {
 /// The number in the name of a segment file.
 pub fn file_number(name: &str) -> Option<u64> {
     let stem = name.strip_suffix(".wal")?;
-    if stem.is_empty() || !stem.bytes().all(|b| b.is_ascii_digit()) {
+    // A sign would be parsed too.
+    if !stem.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     stem.parse().ok().filter(|&number| number < MAX_NUMBER)
@@ -232,4 +233,18 @@ impl LogFile for ReadOnlySegment {
     fn fill_new(&self, _from: u64) {}
 
     fn release_memory(&self, _from: u64, _to: u64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_digits_name_a_segment_and_only_numbers_below_the_largest() {
+        assert_eq!(file_number("000007.wal"), Some(7));
+        assert_eq!(file_number("+00007.wal"), None);
+        assert_eq!(file_number(".wal"), None);
+        assert_eq!(file_number(&file_name(MAX_NUMBER - 1)), Some(MAX_NUMBER - 1));
+        assert_eq!(file_number(&file_name(MAX_NUMBER)), None);
+    }
 }

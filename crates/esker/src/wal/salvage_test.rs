@@ -1,0 +1,105 @@
+//! What a repair reads of a damaged log, and what it reports.
+
+use super::format::{HEADER_BYTES, RecordType};
+use super::replay_test::{FIRST, FULL, append, changed, flipped, forged, link, maker, path, payload_of, start};
+use super::salvage::{SalvagedLog, salvage};
+use super::writer::Inherited;
+use crate::env::Env;
+use crate::env::mem::MemEnv;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The sequence numbers that are read, and the rest.
+fn salvaged(env: &MemEnv, floor: u64) -> (Vec<u64>, SalvagedLog) {
+    let mut found = Vec::new();
+    let log = salvage(&maker(Arc::new(env.clone())), floor, &mut |record| {
+        found.push(record.sequence);
+        Ok(record.sequence)
+    });
+    (found, log.expect("no fault is set"))
+}
+
+/// Where problems are, and what they are.
+fn problems(log: &SalvagedLog) -> Vec<(PathBuf, &str)> {
+    log.problems.iter().map(|problem| (problem.path.clone(), problem.what.as_str())).collect()
+}
+
+#[test]
+fn a_log_of_no_segments_is_lost_only_if_one_is_needed() {
+    let env = MemEnv::new();
+    env.create_dir_all(Path::new("/db")).expect("no fault is set");
+    let (_, log) = salvaged(&env, 0);
+    assert!(!log.beginning_lost && log.problems.is_empty());
+    let (_, log) = salvaged(&env, 1);
+    assert!(log.beginning_lost);
+    assert_eq!(problems(&log), [(PathBuf::from("/db"), "log segment 1 is missing, and there is no later one")]);
+}
+
+#[test]
+fn a_file_of_a_wrong_length_is_reported() {
+    let env = MemEnv::new();
+    append(&mut start(&env, Inherited::default()), 1..=2);
+    let (found, log) = salvaged(&env, 1);
+    assert_eq!((found, problems(&log), log.newest, log.highest_number), (vec![1, 2], vec![], 1, 1));
+    let (_, log) = salvaged(&changed(&env, 9, Vec::clear), 1);
+    assert_eq!((problems(&log), log.highest_number), (vec![], 9));
+    let (found, log) = salvaged(&changed(&env, 9, |short| short.resize(50, 1)), 1);
+    assert_eq!((found, problems(&log)), (vec![1, 2], vec![(path(9), "the file is too short for a log segment")]));
+    let (found, log) = salvaged(&changed(&env, 1, |bytes| bytes.resize(2000, 1)), 1);
+    let what = "the segment should have 1024 bytes, the file has 2000";
+    assert_eq!((found, problems(&log)), (vec![1, 2], vec![(path(1), what)]));
+    // No longer than its link.
+    let env = MemEnv::new();
+    env.set_file_bytes(&path(1), forged(1, FIRST, &[(RecordType::Link, 0, link(0, 0))]));
+    let (_, log) = salvaged(&env, 1);
+    assert_eq!((problems(&log), log.newest), (vec![], 1));
+}
+
+#[test]
+fn a_damaged_link_is_reported_if_it_was_synced() {
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    append(&mut log, 1..=FULL as u64 + 1);
+    let (found, salvaged_log) = salvaged(&flipped(&env, 2, HEADER_BYTES), 1);
+    assert_eq!((found, problems(&salvaged_log)), ((1..=FULL as u64).collect(), vec![]));
+    log.shared().sync_all().expect("no fault is set");
+    append(&mut log, FULL as u64 + 2..=FULL as u64 + 2);
+    let (found, log) = salvaged(&flipped(&env, 2, HEADER_BYTES), 1);
+    let expected = vec![(path(2), "the segment's link does not verify")];
+    assert_eq!((found, problems(&log)), ((1..=FULL as u64).collect(), expected));
+}
+
+#[test]
+fn a_segment_with_a_damaged_header_is_reported_and_read() {
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    let (two, three) = (2 * FULL as u64, 3 * FULL as u64);
+    append(&mut log, 1..=two + 1);
+    let (found, salvaged_log) = salvaged(&flipped(&env, 3, 0), 1);
+    let expected = vec![(path(3), "the header of log segment 3 is broken")];
+    assert_eq!((found, problems(&salvaged_log)), ((1..=two + 1).collect(), expected));
+    // In a file of another name.
+    log.shared().sync_link(3).expect("no fault is set");
+    assert!(log.shared().release(3, usize::MAX).is_empty());
+    append(&mut log, two + 2..=three + 1);
+    let holds = |file: u64| env.file_bytes(&path(file)).is_some_and(|bytes| bytes[16..24] == 4u64.to_le_bytes());
+    let file = (1..=2).find(|&file| holds(file)).expect("a file is used again");
+    let (found, log) = salvaged(&flipped(&env, file, 0), 3);
+    let expected = vec![(path(file), "the header of log segment 4 is broken")];
+    assert_eq!((found, problems(&log), log.newest), ((two + 1..=three + 1).collect(), expected, 4));
+}
+
+#[test]
+fn of_two_files_of_one_segment_the_longer_is_read() {
+    let env = MemEnv::new();
+    append(&mut start(&env, Inherited::default()), 1..=3);
+    let copy = env.file_bytes(&path(1)).expect("it was made");
+    let both = changed(&env, 8, |bytes| *bytes = copy);
+    let read = |env: &MemEnv| {
+        let (found, log) = salvaged(env, 1);
+        (found, log.problems.into_iter().map(|problem| problem.path).collect::<Vec<_>>())
+    };
+    assert_eq!(read(&both), (vec![1, 2, 3], vec![path(8)]), "the first of equal ones stays");
+    assert_eq!(read(&flipped(&both, 8, payload_of(3))), (vec![1, 2, 3], vec![path(8)]));
+    assert_eq!(read(&flipped(&both, 1, payload_of(3))), (vec![1, 2, 3], vec![path(1)]));
+}
