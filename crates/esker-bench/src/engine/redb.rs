@@ -312,7 +312,7 @@ enum Direction {
 
 impl RedbIteration {
     fn start(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Result<bool> {
-        self.range = Some((self.table.range::<&[u8]>(bounds).map_err(failed)?, direction));
+        self.range = Some((self.table.range(bounds).map_err(failed)?, direction));
         self.step()
     }
 

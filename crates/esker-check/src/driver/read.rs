@@ -100,10 +100,10 @@ impl Reader<'_> {
         match (self.snapshot, span) {
             (None, Span::All) => handle.iter(),
             (None, Span::Prefix(prefix)) => handle.prefix(prefix),
-            (None, Span::Range(low, high)) => handle.range::<Vec<u8>>((low.clone(), high.clone())),
+            (None, Span::Range(low, high)) => handle.range((low.clone(), high.clone())),
             (Some(snapshot), Span::All) => snapshot.iter(handle),
             (Some(snapshot), Span::Prefix(prefix)) => snapshot.prefix(handle, prefix),
-            (Some(snapshot), Span::Range(low, high)) => snapshot.range::<Vec<u8>>(handle, (low.clone(), high.clone())),
+            (Some(snapshot), Span::Range(low, high)) => snapshot.range(handle, (low.clone(), high.clone())),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A source of wall-clock time.
 ///
@@ -76,6 +76,20 @@ impl ManualClock {
     /// ```
     pub fn set(&self, now_ms: u64) {
         self.0.store(now_ms, Ordering::SeqCst);
+    }
+}
+
+impl ManualClock {
+    /// Lets time pass.
+    ///
+    /// ```
+    /// use esker::Clock;
+    /// let clock = esker::ManualClock::new(1_000);
+    /// clock.advance(std::time::Duration::from_secs(2));
+    /// assert_eq!(clock.now_ms(), 3_000);
+    /// ```
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 }
 

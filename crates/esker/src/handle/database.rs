@@ -268,15 +268,53 @@ impl Db {
     /// # Errors
     /// Those of `body`, with which the transaction is dropped, and those of
     /// [`Transaction::commit`]; `Conflict` if every attempt met one.
-    pub fn transact<T>(&self, attempts: usize, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+    pub fn transact<T>(&self, attempts: usize, body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.try_transact(attempts, body)
+    }
+
+    /// As [`Db::transact`], for a `body` with errors of its own: any of them ends the transaction
+    /// without a commit. (With `transact`, a body that returns `Ok(Err(error))` has committed.)
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let seats = db.keyspace("seats", Default::default())?;
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     Taken,
+    ///     Failed(esker::Error),
+    /// }
+    /// impl From<esker::Error> for Refused {
+    ///     fn from(error: esker::Error) -> Refused {
+    ///         Refused::Failed(error)
+    ///     }
+    /// }
+    /// let reserve = || db.try_transact(10, |transaction| {
+    ///     match transaction.get(&seats, "12a")? {
+    ///         Some(_) => Err(Refused::Taken),
+    ///         None => Ok(transaction.put(&seats, "12a", "ada")?),
+    ///     }
+    /// });
+    /// assert!(reserve().is_ok());
+    /// assert!(matches!(reserve(), Err(Refused::Taken)));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::transact`].
+    pub fn try_transact<T, E: From<Error>>(
+        &self,
+        attempts: usize,
+        mut body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
         let mut left = attempts.max(1);
         loop {
             let mut transaction = self.transaction();
-            let result = body(&mut transaction).and_then(|value| transaction.commit().map(|()| value));
+            let value = body(&mut transaction)?;
             left -= 1;
-            match result {
+            match transaction.commit() {
+                Ok(()) => return Ok(value),
                 Err(Error::Conflict { .. }) if left > 0 => {}
-                result => return result,
+                Err(error) => return Err(error.into()),
             }
         }
     }

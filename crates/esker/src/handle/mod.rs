@@ -2,6 +2,7 @@
 
 mod batch;
 mod database;
+mod everyday;
 mod iterator;
 mod keyspace;
 mod range_delete;

@@ -5,6 +5,7 @@ use super::iterator::{owned_bounds, prefix_bounds};
 use super::keyspace::Keyspace;
 use super::shared::Shared;
 use crate::base::expiry::{expiry_at, visible};
+use crate::base::key_range::KeyRange;
 use crate::base::range_tombstone::half_open;
 use crate::base::slice::Slice;
 use crate::db::transaction::conflict::Conflicts;
@@ -13,7 +14,7 @@ use crate::db::transaction::write_set;
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -211,8 +212,8 @@ impl Transaction {
     /// assert!(transaction.get(&names, "ada")?.is_none());
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<()> {
-        let bounds = half_open(&range);
+    pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> Result<()> {
+        let bounds = half_open(range.bounds());
         self.batch.delete_range(keyspace, range)?;
         if let Some((start, end)) = bounds {
             self.state.delete_range(&keyspace.inner, &start, &end);
@@ -273,8 +274,8 @@ impl Transaction {
     /// assert!(transaction.commit().is_err());
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> TransactionIter<'_> {
-        let (lower, upper) = owned_bounds(&range);
+    pub fn range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> TransactionIter<'_> {
+        let (lower, upper) = owned_bounds(range.bounds());
         self.scan(keyspace, lower, upper)
     }
 

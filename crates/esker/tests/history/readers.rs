@@ -73,7 +73,7 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
         ("delete of what is not there", &|options| k.delete_with("z", options)),
         ("merge", &|options| k.merge_with("a", one, options)),
         ("delete of a range", &|options| k.delete_range_with("a".."b", options)),
-        ("delete of everything", &|options| k.delete_range_with::<&str>(.., options)),
+        ("delete of everything", &|options| k.delete_range_with(.., options)),
         ("delete of an empty range", &|options| k.delete_range_with("a".."a", options)),
         ("delete of an inverted range", &|options| k.delete_range_with("b".."a", options)),
         ("batch", &|options| batch(&|batch| batch.put(&k, "b", one), options)),

@@ -12,6 +12,7 @@ mod compaction_power_loss;
 mod compaction_support;
 mod compaction_work;
 mod events;
+mod everyday;
 mod examples;
 mod failed_open;
 mod faults_under_mappings;

@@ -17,7 +17,7 @@ use std::ops::RangeBounds;
 /// Where an end's cursor over the snapshot is.
 enum Next {
     /// At a key that was passed: it has to move.
-    TombstoneSkipCache,
+    Passed,
     /// At the next key, or behind the last.
     Here,
     /// The operands of the next key, `ScanCursor::reached`, could not be combined.
@@ -103,7 +103,7 @@ impl<'t> TransactionScan<'t> {
         let (cursor, moved) = match side.take() {
             Some(End { cursor, next: Next::Here }) => return Ok(End { cursor, next: Next::Here }),
             Some(End { cursor, next: Next::Failed(error) }) => return Ok(End { cursor, next: Next::Failed(error) }),
-            Some(End { mut cursor, next: Next::TombstoneSkipCache }) => {
+            Some(End { mut cursor, next: Next::Passed }) => {
                 let moved = if forward { cursor.next() } else { cursor.prev() };
                 (cursor, moved)
             }
@@ -149,7 +149,7 @@ impl<'t> TransactionScan<'t> {
             Found::InSnapshot => None,
             Found::Both(pending) => Some(pending),
         };
-        let next = std::mem::replace(&mut end.next, Next::TombstoneSkipCache);
+        let next = std::mem::replace(&mut end.next, Next::Passed);
         match (pending, next) {
             (Some(pending), _) if !pending.needs_snapshot() => pending.value(inner, keyspace, key, None),
             (None, _) if self.deleted.covers(key) => Ok(None),

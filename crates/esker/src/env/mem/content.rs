@@ -61,7 +61,7 @@ impl Content {
         }
     }
 
-    /// OutputSplitter off, or extends with zeroes.
+    /// Cuts off, or extends with zeroes.
     pub(super) fn resize(&mut self, len: usize) {
         let tail = len % PAGE;
         if len < self.len

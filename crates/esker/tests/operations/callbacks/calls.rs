@@ -88,7 +88,8 @@ pub const READS: &[Listed] = &[
         plain(db)?.get_into("ada", &mut Vec::new()).map(|found| assert!(found))
     }),
     call!("Keyspace::expires_at", Works, |db: &Own| expiring(db)?.expires_at("base").map(drop)),
-    call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size::<&str>(..).map(drop)),
+    call!("Keyspace::contains_key", Works, |db: &Own| plain(db)?.contains_key("ada").map(|found| assert!(found))),
+    call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size(..).map(drop)),
     call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(k.name(), "plain"))),
     call!("Keyspace::merge_operator", Works, |db: &Own| plain(db).map(|k| assert!(k.merge_operator().is_none()))),
     call!("Db::existing_keyspace", Works, |db: &Own| db.existing_keyspace("plain").map(drop)),
@@ -217,6 +218,12 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Keyspace::delete_range", Refused, |db: &Own| plain(db)?.delete_range("b".."c")),
     call!("Keyspace::delete_range_with", Refused, |db: &Own| plain(db)?.delete_range_with("b".."c", &synced())),
+    call!("Keyspace::delete_prefix", Refused, |db: &Own| plain(db)?.delete_prefix("b")),
+    call!("Keyspace::put_with_ttl", Refused, |db: &Own| expiring(db)?.put_with_ttl("bob", "1923", HOUR)),
+    call!("Keyspace::pop_first", Refused, |db: &Own| plain(db)?.pop_first().map(drop)),
+    call!("Keyspace::first", Refused, |db: &Own| plain(db)?.first().map(drop)),
+    call!("Keyspace::last", Refused, |db: &Own| plain(db)?.last().map(drop)),
+    call!("Keyspace::count", Refused, |db: &Own| plain(db)?.count("a"..).map(drop)),
     call!("Keyspace::ingest", Refused, |db: &Own| plain(db)?.ingest([("x", "1"), ("y", "2")]).map(drop)),
     call!("Batch::put", Refused, |db: &Own| in_batch(db, |batch| batch.put(&plain(db)?, "bob", "1923"))),
     call!("Batch::put of a large value", Refused, |db: &Own| {
@@ -230,6 +237,7 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Batch::delete", Refused, |db: &Own| in_batch(db, |batch| batch.delete(&plain(db)?, "eve"))),
     call!("Batch::delete_range", Refused, |db: &Own| in_batch(db, |batch| batch.delete_range(&plain(db)?, "b".."c"))),
+    call!("Batch::delete_prefix", Refused, |db: &Own| in_batch(db, |batch| batch.delete_prefix(&plain(db)?, "b"))),
     call!("Batch::merge", Refused, |db: &Own| in_batch(db, |batch| batch.merge(&merging(db)?, "more", "1"))),
     call!("Batch::merge of what expires", Refused, |db: &Own| {
         in_batch(db, |batch| batch.merge(&expiring(db)?, "more", "1"))
@@ -274,6 +282,9 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Snapshot::multi_get", Refused, |db: &Own| db.snapshot().multi_get(&plain(db)?, ["ada"]).map(drop)),
     call!("Snapshot::expires_at", Refused, |db: &Own| db.snapshot().expires_at(&expiring(db)?, "base").map(drop)),
+    call!("Snapshot::contains_key", Refused, |db: &Own| db.snapshot().contains_key(&plain(db)?, "ada").map(drop)),
+    call!("Snapshot::first", Refused, |db: &Own| db.snapshot().first(&plain(db)?).map(drop)),
+    call!("Snapshot::last", Refused, |db: &Own| db.snapshot().last(&plain(db)?).map(drop)),
     call!("Snapshot::iter", Refused, |db: &Own| db.snapshot().iter(&plain(db)?).next().unwrap().map(drop)),
     call!("Snapshot::range", Refused, |db: &Own| db.snapshot().range(&plain(db)?, "a"..).next().unwrap().map(drop)),
     call!("Snapshot::prefix", Refused, |db: &Own| db.snapshot().prefix(&plain(db)?, "a").next().unwrap().map(drop)),
@@ -281,6 +292,14 @@ pub const WRITES: &[Listed] = &[
     call!("Db::batch", Refused, |db: &Own| db.batch().commit_with(&synced())),
     call!("Db::transaction", Refused, |db: &Own| db.transaction().get(&plain(db)?, "ada").map(drop)),
     call!("Transaction::get", Refused, |db: &Own| db.transaction().get(&plain(db)?, "ada").map(drop)),
+    call!("Transaction::contains_key", Refused, |db: &Own| {
+        db.transaction().contains_key(&plain(db)?, "ada").map(drop)
+    }),
+    call!("Transaction::first", Refused, |db: &Own| db.transaction().first(&plain(db)?).map(drop)),
+    call!("Transaction::last", Refused, |db: &Own| db.transaction().last(&plain(db)?).map(drop)),
+    call!("Transaction::delete_prefix", Refused, |db: &Own| {
+        in_transaction(db, |transaction| transaction.delete_prefix(&plain(db)?, "b"))
+    }),
     call!("Transaction::iter", Refused, |db: &Own| db.transaction().iter(&plain(db)?).next().unwrap().map(drop)),
     call!("Transaction::range", Refused, |db: &Own| {
         db.transaction().range(&plain(db)?, "a"..).next_back().unwrap().map(drop)
@@ -319,6 +338,10 @@ pub const WRITES: &[Listed] = &[
     call!("Db::transact", Refused, |db: &Own| {
         let plain = plain(db)?;
         db.transact(3, |transaction| transaction.put(&plain, "bob", "1923"))
+    }),
+    call!("Db::try_transact", Refused, |db: &Own| {
+        let plain = plain(db)?;
+        db.try_transact(3, |transaction| transaction.put(&plain, "bob", "1923"))
     }),
     call!("Db::flush", Refused, |db: &Own| db.flush()),
     call!("Db::sync", Refused, |db: &Own| db.sync()),
