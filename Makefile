@@ -13,6 +13,8 @@
 
 CARGO ?= cargo
 OUT := bench-out
+# The command measures only where that was asked for: what that needs is most of what would be compiled.
+BENCH := --features esker-cli/bench
 
 # What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
 # writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.
@@ -54,7 +56,7 @@ help:
 bench:
 	@mkdir -p $(OUT)
 	@scripts/peers || echo "Not every peer could be installed; measuring those that are here."
-	$(CARGO) build --release --package esker-cli
+	$(CARGO) build --release --package esker-cli --features bench
 	@status=0; \
 	target/release/esker study scoreboard --quick --html $(OUT)/scoreboard.html --json $(OUT)/scoreboard.jsonl \
 	    >$(OUT)/scoreboard.txt || status=$$?; \
@@ -67,7 +69,7 @@ CHECK := target/release/esker study scoreboard --engines $(CHECK_ENGINES) --num 
 COMPARE := target/release/esker study compare $(BASE) $(OUT)/check.jsonl --max-loss $(MAX_LOSS)
 bench-check:
 	@mkdir -p $(OUT)
-	$(CARGO) build --release --package esker-cli
+	$(CARGO) build --release --package esker-cli --features bench
 	@echo "Compared with $(BASE)"
 	$(CHECK) --json $(OUT)/check.jsonl >$(OUT)/check.txt
 	@rm -f $(OUT)/check.rows; $(COMPARE) --failing $(OUT)/check.rows; status=$$?; \
@@ -78,7 +80,7 @@ bench-check:
 	$(COMPARE) --again $(OUT)/check-again.jsonl
 
 bench-baseline:
-	$(CARGO) build --release --package esker-cli
+	$(CARGO) build --release --package esker-cli --features bench
 	$(CHECK) --json $(BASELINE)
 
 # In a directory of its own, so that nothing is there already and nothing else is lost.
@@ -98,10 +100,11 @@ ifeq ($(CI),true)
 	$(call step,peers,scripts/peers --strict)
 	$(call step,browser,scripts/browser --strict)
 endif
-	$(call step,lints,$(CARGO) clippy --workspace --all-targets -- -D warnings)
+	$(call step,lints,$(CARGO) clippy --workspace --all-targets $(BENCH) -- -D warnings)
 	$(call step,documentation,$(CARGO) doc --workspace --no-deps --lib)
-	$(call step,build of the tests,$(CARGO) test --workspace --no-run)
-	$(call step,tests,$(CARGO) test --workspace --no-fail-fast)
+	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --no-run)
+	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
+	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)

@@ -2,7 +2,6 @@
 
 use crate::engine::{EngineKind, registry};
 use crate::flags::config::Config;
-use crate::flags::table::push_wrapped;
 use crate::flags::{Given, table};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
@@ -13,6 +12,7 @@ use crate::record::{Host, Record, Run};
 use crate::run::{Outcome, Runner, Setup};
 use crate::values::ValuePool;
 use crate::workload::{self, BENCHMARKS};
+use clap::error::ErrorKind;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
@@ -24,6 +24,26 @@ pub const EXIT_OK: i32 = 0;
 pub const EXIT_FAILED: i32 = 1;
 /// The command line is wrong.
 pub const EXIT_USAGE: i32 = 2;
+
+const ABOUT: &str = "Measures Esker and other key-value engines with the benchmarks of db_bench.";
+
+const EXAMPLES: &str = "\
+Examples:
+  esker bench --benchmarks=fillrandom,readrandom --num=1000000
+  esker bench --engine=esker,sqlite,lmdb --benchmarks=fillseq,readseq --html=report.html
+  esker bench --engine=all --benchmarks=fillrandom,readrandom --repeat=3 --json=rows.jsonl
+  esker bench --benchmarks=updaterandom,mergerandom --merge_operator=uint64add --value_size=8
+  esker bench --engine=rocksdb --lib rocksdb=/opt/librocksdbjni.so --benchmarks=fillrandom
+  esker bench --list
+
+Every engine works in a sub-directory of --db named after it. A directory that is not empty and
+was not made by this program is never touched. The database is emptied at the start of each
+repetition unless --use_existing_db is given. Flags may also be written --name value, -name=value,
+and switches --name or --noname.
+
+Rows go to standard output; settings, progress and messages to standard error.
+Exit codes: 0 all went well; 1 a benchmark or engine failed, or a benchmark is unknown;
+2 wrong command line; 130 interrupted (finished rows are kept).";
 
 /// Runs `esker bench` with the arguments after that word and returns the exit code of the process.
 pub fn bench_main(args: &[String]) -> i32 {
@@ -39,14 +59,15 @@ pub fn bench_with(
     display: Display,
     interrupt: impl FnOnce() -> Interrupt,
 ) -> i32 {
-    let given = match Given::parse(args) {
+    let command = table::command().about(ABOUT).override_usage("esker bench [--name=value ...]").after_help(EXAMPLES);
+    let given = match Given::of(command, args) {
         Ok(given) => given,
-        Err(problem) => return usage(&problem),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            say(out, error.to_string().trim_end());
+            return EXIT_OK;
+        }
+        Err(error) => return usage(&esker_usage::summary(&error.to_string(), "esker bench")),
     };
-    if given.boolean("help") {
-        say(out, &help());
-        return EXIT_OK;
-    }
     let config = match Config::new(&given) {
         Ok(config) => config,
         Err(problem) => return usage(&problem),
@@ -282,29 +303,6 @@ fn unknown_benchmarks(names: &[&String]) -> String {
     format!("{}; --list shows all", described.join(", "))
 }
 
-fn help() -> String {
-    let mut text = String::from(
-        "Measures Esker and other key-value engines with the benchmarks of db_bench.\n\n\
-         Usage: esker bench [--name=value ...]\n\n\
-         Examples:\n\
-         \x20 esker bench --benchmarks=fillrandom,readrandom --num=1000000\n\
-         \x20 esker bench --engine=esker,sqlite,lmdb --benchmarks=fillseq,readseq --html=report.html\n\
-         \x20 esker bench --engine=all --benchmarks=fillrandom,readrandom --repeat=3 --json=rows.jsonl\n\
-         \x20 esker bench --benchmarks=updaterandom,mergerandom --merge_operator=uint64add --value_size=8\n\
-         \x20 esker bench --engine=rocksdb --lib rocksdb=/opt/librocksdbjni.so --benchmarks=fillrandom\n\
-         \x20 esker bench --list\n\n\
-         Every engine works in a sub-directory of --db named after it. A directory that is not empty and\n\
-         was not made by this program is never touched. The database is emptied at the start of each\n\
-         repetition unless --use_existing_db is given. Flags may also be written --name value, -name=value,\n\
-         and switches --name or --noname.\n\n\
-         Rows go to standard output; settings, progress and messages to standard error.\n\
-         Exit codes: 0 all went well; 1 a benchmark or engine failed, or a benchmark is unknown;\n\
-         2 wrong command line; 130 interrupted (finished rows are kept).\n",
-    );
-    text.push_str(table::help().trim_end());
-    text
-}
-
 fn list(kinds: &[EngineKind], config: &Config) -> String {
     let mut text = String::from("Engines:\n");
     for kind in kinds {
@@ -318,4 +316,27 @@ fn list(kinds: &[EngineKind], config: &Config) -> String {
         push_wrapped(&mut text, &name, benchmark.meaning);
     }
     text.trim_end().to_string()
+}
+
+/// Appends `name` and its wrapped meaning in two columns.
+fn push_wrapped(text: &mut String, name: &str, meaning: &str) {
+    const COLUMN: usize = 30;
+    const WIDTH: usize = 100;
+    let mut line = format!("  {name:<width$}", width = COLUMN - 2);
+    if !line.ends_with("  ") {
+        text.push_str(line.trim_end());
+        text.push('\n');
+        line = " ".repeat(COLUMN);
+    }
+    for word in meaning.split(' ') {
+        if line.len() + word.len() >= WIDTH && line.len() > COLUMN {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = " ".repeat(COLUMN);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
 }

@@ -33,7 +33,6 @@ pub mod survivors;
 pub mod sweep;
 pub mod threads;
 pub mod total;
-pub mod usage;
 pub mod values;
 pub mod verification;
 pub mod verify;

@@ -88,6 +88,10 @@ pub struct Record {
     pub durability: Option<Durability>,
     /// The message of the printed line: `(632150 of 1000000 found)`, `(read-modify-write: engine has no merge)`.
     pub message: String,
+    /// The load that ended early, if one did: the database held fewer entries than it should have.
+    /// Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_load: Option<String>,
     /// Why the benchmark did not run on this engine, if it did not; all figures are 0 then.
     pub skipped: Option<String>,
     /// Latency distribution: (upper bound in microseconds, operations) of the occupied buckets, for the plot.

@@ -22,6 +22,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What it can do.
+const CAPABILITIES: Capabilities =
+    Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE };
+
 /// Its registry row.
 pub fn kind() -> EngineKind {
     EngineKind { name: NAME, open, probe: |_| Ok("in memory".into()) }
@@ -38,52 +42,30 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<B
         std::fs::write(&file, "").map_err(failed)?;
     }
     let map = databases.entry(directory.to_path_buf()).or_default().clone();
-    Ok(Box::new(Reference { map, operator: options.merge_operator.clone(), sync: options.sync }))
+    let settings = [("durability", "process"), ("memory", "unbounded"), ("compression", "none")].into_iter();
+    let settings = settings.chain([("sync", if options.sync { "1" } else { "0" })]);
+    let description = Description {
+        name: NAME,
+        version: "in memory".into(),
+        capabilities: CAPABILITIES,
+        settings: settings.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+    };
+    Ok(Box::new(Reference { map, operator: options.merge_operator.clone(), description }))
 }
 
 struct Reference {
     map: Map,
     operator: Option<String>,
-    sync: bool,
+    description: Description,
 }
 
 impl Engine for Reference {
-    fn name(&self) -> &'static str {
-        NAME
+    fn description(&self) -> &Description {
+        &self.description
     }
-    fn version(&self) -> String {
-        "in memory".into()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: true,
-            compact: true,
-            compression: false,
-            concurrent_writers: false,
-            ttl: false,
-        }
-    }
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        [
-            ("durability", "process"),
-            ("memory", "unbounded"),
-            ("compression", "none"),
-            ("sync", if self.sync { "1" } else { "0" }),
-        ]
-        .map(|(name, value)| (name.to_string(), value.to_string()))
-        .to_vec()
-    }
+
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(ReferenceSession { engine: self }))
-    }
-    fn compact_all(&self) -> Result<()> {
-        Ok(())
-    }
-    fn wait_idle(&self) -> Result<()> {
-        Ok(())
     }
     fn property(&self, name: &str) -> Option<String> {
         (name == "stats").then(|| format!("entries: {}", lock(&self.map).len()))

@@ -6,7 +6,7 @@ mod opening;
 
 use crate::directory::BenchDirectory;
 use crate::engine::{
-    Capabilities, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, NO_TTL, Result,
+    Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, NO_TTL, Result,
 };
 use crate::expiries::Expiries;
 use crate::flags::config::Config;
@@ -108,12 +108,12 @@ impl<'a> Runner<'a> {
 
     /// The engine's version.
     pub fn version(&self) -> String {
-        self.engine.as_ref().map_or_else(String::new, |engine| engine.version())
+        self.engine.as_ref().map_or_else(String::new, |engine| engine.description().version.clone())
     }
 
     /// What the engine says it runs with.
     pub fn settings(&self) -> Vec<(String, String)> {
-        self.engine.as_ref().map_or_else(Vec::new, |engine| engine.effective_settings())
+        self.engine.as_ref().map_or_else(Vec::new, |engine| engine.description().settings.clone())
     }
 
     fn open_options(&self, synced: bool) -> EngineOptions {
@@ -201,6 +201,7 @@ impl<'a> Runner<'a> {
         let (now, most) = watch.finish();
         (record.disk_bytes, record.peak_disk_bytes) = (now.disk_bytes, most.disk_bytes);
         let mut result = result?;
+        record.short_load = self.history.short_load().map(String::from);
         let consumed = result.consumed.unwrap_or_else(|| consuming.so_far());
         if result.total.stopped && self.setup.interrupt.is_requested() {
             return Ok(Outcome::Interrupted(result.total.ops));
@@ -228,7 +229,7 @@ impl<'a> Runner<'a> {
     }
 
     fn reason_to_skip(&self, benchmark: &Benchmark, config: &Config) -> Result<Option<String>> {
-        let capabilities: Capabilities = self.engine()?.capabilities();
+        let capabilities = self.engine()?.description().capabilities;
         if let Body::Check(check) = benchmark.body {
             return Ok(self.history.reason_against(check, self.setup.host.memory_bytes));
         }
@@ -374,7 +375,7 @@ impl<'a> Runner<'a> {
 
     /// What the engine says its writes are worth as it is open now.
     fn durability(&self) -> Result<Option<Durability>> {
-        let settings = self.engine()?.effective_settings();
+        let settings = &self.engine()?.description().settings;
         let class = settings.iter().find(|(name, _)| name == "durability");
         Ok(class.and_then(|(_, class)| Durability::from_name(class)))
     }
@@ -401,7 +402,7 @@ impl<'a> Runner<'a> {
             }
             result.message.push_str(&text);
         };
-        if benchmark.access == Access::Merge && !self.engine()?.capabilities().merge {
+        if benchmark.access == Access::Merge && !self.engine()?.description().capabilities.merge {
             add("(read-modify-write: engine has no merge)".into());
         }
         match config.rate.filter(|_| benchmark.has_rate()) {
@@ -425,7 +426,7 @@ impl<'a> Runner<'a> {
         let engine = self.engine()?;
         let options = self.open_options(self.open_synced);
         // The engine says what its writes are worth as it is open now; `prepare` opened it for this benchmark.
-        let settings = engine.effective_settings();
+        let Description { version, settings, .. } = engine.description().clone();
         let durability = self.durability()?.filter(|_| benchmark.writes());
         let single = matches!(
             benchmark.body,
@@ -442,7 +443,7 @@ impl<'a> Runner<'a> {
         Ok(Record {
             schema: SCHEMA_VERSION,
             engine: self.setup.kind.name.into(),
-            engine_version: engine.version(),
+            engine_version: version,
             benchmark: benchmark.name.into(),
             row: benchmark.name.into(),
             repetition: self.setup.repetition,

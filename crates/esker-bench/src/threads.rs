@@ -191,7 +191,7 @@ impl Crew<'_> {
         let gate = Gate::default();
         let working = AtomicU32::new(threads);
         let (sender, finished) = mpsc::channel::<()>();
-        let label = format!("{} {}", self.engine.name(), self.benchmark.name);
+        let label = format!("{} {}", self.engine.description().name, self.benchmark.name);
         let results: Vec<ThreadResult> = thread::scope(|scope| {
             let mut handles = Vec::new();
             let mut failure = None;

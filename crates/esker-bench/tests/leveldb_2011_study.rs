@@ -7,14 +7,15 @@ use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 use esker_bench::record::Record;
 use esker_bench::study::grid::{Cell, Plan};
-use esker_bench::study::leveldb_2011::{Experiment, Part, plan};
+use esker_bench::study::planned::Planned;
 use esker_bench::study::task::{Ended, Surroundings, collect};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-fn planned(experiments: &[Experiment], engines: &[&str], scale: f64) -> Plan {
-    let part = Part { experiments: experiments.to_vec(), scale, sync_ops: 5, kill_ops: 1000 };
-    plan(&part, &engines.iter().map(|name| name.to_string()).collect::<Vec<_>>(), 1).unwrap()
+fn planned(experiments: &str, engines: &[&str], scale: f64) -> Plan {
+    let arguments = format!("--experiments={experiments} --scale={scale} --sync-ops=5 --kill-ops=1000 --repeat=1");
+    let arguments: Vec<&str> = arguments.split(' ').filter(|argument| *argument != "--experiments=").collect();
+    Planned::find("leveldb-2011").unwrap().plan(&arguments, engines, &[]).unwrap()
 }
 
 fn perform(cell: &Cell, db: &Path) -> Option<Vec<Record>> {
@@ -46,9 +47,8 @@ fn rows(cell: &Cell) -> Vec<&str> {
 #[test]
 fn every_row_is_measured_on_every_engine() {
     let db = tempfile::tempdir().unwrap();
-    let in_process: Vec<Experiment> =
-        Experiment::ALL.into_iter().filter(|experiment| *experiment != Experiment::Kill).collect();
-    for cell in planned(&in_process, &ENGINES, 0.005).cells {
+    let in_process = "baseline,large-values,batches,sync,no-compression,more-memory,larger-caches,no-compression-reads";
+    for cell in planned(in_process, &ENGINES, 0.005).cells {
         let Some(records) = perform(&cell, db.path()) else { continue };
         assert_eq!(records.iter().map(|record| record.row.as_str()).collect::<Vec<_>>(), rows(&cell));
         for record in &records {
@@ -59,7 +59,7 @@ fn every_row_is_measured_on_every_engine() {
 
 #[test]
 fn the_plan_is_that_of_the_page() {
-    let plan = planned(&[], &ENGINES, 1.0);
+    let plan = planned("", &ENGINES, 1.0);
     let hashes: BTreeSet<String> = plan.cells.iter().map(Cell::hash).collect();
     assert_eq!(hashes.len(), plan.cells.len());
     let of = |experiment: &str, engine: &str| -> Vec<&Cell> {
@@ -93,7 +93,7 @@ fn the_plan_is_that_of_the_page() {
 #[test]
 fn the_device_takes_its_time_for_synced_puts() {
     let db = tempfile::tempdir().unwrap();
-    let plan = planned(&[Experiment::Sync], &[], 1.0);
+    let plan = planned("sync", &["esker"], 1.0);
     let records = perform(&plan.cells[0], db.path()).unwrap();
     assert_eq!((records[0].engine.as_str(), records[0].row.as_str(), records[0].ops), ("device", "device sync", 5));
     assert!(records[0].micros_per_op > 0.0 && records[0].durability.is_some());
@@ -107,21 +107,20 @@ fn larger_write_buffers_are_counted_as_fewer_flushes() {
         return;
     }
     let db = tempfile::tempdir().unwrap();
-    let flushes = |experiment: Experiment| {
-        let plan = planned(&[experiment], &["leveldb"], 0.05);
+    let flushes = |experiment: &str| {
+        let plan = planned(experiment, &["leveldb"], 0.05);
         let records = perform(&plan.cells[0], db.path()).unwrap();
         let fill = records.iter().find(|record| record.row == "fillrandom").unwrap();
         (fill.counters.flushes.unwrap(), fill.counters.compaction_bytes)
     };
-    let (small, large) = (flushes(Experiment::Baseline), flushes(Experiment::MoreMemory));
+    let (small, large) = (flushes("baseline"), flushes("more-memory"));
     assert!(small.0 > 4 * large.0.max(1) && small.1 >= large.1, "{small:?} {large:?}");
 }
 
 #[test]
 fn mistakes_are_one_line() {
-    let engines = ["esker".to_string()];
-    for (scale, sync_ops) in [(0.0, 1), (f64::NAN, 1), (1.0, 0)] {
-        let part = Part { experiments: Vec::new(), scale, sync_ops, kill_ops: 1 };
-        assert!(!plan(&part, &engines, 1).unwrap_err().contains('\n'));
+    let study = Planned::find("leveldb-2011").unwrap();
+    for wrong in ["--scale=0", "--scale=NaN", "--sync-ops=0", "--kill-ops=0"] {
+        assert!(!study.plan(&[wrong], &["esker"], &[]).unwrap_err().contains('\n'));
     }
 }

@@ -12,7 +12,7 @@ use esker_bench::progress::Display;
 use esker_bench::random::{KeyGeneration, KeyRandom};
 use esker_bench::record::Record;
 use esker_bench::study::grid::{Cell, Plan};
-use esker_bench::study::memtable::{Experiment, Part, plan};
+use esker_bench::study::planned::Planned;
 use esker_bench::study::task::{Ended, Surroundings, collect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,12 +21,8 @@ use std::path::Path;
 const FOUND: [(u64, u64); 5] =
     [(10_000, 1412), (100_000, 14_047), (500_000, 70_698), (1_000_000, 141_545), (5_000_000, 706_756)];
 
-fn part(scale: f64, experiments: &[Experiment]) -> Part {
-    Part { experiments: experiments.to_vec(), scale, spot_repeat: 1, no_comparisons: false }
-}
-
-fn planned(part: &Part, engines: &[&str]) -> Plan {
-    plan(part, &engines.iter().map(|name| name.to_string()).collect::<Vec<_>>(), 1).unwrap()
+fn planned(arguments: &str, engines: &[&str]) -> Plan {
+    Planned::find("memtable").unwrap().plan(&arguments.split(' ').collect::<Vec<_>>(), engines, &[]).unwrap()
 }
 
 /// Does a cell's tasks in this process.
@@ -98,7 +94,7 @@ fn readers_of_the_grid_find_the_published_numbers() {
     let db = tempfile::tempdir().unwrap();
     for engine in engines_here() {
         for (scale, expected) in [(0.002, 1412), (0.02, 14_047)] {
-            let plan = planned(&part(scale, &[Experiment::Grid]), &[engine]);
+            let plan = planned(&format!("--scale {scale} --experiments grid"), &[engine]);
             assert_eq!(plan.cells.len(), 25);
             let corner =
                 |cell: &&Cell| cell.variables["write_buffer_mib"] == "2" && cell.variables["max_file_mib"] == "32";
@@ -122,7 +118,7 @@ fn readers_of_the_grid_find_the_published_numbers() {
 fn what_is_asked_for_is_in_force() {
     let db = tempfile::tempdir().unwrap();
     for engine in engines_here() {
-        let plan = planned(&part(0.002, &[Experiment::Grid]), &[engine]);
+        let plan = planned("--scale 0.002 --experiments grid", &[engine]);
         let records = perform(&plan.cells[0], db.path());
         let settings: Vec<BTreeMap<String, String>> =
             records.iter().map(|record| record.settings.iter().cloned().collect()).collect();
@@ -149,7 +145,7 @@ fn hits_and_misses_are_told_apart_in_every_variant() {
     let mut random = KeyRandom::new(KeyGeneration::LevelDb, 2001);
     let other_seed = (0..2000).filter(|_| filled.has(random.uniform(2000))).count() as u64;
     for engine in engines_here() {
-        let plan = planned(&part(0.002, &[Experiment::Why]), &[engine]);
+        let plan = planned("--scale 0.002 --experiments why", &[engine]);
         assert_eq!(plan.cells.len(), 14);
         for cell in plan.cells.iter().filter(|cell| cell.variables["write_buffer_mib"] == "2") {
             let records = perform(cell, db.path());
@@ -177,8 +173,7 @@ fn hits_and_misses_are_told_apart_in_every_variant() {
 #[test]
 fn topics_have_one_variable_and_run() {
     let db = tempfile::tempdir().unwrap();
-    let topics = [Experiment::Wal, Experiment::Style, Experiment::BlockSize, Experiment::Filter, Experiment::Cache];
-    let plan = planned(&part(0.002, &topics), &engines_here());
+    let plan = planned("--scale 0.002 --experiments wal,style,block-size,filter,cache", &engines_here());
     let names: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.experiment.as_str()).collect();
     assert_eq!(names, ["block size", "cache", "filter", "style", "wal"].into());
     for cell in &plan.cells {
@@ -191,8 +186,7 @@ fn topics_have_one_variable_and_run() {
 
 #[test]
 fn cells_differ_and_are_interleaved() {
-    let part = Part { spot_repeat: 3, ..part(1.0, &[]) };
-    let plan = planned(&part, &["esker", "leveldb", "rocksdb"]);
+    let plan = planned("--spot-repeat 3", &["esker", "leveldb", "rocksdb"]);
     let hashes: BTreeSet<String> = plan.cells.iter().map(Cell::hash).collect();
     assert_eq!(hashes.len(), plan.cells.len());
     let grid = plan.cells.iter().filter(|cell| cell.experiment == "grid");
@@ -207,8 +201,8 @@ fn cells_differ_and_are_interleaved() {
 
 #[test]
 fn mistakes_are_one_line() {
-    let engines = ["esker".to_string()];
-    for (part, repeat) in [(part(0.0, &[]), 1), (part(f64::NAN, &[]), 1), (part(1e9, &[]), 1), (part(1.0, &[]), 0)] {
-        assert!(!plan(&part, &engines, repeat).unwrap_err().contains('\n'));
+    let study = Planned::find("memtable").unwrap();
+    for wrong in ["--scale=0", "--scale=NaN", "--scale=1e9", "--repeat=0", "--spot-repeat=0"] {
+        assert!(!study.plan(&[wrong], &["esker"], &[]).unwrap_err().contains('\n'));
     }
 }

@@ -231,13 +231,13 @@ fn threads_share(engine: &dyn Engine) {
 fn conforms(kind: &EngineKind, directory: &Path) {
     let options = options("uint64add");
     let engine = open(kind, directory, &options);
-    assert_eq!(engine.name(), kind.name);
-    assert!(!engine.version().is_empty());
-    let settings = engine.effective_settings();
+    assert_eq!(engine.description().name, kind.name);
+    assert!(!engine.description().version.is_empty());
+    let settings = engine.description().settings.clone();
     for name in ["durability", "memory", "compression"] {
         assert!(settings.iter().any(|(n, v)| n == name && !v.is_empty()), "{}: no {name}", kind.name);
     }
-    eprintln!("{} {}: {settings:?}", engine.name(), engine.version());
+    eprintln!("{} {}: {settings:?}", engine.description().name, engine.description().version);
     writes_and_reads(&*engine);
     merges(&*engine);
     iterates(&*engine);
@@ -294,7 +294,7 @@ fn variants(kind: &EngineKind, directory: &Path) {
         let mut session = engine.session().unwrap();
         assert_eq!(read(&mut *session, b"k").unwrap(), expected.as_bytes(), "{} {operator}", kind.name);
         drop(session);
-        let settings = engine.effective_settings();
+        let settings = engine.description().settings.clone();
         let class = settings.iter().find(|(name, _)| name == "durability").map(|(_, class)| class.as_str());
         assert!(class.and_then(Durability::from_name).is_some(), "{settings:?}");
         if kind.name == "esker" {
@@ -343,7 +343,7 @@ fn survives_its_process(kind: &EngineKind, directory: &Path) {
         .unwrap();
     assert!(!status.success() && status.code().is_none(), "{}: {status}", kind.name);
     let engine = open(kind, directory, &options("uint64add"));
-    let class = engine.effective_settings().into_iter().find(|(name, _)| name == "durability").unwrap().1;
+    let class = engine.description().settings.clone().into_iter().find(|(name, _)| name == "durability").unwrap().1;
     if class == "process" {
         eprintln!("{}: claims nothing", kind.name);
         return;

@@ -8,7 +8,7 @@ use esker_bench::flags::Given;
 use esker_bench::published;
 use esker_bench::record::{Host, Record};
 use esker_bench::study::grid::{Finished, Plan, SCHEMA, StudyRun};
-use esker_bench::study::{leveldb_2011, memtable, rmw};
+use esker_bench::study::planned::Planned;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -160,13 +160,13 @@ fn as_if_run(plan: Plan) -> StudyRun {
 /// A row that is renamed in a plan would otherwise only show as "Not measured" in a report of hours.
 #[test]
 fn every_record_is_answered_by_a_row_that_a_study_makes() {
-    let engines = ENGINES.map(String::from);
-    let page = leveldb_2011::Part { experiments: Vec::new(), scale: 1.0, sync_ops: 1000, kill_ops: 1000 };
-    let grid = memtable::Part { experiments: Vec::new(), scale: 1.0, spot_repeat: 1, no_comparisons: false };
+    let planned = |study: &str, arguments: &[&str]| {
+        as_if_run(Planned::find(study).unwrap().plan(arguments, &ENGINES, &[]).unwrap())
+    };
     let runs = [
-        as_if_run(rmw::plan(rmw::Scale::Full, &[rmw::Experiment::Seed], &engines, 1).unwrap()),
-        as_if_run(memtable::plan(&grid, &engines, 1).unwrap()),
-        as_if_run(leveldb_2011::plan(&page, &engines, 1).unwrap()),
+        planned("rmw", &["--scale=1", "--experiments=seed"]),
+        planned("memtable", &[]),
+        planned("leveldb-2011", &["--repeat=1"]),
     ];
     let compared = published::compare(&runs);
     assert_eq!(compared.len(), 205);

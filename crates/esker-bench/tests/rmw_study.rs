@@ -2,27 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use clap::Parser;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
 use esker_bench::study::fairness;
 use esker_bench::study::grid::{Cell, GridArguments, Plan, RunDirectory, run_study_with};
-use esker_bench::study::rmw::{Arguments, Experiment, Scale, plan};
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
-fn arguments(text: &str) -> Arguments {
-    Line::parse_from(std::iter::once("rmw").chain(text.split_whitespace())).arguments
-}
+use esker_bench::study::planned::Planned;
+use std::collections::BTreeSet;
 
 fn made(text: &str, engines: &[&str]) -> Plan {
-    let arguments = arguments(text);
-    let engines: Vec<String> = engines.iter().map(|name| name.to_string()).collect();
-    plan(arguments.scale, &arguments.experiments(), &engines, 1).unwrap()
+    Planned::find("rmw").unwrap().plan(&text.split_whitespace().collect::<Vec<_>>(), engines, &[]).unwrap()
 }
 
 fn flag<'a>(cell: &'a Cell, name: &str) -> &'a str {
@@ -84,12 +72,15 @@ fn the_full_size_is_the_published_one() {
         assert_eq!((flag(cell, "num_levels"), flag(cell, "bloom_bits"), flag(cell, "statistics")), ("", "", ""));
         assert_eq!(cell.tasks[0].memory, Some(3_200_000_000));
     }
-    assert_eq!(arguments("--scale 1").engines(), "esker");
-    assert_eq!(arguments("--scale 1/100").engines(), "esker,rocksdb");
-    assert_eq!(
-        arguments("--scale 1 --experiments seed,deferred").experiments(),
-        [Experiment::Seed, Experiment::Deferred]
-    );
+    let engines = |text: &str| made(text, &[]).cells.into_iter().map(|cell| cell.engine).collect::<BTreeSet<_>>();
+    assert_eq!(engines("--scale 1"), ["esker".to_string()].into());
+    assert_eq!(engines("--scale 1/100"), ["esker".to_string(), "rocksdb".to_string()].into());
+    let experiments: BTreeSet<String> = made("--scale 1 --experiments seed,deferred", &["esker"])
+        .cells
+        .into_iter()
+        .map(|cell| cell.experiment)
+        .collect();
+    assert_eq!(experiments, ["seed".to_string(), "deferred".to_string()].into());
 }
 
 #[test]
@@ -150,8 +141,11 @@ fn all_cells_run_and_verify() {
     let grid = GridArguments { run: Some(run.clone()), db: Some(base.path().join("db")), ..GridArguments::default() };
     let kinds = [reference::kind(), esker_bench::engine::esker::kind()];
     let mut out = Vec::new();
-    let all = arguments("").experiments();
-    let make = |engines: &[String]| plan(Scale::Hundredth, &all, engines, 1).map(tiny);
+    let study = Planned::find("rmw").unwrap();
+    let make = |engines: &[String]| {
+        let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
+        study.plan(&["--scale=1/100"], &engines, &[]).map(tiny)
+    };
     let code = run_study_with("study rmw", &grid, "reference,esker", make, &kinds, &mut out, Interrupt::new());
     assert_eq!(code, 0, "{}", String::from_utf8_lossy(&out));
     let finished = RunDirectory::open(&run).unwrap().finished().unwrap();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use esker_bench::engine::{
-    Capabilities, Engine, EngineError, EngineKind, Iteration, Operation, Result as EngineResult, Session, WriteMode,
+    Description, Engine, EngineError, EngineKind, Iteration, Operation, Result as EngineResult, Session, WriteMode,
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
@@ -29,17 +29,8 @@ fn small_disk() -> EngineKind {
 struct SmallDisk(Box<dyn Engine>);
 
 impl Engine for SmallDisk {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn version(&self) -> String {
-        self.0.version()
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.0.effective_settings()
+    fn description(&self) -> &Description {
+        self.0.description()
     }
     fn session(&self) -> EngineResult<Box<dyn Session + '_>> {
         Ok(Box::new(SmallSession(self.0.session()?)))

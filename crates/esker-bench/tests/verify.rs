@@ -4,7 +4,7 @@
 
 use esker_bench::bench::bench_with;
 use esker_bench::engine::{
-    Capabilities, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode, registry,
+    Description, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode, registry,
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
@@ -135,17 +135,8 @@ struct Faulty {
 }
 
 impl Engine for Faulty {
-    fn name(&self) -> &'static str {
-        reference::NAME
-    }
-    fn version(&self) -> String {
-        self.inner.version()
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.inner.effective_settings()
+    fn description(&self) -> &Description {
+        self.inner.description()
     }
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(FaultySession { engine: self, inner: self.inner.session()? }))

@@ -21,7 +21,7 @@ pub struct Features {
     pub maintenance: bool,
     /// `transactions`.
     pub transactions: bool,
-    /// `clock-back`: steps of the clock back. Off unless asked for.
+    /// `clock-back`: steps of the clock back. Off by default.
     pub clock_back: bool,
 }
 

@@ -36,10 +36,7 @@ fn variants() -> Vec<(&'static str, Options)> {
     let (_, base) = variants[0].clone();
     variants.extend([
         ("uncached", base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0).filter_bits_per_key(0)),
-        (
-            "at-rest",
-            base.clone().large_value_bytes(60).compression(Compression::Lz4).upper_compression(Compression::Lz4),
-        ),
+        ("at-rest", base.clone().min_blob_size(60).compression(Compression::Lz4).upper_compression(Compression::Lz4)),
         ("small-buffer", base.clone().write_buffer_bytes(2 << 10)),
         ("background", base.write_buffer_bytes(2 << 10).background_threads(1)),
     ]);
@@ -267,7 +264,7 @@ mod tests {
     use crate::state::Durability;
     use found::Found;
 
-    /// The planted mistake: a batch is missed by whoever dies in one of its calls. Six random
+    /// The planted mistake: a batch is lost by a process that dies in one of its calls. Six random
     /// moments of a shorter script seldom meet one.
     fn misses_the_batch(course: Course<'_>, harm: Harm) -> Checked<()> {
         let How::Death(death, _) = harm.how else { return Ok(()) };

@@ -73,14 +73,14 @@ pub const OPTION_SETS: &[OptionSet] = &[
     }),
     memory("two-background-threads", 100, |o| small(o).background_threads(2)),
     memory("two-threads-tiny-files", 50, |o| small(o).target_file_bytes(1).background_threads(2)),
-    memory("blobs-inline", 100, |o| small(o).large_value_bytes(16).background_threads(0)),
-    memory("blobs-background", 100, |o| small(o).large_value_bytes(16).background_threads(1)),
+    memory("blobs-inline", 100, |o| small(o).min_blob_size(16).background_threads(0)),
+    memory("blobs-background", 100, |o| small(o).min_blob_size(16).background_threads(1)),
     memory("blobs-of-one-byte", 50, |o| {
-        small(o).large_value_bytes(1).target_file_bytes(1).wal_segment_bytes(1).background_threads(0)
+        small(o).min_blob_size(1).target_file_bytes(1).wal_segment_bytes(1).background_threads(0)
     }),
     memory("blobs-compressed-plain-log", 100, |o| {
         small(o)
-            .large_value_bytes(100)
+            .min_blob_size(100)
             .compression(Compression::Lz4)
             .wal_mode(WalMode::Plain)
             .read_mode(ReadMode::Pread)
@@ -98,11 +98,11 @@ pub const OPTION_SETS: &[OptionSet] = &[
             .target_file_bytes(1)
             .wal_segment_bytes(1)
             .block_cache_bytes(0)
-            .large_value_bytes(1)
+            .min_blob_size(1)
             .memory_budget_bytes(1 << 20)
             .background_threads(2)
     }),
-    disk("disk-blobs-two-threads", 50, |o| small(o).large_value_bytes(16).background_threads(2)),
+    disk("disk-blobs-two-threads", 50, |o| small(o).min_blob_size(16).background_threads(2)),
     disk("disk-mmap-background", 50, |o| small(o).read_mode(ReadMode::Mmap).background_threads(1)),
     disk("disk-pread-inline", 50, |o| small(o).read_mode(ReadMode::Pread).background_threads(0)),
     disk("disk-plain-log-uncompressed", 50, |o| {

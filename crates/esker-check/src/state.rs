@@ -59,8 +59,8 @@ pub fn time(milliseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
 
-/// Performs one write outside a batch. A put until some time is asynchronous whatever was asked
-/// for.
+/// Performs one write outside a batch. A put until some time is asynchronous whatever was
+/// requested.
 pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> esker::Result<()> {
     let options = match write.life {
         Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),

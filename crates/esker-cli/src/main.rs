@@ -14,6 +14,7 @@ mod failure;
 mod get;
 mod keyspaces;
 mod load;
+mod measure;
 mod merge;
 mod open;
 mod output;
@@ -92,10 +93,7 @@ struct Passed {
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let outcome = match arguments.get(1).and_then(|name| name.to_str()) {
-        Some("bench") => return measure(&arguments, esker_bench::bench_main),
-        Some("study") => return measure(&arguments, esker_bench::study_main),
-        Some("sweep") => return measure(&arguments, esker_bench::sweep_main),
-        Some("report") => return measure(&arguments, esker_bench::report_main),
+        Some(name) if measure::COMMANDS.contains(&name) => return measure::run(name, &arguments[2..]),
         _ => match CommandLine::try_parse_from(&arguments) {
             Ok(line) => run(line.command),
             Err(error) => return usage::report(&error, &arguments),
@@ -131,19 +129,4 @@ fn run(command: Command) -> Result<(), Failure> {
             )))
         }
     }
-}
-
-/// Hands everything after the command's name to the benchmark program, untouched.
-fn measure(arguments: &[OsString], program: fn(&[String]) -> i32) -> ExitCode {
-    let mut rest = Vec::new();
-    for argument in arguments.iter().skip(2) {
-        match argument.to_str() {
-            Some(text) => rest.push(text.to_owned()),
-            None => {
-                let shown = argument.to_string_lossy();
-                return Failure::Usage(format!("argument {shown:?} is not UTF-8; benchmarks take text only")).report();
-            }
-        }
-    }
-    ExitCode::from(u8::try_from(program(&rest)).unwrap_or(1))
 }

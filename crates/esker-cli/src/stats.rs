@@ -47,7 +47,7 @@ fn memory_json(memory: &MemoryStats) -> Value {
     json!({
         "budget_bytes": memory.budget_bytes,
         "memtable_bytes": memory.memtable_bytes,
-        "frozen_memtable_bytes": memory.frozen_memtable_bytes,
+        "immutable_memtable_bytes": memory.immutable_memtable_bytes,
         "cache_bytes": memory.cache_bytes,
         "cache_capacity_bytes": memory.cache_capacity_bytes,
         "index_bytes": memory.index_bytes,

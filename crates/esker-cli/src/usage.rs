@@ -18,7 +18,7 @@ pub fn report(error: &Error, arguments: &[OsString]) -> ExitCode {
         }
         _ => {
             let command = command_name(arguments).map_or("esker".into(), |name| format!("esker {name}"));
-            Failure::Usage(esker_bench::usage::summary(&error.to_string(), &command)).report()
+            Failure::Usage(esker_usage::summary(&error.to_string(), &command)).report()
         }
     }
 }

@@ -5,9 +5,7 @@ mod common;
 #[cfg(unix)]
 mod damage;
 
-use common::{
-    Sandbox, failed, fails, files, lines, ok, ok_with_input, orderly_line, run, run_with_input, spawn_piped, wait_for,
-};
+use common::{Sandbox, failed, fails, files, lines, ok, ok_with_input, run, run_with_input, spawn_piped, wait_for};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -62,26 +60,6 @@ fn arguments_that_are_not_utf8() {
         let output = common::command(&[command]).arg(bad).output().unwrap();
         assert_eq!(failed(2, &[command], &output).lines().count(), 1);
     }
-}
-
-#[test]
-fn benchmarks_that_cannot_run() {
-    let sandbox = Sandbox::new("bench");
-    let db = &sandbox.text("bench");
-    let base = ["bench", "--db", db, "--num", "10", "--quiet"];
-    for (rest, expected) in [
-        (&["--benchmarks", "nosuch"][..], "nosuch"),
-        (&["--no_such_flag"], "no_such_flag"),
-        (&["--num", "many"], "many"),
-        (&["--engine", "nosuch"], "nosuch"),
-        (&["--engine", "rocksdb", "--lib", "rocksdb=/nonexistent/lib.so", "--benchmarks", "fillseq"], "/nonexistent"),
-    ] {
-        let arguments = [&base[..], rest].concat();
-        let line = orderly_line(&arguments, &run(&arguments));
-        assert!(line.contains(expected), "{rest:?}: {line}");
-    }
-    let arguments = ["study", "nosuch"];
-    assert!(orderly_line(&arguments, &run(&arguments)).contains("nosuch"));
 }
 
 const READS: [&[&str]; 6] = [&["get", "k"], &["scan"], &["dump"], &["stats"], &["verify"], &["keyspaces"]];

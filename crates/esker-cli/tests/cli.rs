@@ -357,3 +357,12 @@ fn help_version_and_environment() {
     assert!(output.status.success());
     assert_eq!(ok(&["get", "--db", &db, "k"]), "v\n");
 }
+
+#[test]
+#[cfg(not(feature = "bench"))]
+fn a_build_without_benchmarks_says_how_to_get_them() {
+    for command in ["bench", "study", "sweep", "report"] {
+        let line = fails(2, &[command, "--help"]);
+        assert!(line.contains("--features bench"), "{line}");
+    }
+}

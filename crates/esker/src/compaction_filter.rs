@@ -1,4 +1,4 @@
-//! Compaction filters: deciding about values while they are merged.
+//! Compaction filters: decisions about values while they are compacted.
 
 /// What a [`CompactionFilter`] decides about a value.
 ///
@@ -21,19 +21,19 @@ pub enum Decision {
     Replace(Vec<u8>),
 }
 
-/// Decides about values while compaction has them in hand: to drop what the application knows to be
-/// dead, or to rewrite it, for little more than the merge costs anyway.
+/// Decides about values while they are compacted: drops values that the application knows to be
+/// dead, or rewrites them, for little more than the cost of the compaction.
 ///
-/// When a value is asked about, and whether ever, depends on what is merged; it may be asked about
-/// again after each merge. Only values written by puts are asked about, only the newest one of a
-/// key among those merged, and only if no snapshot or iterator can see it: what they see does not
-/// change. (One made while such a merge is at work, and still alive at its end, makes the merge
+/// When a value is passed to the filter, and whether ever, depends on what is compacted; it may be
+/// passed again by each compaction. Only values written by puts are passed, only the newest one of
+/// a key among the inputs, and only if no snapshot or iterator can see it: what they see does not
+/// change. (One made while such a compaction runs, and still alive at its end, makes the compaction
 /// start again without the filter.) `Remove` never uncovers an older value. A value below merge
-/// operands that are not merged with it yet may be asked about, and taken from below them. Flushes
-/// ask nothing.
+/// operands that are not combined with it yet may be passed, and removed from below them. Flushes
+/// do not call the filter.
 ///
-/// Called from any thread, from several at once. A panic counts as [`Decision::Keep`]. What a
-/// filter may ask of its own database is what a [`crate::MergeOperator`] may ask.
+/// Called from any thread, from several at once. A panic counts as [`Decision::Keep`]. A filter may
+/// call its own database as far as a [`crate::MergeOperator`] may.
 ///
 /// ```
 /// use esker::{CompactionFilter, Decision};

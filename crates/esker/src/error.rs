@@ -1,5 +1,5 @@
-//! The one error type of the engine. Every variant carries what a person needs to act: the file,
-//! the offset, the key in escaped form, and what to do about it.
+//! The error type of the engine. Every variant carries what a caller needs to act: the file, the
+//! offset, the key in escaped form, and what to do about it.
 
 use std::fmt;
 use std::io;
@@ -49,8 +49,8 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// A merge operator, compaction filter, clock or environment made a call that may have to wait
-    /// for who called it: of the database's own, it may only read single keys. Nothing was done.
+    /// A merge operator, compaction filter, clock or environment called its own database with a
+    /// call that may have to wait for its caller: it may only read single keys. Nothing was done.
     InCallback {
         /// The directory of the database.
         database: PathBuf,
@@ -85,7 +85,7 @@ pub enum Error {
         /// The operator's reason.
         reason: String,
     },
-    /// A transaction cannot be committed: since it began, somebody else has written to a key that
+    /// A transaction cannot be committed: since it began, another writer has written to a key that
     /// it read or writes. Nothing was written; run the transaction again.
     Conflict {
         /// The keyspace.
@@ -93,9 +93,9 @@ pub enum Error {
         /// The key, in escaped form.
         key: String,
     },
-    /// A write that was asked not to wait would have had to wait.
+    /// A write that must not wait would have had to wait.
     Stalled {
-        /// Why writes are held back at the moment.
+        /// Why writes are delayed or stopped at the moment.
         reason: String,
     },
     /// The handle accepts no more writes: it was opened read-only, or an earlier failure of the log
@@ -115,7 +115,7 @@ pub enum Error {
     },
     /// No database, keyspace or file of that name exists.
     NotFound {
-        /// What was looked for.
+        /// The missing object.
         what: String,
     },
 }

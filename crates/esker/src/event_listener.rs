@@ -1,4 +1,4 @@
-//! What a program can be told about the work that a database does on its own.
+//! Event listeners: what a database reports about its background work.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct FlushCompleted {
     pub bytes: u64,
 }
 
-/// Tables were merged, and the manifest names the result.
+/// Tables were compacted, and the manifest names the result.
 ///
 /// ```
 /// struct Log;
@@ -91,7 +91,7 @@ pub struct TableCreated {
     pub entries: u64,
 }
 
-/// Is told of what happens in a database. Every method does nothing unless it is overridden.
+/// Receives the events of a database. Every method does nothing unless it is overridden.
 ///
 /// Events are queued where they happen and handed out by a thread of their own, one after the
 /// other, in that order: a slow listener delays no write and no background work, and an event may
@@ -141,7 +141,7 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn flush_completed(&self, _event: &FlushCompleted) {}
-    /// Tables were merged.
+    /// Tables were compacted.
     ///
     /// ```
     /// # struct Log;
@@ -174,7 +174,7 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn table_created(&self, _event: &TableCreated) {}
-    /// The file of a table that is not part of the database any more was removed.
+    /// The file of an obsolete table was removed.
     ///
     /// ```
     /// # struct Log;
@@ -185,7 +185,7 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn table_removed(&self, _path: &Path) {}
-    /// A write to the keyspace waits for background work, for this reason. For the memory budget,
+    /// A write to the keyspace stops for background work, for this reason. For the memory budget,
     /// which all keyspaces share, the name is empty.
     ///
     /// ```
@@ -197,7 +197,7 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn stall_began(&self, _keyspace: &str, _reason: &str) {}
-    /// A write to the keyspace goes on after it waited this long.
+    /// A write to the keyspace goes on after it was stopped this long.
     ///
     /// ```
     /// # struct Log;
@@ -230,7 +230,8 @@ pub trait EventListener: Send + Sync {
     /// # }
     /// ```
     fn recovered(&self) {}
-    /// No more writes are accepted, for this reason: only opening again helps. Not told of a close.
+    /// No more writes are accepted, for this reason: only opening again helps. A close is not
+    /// reported.
     ///
     /// ```
     /// # struct Log;

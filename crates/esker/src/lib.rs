@@ -30,9 +30,9 @@
 //! What a write promises: an acknowledged write survives the death of the process; one with
 //! [`WriteOptions::sync`] that of the machine.
 //!
-//! The rooms of the house, each importing only from those above it: `base`, `error`; `env`, `iter`,
-//! `cache`, `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`,
-//! `table`; `version`; `job`; `db`; `handle`.
+//! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
+//! `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`, `table`;
+//! `version`; `job`; `db`; `handle`.
 
 mod base;
 mod blob;
@@ -63,6 +63,7 @@ pub mod merge {
 }
 
 pub use base::clock::{Clock, ManualClock, SystemClock};
+pub use base::compare_and_swap::CompareAndSwap;
 pub use base::expiry::{Expiry, Ttl};
 pub use base::key_range::KeyRange;
 pub use base::memory::{release_unused_memory, unused_memory_bytes};

@@ -1,9 +1,10 @@
 //! No engine: a file to which every put appends, with an fdatasync if it is to be synced. It shows what the device itself takes for what a log
 //! asks of it, the yardstick for synced writes.
 
+use super::settings::{Settings, make_directory};
 use super::{
-    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session,
-    WriteMode,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
+    Result, Session, WriteMode,
 };
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,6 +12,9 @@ use std::path::Path;
 
 /// Its name.
 pub const NAME: &str = "device";
+
+/// What it can do.
+const CAPABILITIES: Capabilities = Capabilities { concurrent_writers: true, ..Capabilities::NONE };
 
 /// Its registry row.
 pub fn kind() -> EngineKind {
@@ -26,61 +30,28 @@ fn only_puts() -> EngineError {
 }
 
 fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Box<dyn Engine>> {
-    super::settings::make_directory(NAME, directory)?;
+    make_directory(NAME, directory)?;
     let file = OpenOptions::new().append(true).create(true).open(directory.join("log")).map_err(failed)?;
-    Ok(Box::new(Device { file, sync: options.sync }))
+    let (durability, how) = match options.sync {
+        true => (Durability::Device, "append, then fdatasync"),
+        false => (Durability::OperatingSystem, "append"),
+    };
+    let settings = Settings::new(durability, how, "none".into(), "none");
+    Ok(Box::new(Device { file, description: settings.describe(NAME, "write and fdatasync".into(), CAPABILITIES) }))
 }
 
 struct Device {
     file: File,
-    sync: bool,
+    description: Description,
 }
 
 impl Engine for Device {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        "write and fdatasync".into()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: false,
-            reverse: false,
-            disable_wal: false,
-            compact: false,
-            compression: false,
-            concurrent_writers: true,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        let (durability, how) = match self.sync {
-            true => (Durability::Device, "append, then fdatasync"),
-            false => (Durability::OperatingSystem, "append"),
-        };
-        let settings = super::settings::Settings::new(durability, how, "none".into(), "none");
-        settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(Appender { file: &self.file, record: Vec::new() }))
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn property(&self, _: &str) -> Option<String> {
-        None
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -5,14 +5,26 @@
 
 use super::settings::{Settings, number, switch};
 use super::{
-    Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    Operation, Result, Session, Tree, WriteMode,
+    Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
+    Iteration, Operation, Result, Session, Tree, WriteMode,
 };
 use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Options, ReadMode, Ttl, WalMode, WriteOptions, merge};
 use std::path::Path;
 use std::time::Duration;
 
 const NAME: &str = "esker";
+
+/// What it can do.
+const CAPABILITIES: Capabilities = Capabilities {
+    merge: true,
+    batch: true,
+    reverse: true,
+    disable_wal: true,
+    compact: true,
+    compression: true,
+    concurrent_writers: true,
+    ttl: true,
+};
 
 /// The registry row of Esker.
 pub fn kind() -> EngineKind {
@@ -117,10 +129,10 @@ fn keyspace_options(options: &EngineOptions) -> Result<KeyspaceOptions> {
 
 fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
     let engine = engine_options(options)?;
-    let settings = settings(options)?;
+    let description = settings(options)?.describe(NAME, version(), CAPABILITIES);
     let db = Db::open(directory, engine).map_err(failed)?;
     let keyspace = db.keyspace("bench", keyspace_options(options)?).map_err(failed)?;
-    Ok(Box::new(Esker { keyspace, settings, db }))
+    Ok(Box::new(Esker { keyspace, description, db }))
 }
 
 fn settings(options: &EngineOptions) -> Result<Settings> {
@@ -163,34 +175,13 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
 
 struct Esker {
     keyspace: Keyspace,
-    settings: Settings,
+    description: Description,
     db: Db,
 }
 
 impl Engine for Esker {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: true,
-            batch: true,
-            reverse: true,
-            disable_wal: true,
-            compact: true,
-            compression: true,
-            concurrent_writers: true,
-            ttl: true,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {

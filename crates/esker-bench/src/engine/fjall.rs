@@ -9,20 +9,30 @@
 use super::locked;
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
 use super::settings::{Settings, make_directory, number, wait_until_quiet};
+use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
-    Capabilities, Compression, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
+    Operation, Result, Session, WriteMode,
 };
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
     CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey,
     UserValue,
 };
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const NAME: &str = "fjall";
+
+/// What it can do.
+const CAPABILITIES: Capabilities = Capabilities {
+    batch: true,
+    reverse: true,
+    compact: true,
+    compression: true,
+    concurrent_writers: true,
+    ..Capabilities::NONE
+};
 
 /// The registry row of fjall.
 pub fn kind() -> EngineKind {
@@ -57,7 +67,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     }
     let database = builder.open().map_err(failed)?;
     let keyspace = database.keyspace("test", || keyspace_options(options)).map_err(failed)?;
-    let settings = settings(options, operator, &database, workers);
+    let description = settings(options, operator, &database, workers).describe(NAME, version(), CAPABILITIES);
     Ok(Box::new(Fjall {
         database,
         keyspace,
@@ -65,7 +75,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         operator,
         locks: KeyLocks::default(),
         manual_persist: options.disable_wal,
-        settings,
+        description,
     }))
 }
 
@@ -121,7 +131,7 @@ struct Fjall {
     operator: Option<MergeOperator>,
     locks: KeyLocks,
     manual_persist: bool,
-    settings: Settings,
+    description: Description,
 }
 
 impl Fjall {
@@ -138,29 +148,8 @@ impl Fjall {
 }
 
 impl Engine for Fjall {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: false,
-            compact: true,
-            compression: true,
-            concurrent_writers: true,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
@@ -267,89 +256,43 @@ impl Session for FjallSession<'_> {
     }
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
-        Ok(Box::new(FjallIteration {
-            snapshot: self.engine.database.snapshot(),
-            keyspace: &self.engine.keyspace,
-            range: None,
-            current: None,
-        }))
+        let snapshot = self.engine.database.snapshot();
+        Ok(Box::new(TwoWay::new(Frozen { snapshot, keyspace: &self.engine.keyspace })))
     }
 }
 
-/// A range of a snapshot, the direction it is walked in, and the entry at the position: reference-counted, not copied.
-struct FjallIteration<'s> {
+/// A keyspace as it was at a moment.
+struct Frozen<'s> {
     snapshot: Snapshot,
     keyspace: &'s Keyspace,
-    range: Option<(Iter, Direction)>,
-    current: Option<(UserKey, UserValue)>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
+impl Ranges for Frozen<'_> {
+    type Bytes = UserKey;
+    type Range = Entries;
 
-impl FjallIteration<'_> {
-    fn start(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Result<bool> {
-        self.range = Some((self.snapshot.range::<&[u8], _>(self.keyspace, bounds), direction));
-        self.step()
+    fn range(&self, bounds: Bounds<'_>) -> Result<Entries> {
+        Ok(Entries(self.snapshot.range::<&[u8], _>(self.keyspace, bounds)))
     }
 
-    fn step(&mut self) -> Result<bool> {
-        let entry = match &mut self.range {
-            None => None,
-            Some((range, Direction::Forward)) => range.next(),
-            Some((range, Direction::Backward)) => range.next_back(),
-        };
-        self.current = entry.map(fjall::Guard::into_inner).transpose().map_err(failed)?;
-        if self.current.is_none() {
-            self.range = None;
-        }
-        Ok(self.current.is_some())
-    }
-
-    fn walk(&mut self, wanted: Direction) -> Result<bool> {
-        match &self.range {
-            Some((_, direction)) if *direction != wanted => {
-                let here = self.key().to_vec();
-                let bounds = match wanted {
-                    Direction::Forward => (Bound::Excluded(here.as_slice()), Bound::Unbounded),
-                    Direction::Backward => (Bound::Unbounded, Bound::Excluded(here.as_slice())),
-                };
-                self.start(bounds, wanted)
-            }
-            _ => self.step(),
-        }
+    fn bytes(of: &UserKey) -> &[u8] {
+        of
     }
 }
 
-impl Iteration for FjallIteration<'_> {
-    fn seek_to_first(&mut self) -> Result<bool> {
-        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Forward)
-    }
+/// A range with errors as adapters have them.
+pub(super) struct Entries(Iter);
 
-    fn seek_to_last(&mut self) -> Result<bool> {
-        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Backward)
-    }
+impl Iterator for Entries {
+    type Item = Result<(UserKey, UserValue)>;
 
-    fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        self.start((Bound::Included(key), Bound::Unbounded), Direction::Forward)
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|entry| entry.into_inner().map_err(failed))
     }
+}
 
-    fn next(&mut self) -> Result<bool> {
-        self.walk(Direction::Forward)
-    }
-
-    fn prev(&mut self) -> Result<bool> {
-        self.walk(Direction::Backward)
-    }
-
-    fn key(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |(key, _)| key)
-    }
-
-    fn value(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |(_, value)| value)
+impl DoubleEndedIterator for Entries {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(|entry| entry.into_inner().map_err(failed))
     }
 }

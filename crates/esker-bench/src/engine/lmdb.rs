@@ -13,8 +13,8 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, switch};
 use super::{
-    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session,
-    WriteMode,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
+    Result, Session, WriteMode,
 };
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoRange, RoRevRange, RoTxn, RwTxn, WithoutTls};
@@ -24,6 +24,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const NAME: &str = "lmdb";
+
+/// What it can do.
+const CAPABILITIES: Capabilities = Capabilities { batch: true, reverse: true, ..Capabilities::NONE };
 
 /// The registry row of LMDB.
 pub fn kind() -> EngineKind {
@@ -72,8 +75,8 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         opening.open(directory).map_err(failed)?
     };
     let database = create_database(&env)?;
-    let settings = settings(options, operator, map, write_map);
-    Ok(Box::new(Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator, settings }))
+    let description = settings(options, operator, map, write_map).describe(NAME, version(), CAPABILITIES);
+    Ok(Box::new(Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator, description }))
 }
 
 fn create_database(env: &Env<WithoutTls>) -> Result<Database<'static, Bytes, Bytes>> {
@@ -112,47 +115,16 @@ struct Lmdb {
     commits: AtomicU64,
     always_synced: bool,
     operator: Option<MergeOperator>,
-    settings: Settings,
+    description: Description,
 }
 
 impl Engine for Lmdb {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: false,
-            compact: false,
-            compression: false,
-            concurrent_writers: false,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(LmdbSession { engine: self, reader: None, scratch: Vec::new() }))
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        // A B+ tree has nothing to merge, and compacting means copying the file, which its users do offline.
-        Ok(())
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        // No background threads.
-        Ok(())
     }
 
     fn property(&self, name: &str) -> Option<String> {

@@ -18,6 +18,7 @@ pub mod registry;
 pub mod rocksdb;
 pub mod settings;
 pub mod sqlite;
+pub mod two_way;
 
 use std::fmt;
 use std::path::Path;
@@ -177,6 +178,33 @@ pub struct Capabilities {
     pub ttl: bool,
 }
 
+impl Capabilities {
+    /// Nothing beyond.
+    pub const NONE: Capabilities = Capabilities {
+        merge: false,
+        batch: false,
+        reverse: false,
+        disable_wal: false,
+        compact: false,
+        compression: false,
+        concurrent_writers: false,
+        ttl: false,
+    };
+}
+
+/// What an adapter says of a database once it is open.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The engine's name, one of [`ENGINES`].
+    pub name: &'static str,
+    /// Its version and build, as it reports it: `1.23 (libleveldb.so.1d)`.
+    pub version: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Name and value of every setting in force, for the report; includes `durability`, `memory`, `compression`.
+    pub settings: Vec<(String, String)>,
+}
+
 /// Work an engine reports of itself; zero or `None` where it does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
@@ -239,26 +267,26 @@ impl Tree {
 
 /// An open database.
 pub trait Engine: Send + Sync {
-    /// The engine's name, one of [`ENGINES`].
-    fn name(&self) -> &'static str;
-    /// Its version and build, as it reports it: `1.23 (libleveldb.so.1d)`.
-    fn version(&self) -> String;
-    /// What it can do.
-    fn capabilities(&self) -> Capabilities;
-    /// Name and value of every setting in force, for the report; includes `durability`, `memory`, `compression`.
-    fn effective_settings(&self) -> Vec<(String, String)>;
+    /// What it says of itself.
+    fn description(&self) -> &Description;
     /// A handle for one client thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
     /// What the original benchmark does inside the timed part after a write benchmark (SQLite's checkpoint, Kyoto's synchronize); nothing elsewhere.
     fn finish_writes(&self) -> Result<()> {
         Ok(())
     }
-    /// Flushes and compacts everything.
-    fn compact_all(&self) -> Result<()>;
-    /// Waits until no background work is left, as far as the engine can tell.
-    fn wait_idle(&self) -> Result<()>;
+    /// Flushes and compacts everything; nothing where there is nothing to merge.
+    fn compact_all(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Waits until no background work is left, as far as the engine can tell; nothing where no thread works in the background.
+    fn wait_idle(&self) -> Result<()> {
+        Ok(())
+    }
     /// A property such as `stats`, as text.
-    fn property(&self, name: &str) -> Option<String>;
+    fn property(&self, _name: &str) -> Option<String> {
+        None
+    }
     /// Work done since open.
     fn counters(&self) -> Counters {
         Counters::default()

@@ -12,8 +12,10 @@
 use super::locked;
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory};
+use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
-    Capabilities, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
+    Capabilities, Description, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session,
+    WriteMode,
 };
 use redb::backends::FileBackend;
 use redb::{
@@ -21,7 +23,6 @@ use redb::{
     TableDefinition,
 };
 use std::io;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -29,6 +30,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 const NAME: &str = "redb";
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("test");
 const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
+
+/// What it can do.
+const CAPABILITIES: Capabilities =
+    Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE };
 
 /// The registry row of redb.
 pub fn kind() -> EngineKind {
@@ -103,7 +108,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         commits: AtomicU64::new(0),
         disable_wal: options.disable_wal,
         operator,
-        settings: settings(options, operator, cache),
+        description: settings(options, operator, cache).describe(NAME, version(), CAPABILITIES),
     }))
 }
 
@@ -133,7 +138,7 @@ struct Redb {
     commits: AtomicU64,
     disable_wal: bool,
     operator: Option<MergeOperator>,
-    settings: Settings,
+    description: Description,
 }
 
 impl Redb {
@@ -180,29 +185,8 @@ type TestTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
 type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl Engine for Redb {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: true,
-            compact: true,
-            compression: false,
-            concurrent_writers: false,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
@@ -217,11 +201,6 @@ impl Engine for Redb {
             Err(redb::CompactionError::TransactionInProgress) => Ok(()),
             Err(e) => Err(failed(e)),
         }
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        // No background threads.
-        Ok(())
     }
 
     fn property(&self, name: &str) -> Option<String> {
@@ -287,89 +266,38 @@ impl Session for RedbSession<'_> {
     }
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
-        let table = self.engine.read()?;
-        Ok(Box::new(RedbIteration { current: None, range: None, table }))
+        Ok(Box::new(TwoWay::new(self.engine.read()?)))
     }
 }
 
-type Guard = AccessGuard<'static, &'static [u8]>;
-type TestRange = Range<'static, &'static [u8], &'static [u8]>;
+impl Ranges for ReadTable {
+    type Bytes = AccessGuard<'static, &'static [u8]>;
+    type Range = Entries;
 
-/// The entry at the position, pinned and not copied, a range of a table with the direction it is walked in, and the
-/// table. They are dropped in this order: an entry's guard pins its page but not the read transaction, and a page that
-/// is still pinned when its last transaction is over may be freed by the writer.
-struct RedbIteration {
-    current: Option<(Guard, Guard)>,
-    range: Option<(TestRange, Direction)>,
-    table: ReadTable,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
-
-impl RedbIteration {
-    fn start(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Result<bool> {
-        self.range = Some((self.table.range(bounds).map_err(failed)?, direction));
-        self.step()
+    fn range(&self, bounds: Bounds<'_>) -> Result<Entries> {
+        ReadOnlyTable::range::<&[u8]>(self, bounds).map(Entries).map_err(failed)
     }
 
-    fn step(&mut self) -> Result<bool> {
-        let entry = match &mut self.range {
-            None => None,
-            Some((range, Direction::Forward)) => range.next(),
-            Some((range, Direction::Backward)) => range.next_back(),
-        };
-        self.current = entry.transpose().map_err(failed)?;
-        if self.current.is_none() {
-            self.range = None;
-        }
-        Ok(self.current.is_some())
-    }
-
-    fn walk(&mut self, wanted: Direction) -> Result<bool> {
-        match &self.range {
-            Some((_, direction)) if *direction != wanted => {
-                let here = self.key().to_vec();
-                let bounds = match wanted {
-                    Direction::Forward => (Bound::Excluded(here.as_slice()), Bound::Unbounded),
-                    Direction::Backward => (Bound::Unbounded, Bound::Excluded(here.as_slice())),
-                };
-                self.start(bounds, wanted)
-            }
-            _ => self.step(),
-        }
+    fn bytes(of: &Self::Bytes) -> &[u8] {
+        of.value()
     }
 }
 
-impl Iteration for RedbIteration {
-    fn seek_to_first(&mut self) -> Result<bool> {
-        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Forward)
-    }
+/// A range with errors as adapters have them.
+pub(super) struct Entries(Range<'static, &'static [u8], &'static [u8]>);
 
-    fn seek_to_last(&mut self) -> Result<bool> {
-        self.start((Bound::Unbounded, Bound::Unbounded), Direction::Backward)
-    }
+type Entry = (AccessGuard<'static, &'static [u8]>, AccessGuard<'static, &'static [u8]>);
 
-    fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        self.start((Bound::Included(key), Bound::Unbounded), Direction::Forward)
-    }
+impl Iterator for Entries {
+    type Item = Result<Entry>;
 
-    fn next(&mut self) -> Result<bool> {
-        self.walk(Direction::Forward)
+    fn next(&mut self) -> Option<Result<Entry>> {
+        self.0.next().map(|entry| entry.map_err(failed))
     }
+}
 
-    fn prev(&mut self) -> Result<bool> {
-        self.walk(Direction::Backward)
-    }
-
-    fn key(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |(key, _)| key.value())
-    }
-
-    fn value(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |(_, value)| value.value())
+impl DoubleEndedIterator for Entries {
+    fn next_back(&mut self) -> Option<Result<Entry>> {
+        self.0.next_back().map(|entry| entry.map_err(failed))
     }
 }

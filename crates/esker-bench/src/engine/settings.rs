@@ -1,6 +1,6 @@
 //! Reading the free-form flags of [`EngineOptions`], and building the list of settings that reports show.
 
-use super::{Durability, EngineError, EngineOptions, Result};
+use super::{Capabilities, Description, Durability, EngineError, EngineOptions, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -46,9 +46,9 @@ impl Settings {
         self.0.push((name.to_string(), value.to_string()));
     }
 
-    /// The list.
-    pub fn list(&self) -> Vec<(String, String)> {
-        self.0.clone()
+    /// With the rest of what an adapter says of an open database.
+    pub fn describe(self, name: &'static str, version: String, capabilities: Capabilities) -> Description {
+        Description { name, version, capabilities, settings: self.0 }
     }
 }
 

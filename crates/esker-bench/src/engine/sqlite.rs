@@ -12,8 +12,8 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number, switch};
 use super::{
-    Capabilities, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session,
-    WriteMode,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
+    Result, Session, WriteMode,
 };
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Statement};
@@ -22,6 +22,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const NAME: &str = "sqlite";
+
+/// What it can do.
+const CAPABILITIES: Capabilities = Capabilities { batch: true, reverse: true, compact: true, ..Capabilities::NONE };
 
 /// The registry row of SQLite.
 pub fn kind() -> EngineKind {
@@ -148,14 +151,14 @@ impl Shared {
 struct Sqlite {
     shared: Mutex<Shared>,
     operator: Option<MergeOperator>,
-    settings: Settings,
+    description: Description,
 }
 
 fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let connection = Connection::open(directory.join("dbbench.sqlite3")).map_err(failed)?;
-    let settings = configure(&connection, options, operator)?;
+    let description = configure(&connection, options, operator)?.describe(NAME, version(), CAPABILITIES);
     if let Some(operator) = operator {
         define_merge(&connection, operator).map_err(failed)?;
     }
@@ -163,7 +166,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         .map_err(failed)?;
     let mut shared = Shared { prepared, synchronous_full: None };
     shared.set_mode(WriteMode { sync: options.sync, disable_wal: false })?;
-    Ok(Box::new(Sqlite { shared: Mutex::new(shared), operator, settings }))
+    Ok(Box::new(Sqlite { shared: Mutex::new(shared), operator, description }))
 }
 
 /// Issues the pragmas in the order that matters, creates the table, and reads back what came of it.
@@ -249,29 +252,8 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: false,
-            compact: true,
-            compression: false,
-            concurrent_writers: false,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
@@ -285,11 +267,6 @@ impl Engine for Sqlite {
     fn compact_all(&self) -> Result<()> {
         self.lock().prepared.borrow_owner().execute_batch("VACUUM").map_err(failed)?;
         self.checkpoint()
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        // No background threads.
-        Ok(())
     }
 
     fn property(&self, name: &str) -> Option<String> {

@@ -369,7 +369,8 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Result<Config, String> {
-        Config::new(&Given::parse(&text.split_whitespace().map(String::from).collect::<Vec<_>>())?)
+        let given = Given::parse(&text.split_whitespace().map(String::from).collect::<Vec<_>>());
+        Config::new(&given.map_err(|error| esker_usage::summary(&error.to_string(), "esker bench"))?)
     }
 
     #[test]

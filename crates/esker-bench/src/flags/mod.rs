@@ -1,4 +1,4 @@
-//! The command line of `esker bench`, in the syntax of db_bench so that old command lines keep working.
+//! The command line of `esker bench`: clap's, behind what brings the spellings of db_bench, which has them from gflags, into clap's own.
 //!
 //! ```text
 //! argument = ("--" | "-") name "=" value      any flag
@@ -11,7 +11,7 @@ pub mod config;
 pub mod table;
 
 use std::collections::BTreeMap;
-use table::{Flag, Shape, Use};
+use table::{Shape, Use};
 
 /// What the command line says, checked against the table but not yet interpreted.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -21,56 +21,56 @@ pub struct Given {
     pub warnings: Vec<String>,
 }
 
+/// The arguments with each flag written as `--name=value`. What is no flag of the table stays as it is, for clap to complain about.
+fn normalized(arguments: &[String]) -> Vec<String> {
+    let mut plain = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let body = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'));
+        let (name, value) = match body.unwrap_or(argument).split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (body.unwrap_or(argument), None),
+        };
+        let negated = name.strip_prefix("no").and_then(table::find).filter(|flag| flag.shape == Shape::Boolean);
+        plain.push(match (table::find(name), value) {
+            _ if body.is_none() => argument.clone(),
+            (Some(flag), Some(value)) => format!("--{}={value}", flag.name),
+            (Some(flag), None) if flag.shape == Shape::Boolean => format!("--{name}=1"),
+            (Some(_), None) => rest.next().map_or(format!("--{name}"), |value| format!("--{name}={value}")),
+            (None, None) if negated.is_some() => format!("--{}=0", negated.map_or("", |flag| flag.name)),
+            (None, _) if name == "h" => "--help".into(),
+            // Two dashes alone would end the flags.
+            (None, None) if name.is_empty() => "-".into(),
+            (None, _) => format!("--{}", body.unwrap_or("")),
+        });
+    }
+    plain
+}
+
 impl Given {
-    /// Parses the arguments. The error is one line.
-    pub fn parse(arguments: &[String]) -> Result<Given, String> {
-        let mut given = Given::default();
-        let mut rest = arguments.iter();
-        while let Some(argument) = rest.next() {
-            let Some(body) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else {
-                return Err(format!("'{argument}' is not a flag; flags are written --name=value"));
-            };
-            if body == "h" {
-                given.set("help", "1".into());
-                continue;
-            }
-            let (name, inline) = match body.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_string())),
-                None => (body, None),
-            };
-            let negated = table::find(name).is_none() && inline.is_none();
-            let flag = match table::find(name) {
-                Some(flag) => flag,
-                None => match name.strip_prefix("no").and_then(table::find).filter(|f| f.shape == Shape::Boolean) {
-                    Some(flag) if negated => flag,
-                    _ => return Err(unknown(name)),
-                },
-            };
-            let value = match (inline, flag.shape) {
-                (Some(value), _) => value,
-                (None, Shape::Boolean) => (if negated { "0" } else { "1" }).to_string(),
-                (None, _) => rest.next().cloned().ok_or_else(|| format!("--{name} needs a value: --{name}=..."))?,
-            };
-            given.add(flag, value)?;
-        }
-        Ok(given)
+    /// Parses the arguments.
+    pub fn parse(arguments: &[String]) -> Result<Given, clap::Error> {
+        Given::of(table::command(), arguments)
     }
 
-    fn add(&mut self, flag: &'static Flag, value: String) -> Result<(), String> {
-        let value = check(flag, &value)?;
-        match flag.used {
-            Use::Obeyed | Use::Engine => {}
-            Use::Mapped(note) => self.warnings.push(format!("warning: --{} is obeyed as {note}", flag.name)),
-            Use::Ignored(reason) => {
-                self.warnings.push(format!("warning: --{} is accepted but has no effect: {reason}", flag.name));
-            }
+    /// The same by a command that has all flags.
+    pub fn of(command: clap::Command, arguments: &[String]) -> Result<Given, clap::Error> {
+        let matches = command.try_get_matches_from(normalized(arguments))?;
+        let mut given = Given::default();
+        let mut warnings = Vec::new();
+        for flag in table::all() {
+            let Some(values) = matches.get_many::<String>(flag.name) else { continue };
+            given.values.insert(flag.name, values.cloned().collect());
+            let text = match flag.used {
+                Use::Obeyed | Use::Engine => continue,
+                Use::Mapped(note) => format!("warning: --{} is obeyed as {note}", flag.name),
+                Use::Ignored(reason) => format!("warning: --{} is accepted but has no effect: {reason}", flag.name),
+            };
+            warnings.push((matches.index_of(flag.name), text));
         }
-        let values = self.values.entry(flag.name).or_default();
-        if flag.name != "lib" {
-            values.clear();
-        }
-        values.push(value);
-        Ok(())
+        warnings.sort();
+        given.warnings = warnings.into_iter().map(|(_, text)| text).collect();
+        Ok(given)
     }
 
     /// Sets a flag of the table from inside the program, as if it had been given. Names that are not in the table are ignored.
@@ -113,7 +113,7 @@ impl Given {
             let value =
                 if flag.name == "lib" { self.every("lib").join(",") } else { self.get(flag.name).unwrap_or("").into() };
             let shown = matches!(flag.used, Use::Obeyed) || self.has(flag.name);
-            if shown && flag.name != "help" && flag.name != "list" {
+            if shown && flag.name != "list" {
                 all.insert(flag.name.to_string(), value);
             }
         }
@@ -121,42 +121,13 @@ impl Given {
     }
 }
 
-fn unknown(name: &str) -> String {
-    match table::nearest(name) {
-        Some(nearest) => format!("unknown flag --{name}; did you mean --{nearest}?"),
-        None => format!("unknown flag --{name}; --help lists all flags"),
-    }
-}
-
-/// Checks a value against its flag's shape and returns it in its plain form.
-pub fn check(flag: &Flag, value: &str) -> Result<String, String> {
-    let fits = match flag.shape {
-        Shape::Boolean => {
-            return match value.to_ascii_lowercase().as_str() {
-                "1" | "true" | "t" | "yes" | "y" => Ok("1".into()),
-                "0" | "false" | "f" | "no" | "n" => Ok("0".into()),
-                _ => Err(format!("--{}: '{value}' is neither true nor false", flag.name)),
-            };
-        }
-        Shape::Unsigned => value.parse::<u64>().is_ok(),
-        Shape::Signed => value.parse::<i64>().is_ok(),
-        Shape::Fraction => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0),
-        Shape::Text => true,
-    };
-    let wanted = match flag.shape {
-        Shape::Unsigned => "a whole number that is not negative",
-        Shape::Signed => "a whole number",
-        _ => "a number that is not negative",
-    };
-    if fits { Ok(value.to_string()) } else { Err(format!("--{}: '{value}' is not {wanted}", flag.name)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Given, String> {
-        Given::parse(&text.split_whitespace().map(String::from).collect::<Vec<_>>())
+        let given = Given::parse(&text.split_whitespace().map(String::from).collect::<Vec<_>>());
+        given.map_err(|error| esker_usage::summary(&error.to_string(), "esker bench"))
     }
 
     #[test]
@@ -180,16 +151,20 @@ mod tests {
 
     #[test]
     fn mistakes_are_one_clear_line() {
-        assert_eq!(parse("--benchmark=fillseq").unwrap_err(), "unknown flag --benchmark; did you mean --benchmarks?");
-        assert!(parse("fillseq").unwrap_err().contains("not a flag"));
+        assert!(
+            parse("--benchmark=fillseq")
+                .unwrap_err()
+                .contains("'--benchmark' found; a similar argument exists: '--benchmarks'")
+        );
+        assert!(parse("fillseq").unwrap_err().contains("unexpected argument 'fillseq'"));
         assert!(parse("--num=x").unwrap_err().contains("--num: 'x'"));
         assert!(parse("--num=-1").unwrap_err().contains("not negative"));
         assert!(parse("--sync=2").unwrap_err().contains("neither"));
-        assert!(parse("--num").unwrap_err().contains("needs a value"));
-        assert!(parse("--nonum").unwrap_err().contains("unknown flag"));
+        assert!(parse("--num").unwrap_err().contains("--num=<N>"));
+        assert!(parse("--nonum").unwrap_err().contains("unexpected argument '--nonum'"));
         assert!(parse("--scale=nan").unwrap_err().contains("--scale"));
         for mistake in ["--", "-", "--=", "-=3", "---num=1", ""] {
-            let _ = Given::parse(&[mistake.to_string()]);
+            assert!(Given::parse(&[mistake.to_string()]).is_err(), "{mistake}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! Every flag of `esker bench` in one table: the parser, the help text and the record of a run are made from it.
 
+use clap::{Arg, ArgAction, Command};
+
 /// What values a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -91,7 +93,6 @@ const WHAT: &[Flag] = &[
     ),
     obeyed("use_existing_db", Boolean, "0", "keep the databases; benchmarks that need an empty one are skipped"),
     obeyed("list", Boolean, "0", "show engines and benchmarks, then end"),
-    obeyed("help", Boolean, "0", "this text"),
 ];
 
 const SIZE: &[Flag] = &[
@@ -336,68 +337,63 @@ pub fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// The help text's part about flags.
-pub fn help() -> String {
-    let mut text = String::new();
-    for (title, flags) in GROUPS {
-        text.push_str(&format!("\n{title}:\n"));
-        for flag in flags {
-            let mut meaning = flag.meaning.to_string();
-            match flag.used {
-                Use::Obeyed if shows_default(flag) => {
-                    meaning.push_str(&format!(" [{}]", flag.default));
-                }
-                Use::Obeyed | Use::Engine => {}
-                Use::Mapped(note) => meaning.push_str(&format!(" (becomes {note})")),
-                Use::Ignored(reason) => meaning.push_str(&format!(" (no effect: {reason})")),
-            }
-            push_wrapped(&mut text, &form(flag), &meaning);
+impl Flag {
+    /// As an argument of the command line.
+    fn argument(&'static self, group: &'static str) -> Arg {
+        let mut meaning = self.meaning.to_owned();
+        match self.used {
+            Use::Obeyed | Use::Engine => {}
+            Use::Mapped(note) => meaning.push_str(&format!(" (becomes {note})")),
+            Use::Ignored(reason) => meaning.push_str(&format!(" (no effect: {reason})")),
         }
+        // A switch is off unless given, and a long default is told in words.
+        if self.shape != Shape::Boolean && !self.default.is_empty() && self.default.len() < 20 {
+            meaning.push_str(&format!(" [{}]", self.default));
+        }
+        let value = match (self.name, self.shape) {
+            (_, Shape::Boolean) => "0|1",
+            (_, Shape::Unsigned | Shape::Signed | Shape::Fraction) => "N",
+            ("engine" | "benchmarks", _) => "NAMES",
+            ("lib", _) => "NAME=PATH",
+            ("db", _) => "DIR",
+            ("json" | "csv" | "html", _) => "FILE",
+            ("merge_operator" | "keygen" | "merge_operand" | "row_form", _) => "NAME",
+            _ => "TEXT",
+        };
+        let action = if self.name == "lib" { ArgAction::Append } else { ArgAction::Set };
+        let argument = Arg::new(self.name).long(self.name).value_name(value).help(meaning).help_heading(group);
+        let argument = argument.action(action).require_equals(true).value_parser(move |text: &str| check(self, text));
+        if self.shape == Shape::Boolean { argument.num_args(0..=1).default_missing_value("1") } else { argument }
     }
-    text
 }
 
-/// A switch is off unless given, and a long default is told in words.
-fn shows_default(flag: &Flag) -> bool {
-    flag.shape != Shape::Boolean && !flag.default.is_empty() && flag.default.len() < 20
+/// A command line of all flags, of which the last of several values counts.
+pub fn command() -> Command {
+    let command = Command::new("esker bench").no_binary_name(true).args_override_self(true).max_term_width(120);
+    GROUPS.iter().fold(command, |command, (group, flags)| command.args(flags.iter().map(|flag| flag.argument(group))))
 }
 
-/// How the flag is written, with a word for its value.
-fn form(flag: &Flag) -> String {
-    let value = match (flag.name, flag.shape) {
-        (_, Shape::Boolean) => return format!("--{}", flag.name),
-        (_, Shape::Unsigned | Shape::Signed | Shape::Fraction) => "N",
-        ("engine" | "benchmarks", _) => "NAMES",
-        ("lib", _) => "NAME=PATH",
-        ("db", _) => "DIR",
-        ("json" | "csv" | "html", _) => "FILE",
-        ("merge_operator" | "keygen" | "merge_operand" | "row_form", _) => "NAME",
-        _ => "TEXT",
+/// Checks a value against its flag's shape and returns it in its plain form.
+pub fn check(flag: &Flag, value: &str) -> Result<String, String> {
+    let fits = match flag.shape {
+        Shape::Boolean => {
+            return match value.to_ascii_lowercase().as_str() {
+                "1" | "true" | "t" | "yes" | "y" => Ok("1".into()),
+                "0" | "false" | "f" | "no" | "n" => Ok("0".into()),
+                _ => Err(format!("--{}: '{value}' is neither true nor false", flag.name)),
+            };
+        }
+        Shape::Unsigned => value.parse::<u64>().is_ok(),
+        Shape::Signed => value.parse::<i64>().is_ok(),
+        Shape::Fraction => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0),
+        Shape::Text => true,
     };
-    format!("--{}={value}", flag.name)
-}
-
-/// Appends `name` and its wrapped meaning in two columns.
-pub fn push_wrapped(text: &mut String, name: &str, meaning: &str) {
-    const COLUMN: usize = 30;
-    const WIDTH: usize = 100;
-    let mut line = format!("  {name:<width$}", width = COLUMN - 2);
-    if !line.ends_with("  ") {
-        text.push_str(line.trim_end());
-        text.push('\n');
-        line = " ".repeat(COLUMN);
-    }
-    for word in meaning.split(' ') {
-        if line.len() + word.len() >= WIDTH && line.len() > COLUMN {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            line = " ".repeat(COLUMN);
-        }
-        line.push_str(word);
-        line.push(' ');
-    }
-    text.push_str(line.trim_end());
-    text.push('\n');
+    let wanted = match flag.shape {
+        Shape::Unsigned => "a whole number that is not negative",
+        Shape::Signed => "a whole number",
+        _ => "a number that is not negative",
+    };
+    if fits { Ok(value.to_string()) } else { Err(format!("--{}: '{value}' is not {wanted}", flag.name)) }
 }
 
 #[cfg(test)]
@@ -412,7 +408,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         for flag in all().filter(|flag| !flag.default.is_empty()) {
-            assert!(crate::flags::check(flag, flag.default).is_ok(), "{}", flag.name);
+            assert!(check(flag, flag.default).is_ok(), "{}", flag.name);
         }
     }
 

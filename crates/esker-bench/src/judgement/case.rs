@@ -4,6 +4,7 @@ use super::verdict::{Judgement, Verdict};
 use crate::measurements::{Measurements, Query};
 use crate::published::Hypothesis;
 use crate::record::Record;
+use crate::report::number::three_digits as number;
 use crate::stats::{bootstrap_of_medians, bootstrap_ratio_interval, median};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -242,61 +243,9 @@ pub fn all(verdicts: &[Verdict]) -> Verdict {
     }
 }
 
-/// A figure with three significant digits, whole and large ones without decimals: `0.00061`, `3.16`, `19`, `105,892`.
-pub fn number(value: f64) -> String {
-    match value.abs() {
-        _ if !value.is_finite() => "-".into(),
-        size if size < 1000.0 && size.fract() == 0.0 => format!("{value:.0}"),
-        size if size < 0.1 => {
-            let digits = (2.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
-            format!("{value:.digits$}")
-        }
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 100.0 => format!("{value:.1}"),
-        size if size < 1000.0 => format!("{value:.0}"),
-        _ => grouped(value),
-    }
-}
-
-fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 thread`, `2 threads`.
-pub fn threads(count: u32) -> String {
-    if count == 1 { "1 thread".into() } else { format!("{count} threads") }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub fn listed(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_keep_three_digits() {
-        assert_eq!(number(0.000128), "0.000128");
-        assert_eq!(number(0.0609), "0.0609");
-        assert_eq!(number(3.1612), "3.16");
-        assert_eq!((number(19.0), number(0.0), number(-2.5)), ("19".into(), "0".into(), "-2.50".into()));
-        assert_eq!(number(105_892.3), "105,892");
-        assert_eq!(number(f64::NAN), "-");
-    }
 
     #[test]
     fn an_interval_that_holds_one_shows_nothing() {

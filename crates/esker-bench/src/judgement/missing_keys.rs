@@ -5,9 +5,11 @@
 //! but the part is told. The rival explanation is that the tables of a random load overlap and that compaction is
 //! behind: then it goes when the reader waits or compacts first. Each is a variant of the experiment `why`, with buffers of 2 and 32 MiB.
 
-use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held, listed, number};
+use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
+use crate::report::number::three_digits as number;
+use crate::report::words::listed;
 use crate::stats::median;
 
 const BUFFERS: [&str; 2] = ["2", "32"];

@@ -1,8 +1,11 @@
 //! Read-modify-write against merge: RMW-1 to RMW-7.
 
-use super::case::{Case, Ratio, all, common_size, held, listed, number, threads as so_many};
+use super::case::{Case, Ratio, all, common_size, held};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
+use crate::report::number::{shown, three_digits as number};
+use crate::report::words::counted;
+use crate::report::words::listed;
 use crate::stats::median;
 use std::collections::BTreeSet;
 
@@ -11,17 +14,20 @@ const MERGE: &str = "mergerandom";
 const SEED_THREADS: &[(&str, &str)] = &[("threads", "10")];
 
 pub fn judge(case: &Case<'_>) -> Judgement {
-    match case.hypothesis.id.as_str() {
+    let judged = match case.hypothesis.id.as_str() {
         "RMW-1" => speed_up(case),
-        "RMW-2" => threads(case),
-        "RMW-3" => iterations(case),
+        "RMW-2" => Ok(threads(case)),
+        "RMW-3" => Ok(iterations(case)),
         "RMW-4" => share_found(case),
-        "RMW-5" => operand(case),
+        "RMW-5" => Ok(operand(case)),
         "RMW-6" => mechanism(case),
         "RMW-7" => deferred(case),
-        _ => case.not_measured("there is no rule for this claim"),
-    }
+        _ => Err("there is no rule for this claim".into()),
+    };
+    judged.unwrap_or_else(|why| case.not_measured(why))
 }
+
+const ZERO: &str = "a rate of zero has no ratio";
 
 /// Both benchmarks at the same size, the largest that both were run at.
 struct Pair<'a> {
@@ -41,13 +47,13 @@ impl<'a> Pair<'a> {
         if let Some(row) = [(&update, UPDATE), (&merge, MERGE)].iter().find(|(sizes, _)| sizes.is_empty()) {
             return Err(case.reason(experiment, row.1));
         }
-        let sizes = [update, merge, num.into_iter().collect()];
-        let sizes = if num.is_some() { &sizes[..] } else { &sizes[..2] };
-        let Some(num) = common_size(sizes) else {
-            return Err(match num {
-                Some(num) => format!("{experiment} was not measured with {} keys", number(num as f64)),
-                None => format!("updates and merges of {experiment} were measured at different sizes only"),
-            });
+        let common: BTreeSet<u64> = update.intersection(&merge).copied().collect();
+        let num = match num {
+            Some(num) if common.contains(&num) => num,
+            Some(num) => return Err(format!("{experiment} was not measured with {} keys", number(num as f64))),
+            None => *common
+                .last()
+                .ok_or_else(|| format!("updates and merges of {experiment} were measured at different sizes only"))?,
         };
         let records = |row| case.records_of_size(experiment, row, variables, Some(num));
         Ok(Pair { update: records(UPDATE), merge: records(MERGE) })
@@ -84,22 +90,17 @@ impl<'a> Pair<'a> {
     }
 }
 
-fn speed_up(case: &Case<'_>) -> Judgement {
-    let pair = match Pair::find(case, "seed", SEED_THREADS, None) {
-        Ok(pair) => pair,
-        Err(why) => return case.not_measured(why),
-    };
-    let Some(ratio) = pair.ratio() else { return case.not_measured("a rate of zero has no ratio") };
+fn speed_up(case: &Case<'_>) -> Result<Judgement, String> {
+    let pair = Pair::find(case, "seed", SEED_THREADS, None)?;
+    let ratio = pair.ratio().ok_or(ZERO)?;
     let (update, merge) = pair.rates();
-    let (update, merge) = (median(&update).unwrap_or(0.0), median(&merge).unwrap_or(0.0));
+    let [update, merge] = shown([update, merge].map(|rates| median(&rates).unwrap_or(0.0)));
     if !pair.is_merge() {
         let why = format!(
-            "{} has no merge: its mergerandom reads, adds and writes back, {} a second against {} of updaterandom",
-            case.engine,
-            number(merge),
-            number(update)
+            "{} has no merge: its mergerandom reads, adds and writes back, {merge} a second against {update} of updaterandom",
+            case.engine
         );
-        return case.not_testable(ratio.short(), why);
+        return Ok(case.not_testable(ratio.short(), why));
     }
     let seconds = |records: &[&Record]| median(&records.iter().map(|record| record.wall_s).collect::<Vec<_>>());
     let times = match (seconds(&pair.update), seconds(&pair.merge)) {
@@ -107,14 +108,12 @@ fn speed_up(case: &Case<'_>) -> Judgement {
         _ => "-".into(),
     };
     let (from, to) = (case.threshold("magnitude from"), case.threshold("magnitude to"));
+    let [published, by_time] = shown(["ratio", "ratio of total times"].map(|name| case.published(name)));
     let mut why = format!(
-        "with {} mergerandom does {} a second and updaterandom {}: a ratio of {} where {} was published (by total time {times}, published {})",
+        "with {} mergerandom does {merge} a second and updaterandom {update}: a ratio of {} where {published} was published (by total time {times}, \
+         published {by_time})",
         pair.size(),
-        number(merge),
-        number(update),
         ratio.text(),
-        number(case.published("ratio")),
-        number(case.published("ratio of total times")),
     );
     match Pair::find(case, "unscaled", SEED_THREADS, pair.num()).map(|pair| pair.ratio()) {
         Ok(Some(unscaled)) => {
@@ -127,7 +126,7 @@ fn speed_up(case: &Case<'_>) -> Judgement {
         _ => {}
     }
     let direction = ratio.above(case.threshold("direction above"));
-    case.judged(ratio.short(), direction, held(ratio.value >= from && ratio.value <= to), why)
+    Ok(case.judged(ratio.short(), direction, held(ratio.value >= from && ratio.value <= to), why))
 }
 
 /// What this engine does with so many threads, for the sentence.
@@ -137,7 +136,7 @@ fn with_threads(case: &Case<'_>, (experiment, threads): (&str, u32), num: u64) -
     let share = pair.update.first().and_then(|record| found_share(record));
     let share = share.map_or_else(String::new, |share| format!(", {} % found", number(share * 100.0)));
     let rate = |rates: &[f64]| number(median(rates).unwrap_or(0.0));
-    Some(format!("{}: {} and {} a second{share}", so_many(threads), rate(&update), rate(&merge)))
+    Some(format!("{}: {} and {} a second{share}", counted(threads, "thread"), rate(&update), rate(&merge)))
 }
 
 fn threads(case: &Case<'_>) -> Judgement {
@@ -175,7 +174,7 @@ fn iterations(case: &Case<'_>) -> Judgement {
             " (here {} did {} operations with {} over {} keys)",
             case.engine,
             number(record.ops as f64),
-            so_many(record.threads),
+            counted(record.threads, "thread"),
             number(record.num as f64)
         ));
     }
@@ -193,7 +192,7 @@ fn expected_share(threads: u32) -> f64 {
     1.0 - (1.0 - (-threads).exp()) / threads
 }
 
-fn share_found(case: &Case<'_>) -> Judgement {
+fn share_found(case: &Case<'_>) -> Result<Judgement, String> {
     let mut records = case.records("seed", UPDATE, SEED_THREADS);
     for threads in ["1", "2"] {
         records.extend(case.records("threads", UPDATE, &[("threads", threads)]));
@@ -201,12 +200,12 @@ fn share_found(case: &Case<'_>) -> Judgement {
     let shares: Vec<(u32, f64)> =
         records.iter().filter_map(|record| Some((record.threads, found_share(record)?))).collect();
     if shares.is_empty() {
-        return case.not_measured(case.reason("seed", UPDATE));
+        return Err(case.reason("seed", UPDATE));
     }
     let tolerance = case.threshold("tolerance");
     let near = |(threads, share): &(u32, f64)| (share - expected_share(*threads)).abs() < tolerance;
     let said = |(threads, share): &(u32, f64)| {
-        format!("{share:.6} with {} (expected {:.6})", so_many(*threads), expected_share(*threads))
+        format!("{share:.6} with {} (expected {:.6})", counted(*threads, "thread"), expected_share(*threads))
     };
     let ten = shares.iter().find(|(threads, _)| *threads == 10);
     let published = case.published("share");
@@ -217,7 +216,7 @@ fn share_found(case: &Case<'_>) -> Judgement {
     let listing = listed(&listing);
     let value = ten.or(shares.first()).map_or_else(String::new, |(_, share)| format!("{share:.5}"));
     let why = format!("one thread found {listing}, where {published:.6} was published for 10");
-    case.judged(value, held(shares.iter().all(near)), magnitude, why)
+    Ok(case.judged(value, held(shares.iter().all(near)), magnitude, why))
 }
 
 fn operand(case: &Case<'_>) -> Judgement {
@@ -251,7 +250,7 @@ fn operand(case: &Case<'_>) -> Judgement {
 type Place = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// The ratio of RMW-1 with other blocks and caches.
-fn mechanism(case: &Case<'_>) -> Judgement {
+fn mechanism(case: &Case<'_>) -> Result<Judgement, String> {
     let places: [Place; 4] = [
         ("64 KiB blocks and 8 MiB of cache", "seed", SEED_THREADS),
         ("64 KiB blocks, all cached", "cached", &[]),
@@ -263,8 +262,7 @@ fn mechanism(case: &Case<'_>) -> Judgement {
     // What is not there at all says so below.
     let num = common_size(&measured);
     if num.is_none() && !measured.is_empty() {
-        return case
-            .not_measured("these blocks and caches were measured at different sizes only, which do not compare");
+        return Err("these blocks and caches were measured at different sizes only, which do not compare".into());
     }
     let pairs = places.map(|(name, experiment, variables)| (name, Pair::find(case, experiment, variables, num)));
     let said = |(name, pair): &(&str, Result<Pair<'_>, String>)| {
@@ -273,17 +271,12 @@ fn mechanism(case: &Case<'_>) -> Judgement {
     };
     let all_said: Vec<String> = pairs.iter().filter_map(said).collect();
     let [(_, dear), _, _, (_, cheap)] = pairs;
-    let (dear, cheap) = match (dear, cheap) {
-        (Ok(dear), Ok(cheap)) => (dear, cheap),
-        (Err(why), _) | (_, Err(why)) => return case.not_measured(why),
-    };
+    let (dear, cheap) = (dear?, cheap?);
     let ((update, merge), (cheap_update, cheap_merge)) = (dear.rates(), cheap.rates());
     let change = Ratio::of_ratios([&cheap_merge, &cheap_update, &merge, &update]);
-    let (Some(gain), Some(left), Some(change)) = (dear.ratio(), cheap.ratio(), change) else {
-        return case.not_measured("a rate of zero has no ratio");
-    };
+    let (gain, left, change) = (dear.ratio().ok_or(ZERO)?, cheap.ratio().ok_or(ZERO)?, change.ok_or(ZERO)?);
     if !dear.is_merge() {
-        return case.not_testable(String::new(), format!("{} has no merge, so no read is saved", case.engine));
+        return Ok(case.not_testable(String::new(), format!("{} has no merge, so no read is saved", case.engine)));
     }
     let mut why = format!("merging over updating is {}", listed(&all_said));
     if gain.value <= 1.0 || gain.shows_nothing() {
@@ -291,7 +284,7 @@ fn mechanism(case: &Case<'_>) -> Judgement {
         // With an interval around 1 nobody knows that there is none.
         let shown = if gain.shows_nothing() { "no gain is shown" } else { "there is no gain" };
         why.push_str(&format!("; {shown} that could shrink"));
-        return case.judged(left.short(), verdict, verdict, why);
+        return Ok(case.judged(left.short(), verdict, verdict, why));
     }
     let share = left.value.ln().abs() / gain.value.ln();
     why.push_str(&format!(
@@ -301,10 +294,10 @@ fn mechanism(case: &Case<'_>) -> Judgement {
     ));
     // Nearer to 1 in either sense: a ratio that falls far below 1 has not lost a gain but found a loss.
     let direction = all(&[change.below(1.0), held(share < 1.0)]);
-    case.judged(left.short(), direction, held(share <= case.threshold("remaining gain")), why)
+    Ok(case.judged(left.short(), direction, held(share <= case.threshold("remaining gain")), why))
 }
 
-fn deferred(case: &Case<'_>) -> Judgement {
+fn deferred(case: &Case<'_>) -> Result<Judgement, String> {
     const EXPERIMENT: &str = "deferred";
     let name = |load: &str, after: &str| format!("readrandom after {load}{after}");
     let sizes = |after| [UPDATE, MERGE].map(|load| case.sizes(EXPERIMENT, &name(load, after), &[]));
@@ -312,7 +305,7 @@ fn deferred(case: &Case<'_>) -> Judgement {
     // Without any read after compaction the first half still has its figures.
     let all_four: Vec<BTreeSet<u64>> = reads.iter().chain(&compacted).cloned().collect();
     let Some(num) = common_size(&all_four).or_else(|| common_size(&reads)) else {
-        return case.not_measured(match reads.iter().any(BTreeSet::is_empty) {
+        return Err(match reads.iter().any(BTreeSet::is_empty) {
             true => case.reason(EXPERIMENT, &name(if reads[0].is_empty() { UPDATE } else { MERGE }, "")),
             false => "reads after updates and after merges were measured at different sizes only".to_owned(),
         });
@@ -322,9 +315,7 @@ fn deferred(case: &Case<'_>) -> Judgement {
         records.iter().map(|record| record.micros_per_op).collect()
     };
     let (updated, merged) = (rows(UPDATE, ""), rows(MERGE, ""));
-    let Some(before) = Ratio::of(&merged, &updated) else {
-        return case.not_measured("a latency of zero has no ratio");
-    };
+    let before = Ratio::of(&merged, &updated).ok_or("a latency of zero has no ratio")?;
     let (updated_after, merged_after) = (rows(UPDATE, " after compact"), rows(MERGE, " after compact"));
     let micros = |values: &[f64]| number(median(values).unwrap_or(f64::NAN));
     let mut why = format!(
@@ -352,7 +343,7 @@ fn deferred(case: &Case<'_>) -> Judgement {
         }
     }
     why.push_str(" (no figure was published)");
-    case.judged(before.short(), direction, Verdict::NotTestableHere, why)
+    Ok(case.judged(before.short(), direction, Verdict::NotTestableHere, why))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Time to live: TTL-1 to TTL-3, from what `esker study ttl` keeps (`study::ttl::kept`).
 
-use super::case::{Case, held, number};
+use super::case::{Case, held};
 use super::verdict::{Judgement, Verdict};
 use crate::record::Record;
+use crate::report::number::three_digits as number;
 use crate::study::ttl::kept::{EXPERIMENT, FOUND_AFTER, FOUND_BEFORE, SIZE_AFTER, SIZE_BEFORE};
 
 pub fn judge(case: &Case<'_>) -> Judgement {

@@ -4,6 +4,7 @@ pub mod csv;
 pub mod text;
 
 use crate::record::Record;
+use crate::report::render::csv::line;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ impl Files {
         let mut files =
             Files { json: json.map(LineFile::create).transpose()?, csv: csv.map(LineFile::create).transpose()? };
         if let Some(file) = &mut files.csv {
-            file.line(&csv::header())?;
+            file.line(line(csv::header()).trim_end())?;
         }
         Ok(files)
     }
@@ -52,7 +53,7 @@ impl Files {
             file.line(&serde_json::to_string(record).map_err(|error| format!("cannot write a row as JSON: {error}"))?)?;
         }
         if let Some(file) = &mut self.csv {
-            file.line(&csv::row(record))?;
+            file.line(line(csv::row(record)).trim_end())?;
         }
         Ok(())
     }

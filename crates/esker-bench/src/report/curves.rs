@@ -1,22 +1,13 @@
 //! The two plots of a group: latency by percentile, and throughput over time.
 
+use super::blocks::Plot;
 use super::engine_style::{Style, display_name, listed};
-use super::group::{Cell, Group, median};
+use super::groups::Group;
+use super::measured::Measured;
 use super::number;
-use super::plot::{Axis, Curve, draw};
+use super::plot::{Axis, Curve, SIZE, draw};
 use crate::record::Record;
-
-/// A plot ready for the page.
-pub struct Figure {
-    /// The drawing, safe to stand unescaped.
-    pub svg: String,
-    /// What it shows, in a few words.
-    pub title: &'static str,
-    /// The same in words, for those who do not see it.
-    pub description: String,
-    /// What the reader must know to read it.
-    pub caption: String,
-}
+use crate::stats::median;
 
 /// The tail is plotted to one operation in this many.
 const RAREST: f64 = 1e6;
@@ -26,7 +17,7 @@ const POINTS_OVER_TIME: f64 = 120.0;
 const LINEAR_LIMIT: f64 = 20.0;
 
 /// Latency by percentile. None if no engine's latencies were taken.
-pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
+pub fn latency(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
     let mut curves = Vec::new();
     let mut spoken = Vec::new();
     let mut drawn = Vec::new();
@@ -39,9 +30,9 @@ pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
         let marked = [2.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6].iter().filter_map(|x| at(*x)).copied().collect();
         let median = cell.median(|record| record.p50_us).map_or(number::ABSENT.to_string(), number::latency);
         let tail = cell.median(|record| record.p999_us).map_or(number::ABSENT.to_string(), number::latency);
-        spoken.push(format!("{} {median} and {tail}", display_name(cell.engine)));
-        drawn.push(cell.engine);
-        curves.push(Curve { style: Style::of(cell.engine, others), points, marked });
+        spoken.push(format!("{} {median} and {tail}", display_name(&cell.key.engine)));
+        drawn.push(cell.key.engine.as_str());
+        curves.push(Curve { style: Style::of(&cell.key.engine, others), points, marked });
     }
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let last = all().map(|point| point.0).reduce(f64::max)?;
@@ -54,9 +45,11 @@ pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
     let ticks = ticks.map(|(x, label)| (x, label.to_string())).collect();
     let x = Axis::logarithmic_at("share of operations that took no longer", 1.0, last, ticks);
     let y = Axis::logarithmic("latency", low, high, number::duration);
-    Some(Figure {
+    Some(Plot {
         svg: draw(&x, &y, &curves)?,
-        title: "Latency by percentile",
+        title: "Latency by percentile".into(),
+        of: of.to_string(),
+        size: SIZE,
         description: format!("Median and 99.9th percentile in microseconds: {}.", spoken.join("; ")),
         caption: format!(
             "Lower is better. Both scales are logarithmic: every step to the right leaves a tenth of the slowest \
@@ -68,13 +61,13 @@ pub fn latency(group: &Group, others: &[&str]) -> Option<Figure> {
 
 /// A sentence that names the engines which ran but have no curve.
 fn left_out(group: &Group, drawn: &[&str], reason: &str) -> String {
-    let ran = group.cells.iter().filter(|cell| !cell.ran.is_empty()).map(|cell| cell.engine);
+    let ran = group.cells.iter().filter(|cell| !cell.ran.is_empty()).map(|cell| cell.key.engine.as_str());
     let missing: Vec<&str> = ran.filter(|engine| !drawn.contains(engine)).collect();
     if missing.is_empty() { String::new() } else { format!(" Without a line, {reason}: {}.", listed(&missing)) }
 }
 
 /// Points (1 / share of slower operations, latency in microseconds), over all repetitions together.
-fn latency_points(cell: &Cell) -> Vec<(f64, f64)> {
+fn latency_points(cell: &Measured) -> Vec<(f64, f64)> {
     let mut buckets: Vec<(f64, u64)> = cell.ran.iter().flat_map(|record| &record.histogram).copied().collect();
     buckets.retain(|(bound, count)| bound.is_finite() && *bound > 0.0 && *count > 0);
     if buckets.is_empty() {
@@ -100,7 +93,8 @@ fn latency_points(cell: &Cell) -> Vec<(f64, f64)> {
     points
 }
 
-/// Places from 1 to `last` on the percentile axis: evenly spread, with those of the markers among them.
+/// Places from 1 to `last` on the percentile axis: evenly spread, with those of the markers among
+/// them.
 fn percentile_grid(last: f64) -> Vec<f64> {
     let steps = (last.log10() * 12.0).floor() as u32;
     let mut grid: Vec<f64> = (0..=steps).map(|step| 10f64.powf(step as f64 / 12.0)).chain([2.0, last]).collect();
@@ -111,7 +105,7 @@ fn percentile_grid(last: f64) -> Vec<f64> {
 }
 
 /// The curve through the recorded percentiles, for records without a histogram.
-fn percentile_points(cell: &Cell) -> Vec<(f64, f64)> {
+fn percentile_points(cell: &Measured) -> Vec<(f64, f64)> {
     type Field = fn(&Record) -> f64;
     let fields: [(f64, Field); 5] = [
         (2.0, |record| record.p50_us),
@@ -124,8 +118,8 @@ fn percentile_points(cell: &Cell) -> Vec<(f64, f64)> {
 }
 
 /// Throughput over time. None if no engine ran for at least three intervals.
-pub fn throughput(group: &Group, others: &[&str]) -> Option<Figure> {
-    let typical = group.cells.iter().filter_map(|cell| Some((cell.engine, intervals(cell.typical()?))));
+pub fn throughput(group: &Group, of: &str, others: &[&str]) -> Option<Plot> {
+    let typical = group.cells.iter().filter_map(|cell| Some((cell.key.engine.as_str(), intervals(cell.typical()?))));
     let measured: Vec<(&str, Vec<Interval>)> = typical.filter(|(_, intervals)| intervals.len() >= 3).collect();
     let times: Vec<f64> = measured.iter().map(|(_, intervals)| duration(intervals)).collect();
     let longest = times.iter().copied().reduce(f64::max)?;
@@ -141,16 +135,19 @@ pub fn throughput(group: &Group, others: &[&str]) -> Option<Figure> {
         let range = format!("{} to {}", number::whole(lowest), number::whole(highest));
         spoken.push(format!("{} {range} in {:.1} seconds", display_name(engine), duration(intervals)));
         let stride = points.len().div_ceil(5).max(1);
-        // Engines begin at different points, so that markers of close curves do not cover each other.
+        // Engines begin at different points, so that markers of close curves do not cover each
+        // other.
         let marked = points.iter().skip(index % stride).step_by(stride).copied().collect();
         curves.push(Curve { style: Style::of(engine, others), points, marked });
     }
     let x = time_axis(&curves, longest, logarithmic_time)?;
     let (y, foot) = throughput_axis(&curves)?;
     let drawn: Vec<&str> = measured.iter().map(|(engine, _)| *engine).collect();
-    Some(Figure {
+    Some(Plot {
         svg: draw(&x, &y, &curves)?,
-        title: "Throughput over time",
+        title: "Throughput over time".into(),
+        of: of.to_string(),
+        size: SIZE,
         description: format!("Slowest to fastest interval in operations per second: {}.", spoken.join("; ")),
         caption: format!(
             "Higher is better. The repetition nearest to the median of each engine.{foot}{}",
@@ -175,7 +172,8 @@ fn throughput_axis(curves: &[Curve]) -> Option<(Axis, &'static str)> {
     if spread(&middles) <= LINEAR_LIMIT {
         return Some((Axis::linear("operations per second", highest, number::metric), ""));
     }
-    // A pause would lie at minus infinity: it touches the foot of the plot instead, below every engine's usual speed.
+    // A pause would lie at minus infinity: it touches the foot of the plot instead, below every
+    // engine's usual speed.
     let slowest = middles.iter().copied().filter(|value| *value > 0.0).reduce(f64::min)?;
     let axis = Axis::logarithmic("operations per second (log scale)", slowest / 10.0, highest, number::metric);
     Some((axis, " A line at the foot of the plot means that much slower or standing still."))
@@ -195,7 +193,8 @@ fn intervals(record: &Record) -> Vec<Interval> {
     }
     let mut all: Vec<Interval> =
         record.series.iter().map(|count| Interval { seconds, operations: *count as f64 }).collect();
-    // The last interval ends with the benchmark: its rate is over the rest of the time, and means little if that is short.
+    // The last interval ends with the benchmark: its rate is over the rest of the time, and means
+    // little if that is short.
     let rest = record.wall_s - seconds * all.len().saturating_sub(1) as f64;
     if rest < seconds * 0.5 {
         all.pop();
@@ -209,7 +208,8 @@ fn duration(intervals: &[Interval]) -> f64 {
     intervals.iter().map(|interval| interval.seconds).sum()
 }
 
-/// Points (middle of the time in seconds, operations per second), each over intervals of at least `finest` seconds together.
+/// Points (middle of the time in seconds, operations per second), each over intervals of at least
+/// `finest` seconds together.
 fn thinned(intervals: &[Interval], finest: f64) -> Vec<(f64, f64)> {
     let Some(first) = intervals.first() else { return Vec::new() };
     let together = ((finest / first.seconds - 1e-9).ceil().max(1.0) as usize).min(intervals.len());
@@ -239,8 +239,8 @@ fn spread(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn cell(record: &Record) -> Cell<'_> {
-        Cell { engine: "esker", ran: vec![record], skipped: None }
+    fn cell(record: &Record) -> Measured<'_> {
+        Measured { ran: vec![record], ..Measured::default() }
     }
 
     #[test]

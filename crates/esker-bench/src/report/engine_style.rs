@@ -1,9 +1,11 @@
-//! How each engine is named and drawn. An engine keeps its colour, its dashes and its marker on the whole page, so that no
-//! plot depends on colour alone.
+//! How each engine is named and drawn. An engine keeps its colour, its dashes and its marker on the
+//! whole page, so that no plot depends on colour alone.
 
+use super::words;
 use crate::engine::ENGINES;
 
-/// Colours of the light page and of the dark page; each has a contrast of at least 4.5 to its background.
+/// Colours of the light page and of the dark page; each has a contrast of at least 4.5 to its
+/// background.
 const COLOURS: [(&str, &str); 8] = [
     ("#B03A0E", "#FF9A62"),
     ("#1F55C4", "#8FB8FF"),
@@ -40,7 +42,8 @@ const MARKERS: [Marker; 8] = [
 /// The engine that the report is about.
 pub const OURS: &str = "esker";
 
-/// Where an engine stands in every table and chart: the known ones in their fixed order, others after them.
+/// Where an engine stands in every table and chart: the known ones in their fixed order, others
+/// after them.
 pub fn rank(engine: &str) -> usize {
     ENGINES.iter().position(|known| *known == engine).unwrap_or(ENGINES.len())
 }
@@ -58,14 +61,9 @@ pub fn display_name(engine: &str) -> &str {
     }
 }
 
-/// Names as a list in a sentence: `A, B and C`.
+/// Engines in a sentence: `A, B and C`.
 pub fn listed(engines: &[&str]) -> String {
-    let names: Vec<&str> = engines.iter().map(|engine| display_name(engine)).collect();
-    match names.as_slice() {
-        [] => "no engine".to_string(),
-        [only] => only.to_string(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
+    words::listed(&engines.iter().map(|engine| display_name(engine)).collect::<Vec<_>>())
 }
 
 /// Colour, dashes and marker of one engine.
@@ -80,7 +78,8 @@ pub struct Style {
 }
 
 impl Style {
-    /// The style of `engine`; `others` are the engines of the run that are not known, in their order.
+    /// The style of `engine`; `others` are the engines of the run that are not known, in their
+    /// order.
     pub fn of(engine: &str, others: &[&str]) -> Style {
         let known = rank(engine);
         let position = known + others.iter().position(|other| *other == engine).unwrap_or(0);
@@ -114,8 +113,9 @@ pub fn axis_colour() -> &'static str {
     AXIS.0
 }
 
-/// Style rules for the plots. The drawing library writes the colours of the light page as attributes; these rules, which
-/// outrank attributes, add the dashes and exchange the colours on a dark page.
+/// Style rules for the plots. The drawing library writes the colours of the light page as
+/// attributes; these rules, which outrank attributes, add the dashes and exchange the colours on a
+/// dark page.
 pub fn plot_rules() -> String {
     let mut rules = String::new();
     for ((light, _), dashes) in COLOURS.iter().zip(DASHES) {

@@ -43,6 +43,38 @@ pub fn latency(micros: f64) -> String {
     }
 }
 
+/// About three significant digits, for a table of a terminal: `0.272`, `2.72`, `27.2`, `2718`.
+pub fn short(value: f64) -> String {
+    match value {
+        large if large >= 100.0 => format!("{large:.0}"),
+        middle if middle >= 10.0 => format!("{middle:.1}"),
+        small if small >= 1.0 => format!("{small:.2}"),
+        tiny => format!("{tiny:.3}"),
+    }
+}
+
+/// A figure with three significant digits, whole and large ones without decimals, for a sentence:
+/// `0.00061`, `3.16`, `19`, `105,892`.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".into(),
+        size if size < 1000.0 && size.fract() == 0.0 => format!("{value:.0}"),
+        size if size < 0.1 => {
+            let digits = (2.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
+            format!("{value:.digits$}")
+        }
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 100.0 => format!("{value:.1}"),
+        size if size < 1000.0 => format!("{value:.0}"),
+        _ => whole(value),
+    }
+}
+
+/// Several of them, to be named in a sentence.
+pub fn shown<const COUNT: usize>(values: [f64; COUNT]) -> [String; COUNT] {
+    values.map(three_digits)
+}
+
 /// A ratio: `2.31x` with a multiplication sign.
 pub fn ratio(value: f64) -> String {
     match value.abs() {
@@ -132,6 +164,19 @@ mod tests {
             (ratio(0.003), ratio(0.000128), ratio(0.0)),
             ("0.003\u{d7}".into(), "0.00013\u{d7}".into(), "0\u{d7}".into())
         );
+    }
+
+    #[test]
+    fn figures_in_sentences_keep_three_digits() {
+        assert_eq!(three_digits(0.000128), "0.000128");
+        assert_eq!(three_digits(0.0609), "0.0609");
+        assert_eq!(three_digits(3.1612), "3.16");
+        assert_eq!(
+            (three_digits(19.0), three_digits(0.0), three_digits(-2.5)),
+            ("19".into(), "0".into(), "-2.50".into())
+        );
+        assert_eq!(three_digits(105_892.3), "105,892");
+        assert_eq!(three_digits(f64::NAN), "-");
     }
 
     #[test]

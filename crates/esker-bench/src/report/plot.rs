@@ -1,4 +1,5 @@
-//! Line plots as SVG text. The result holds no text but the axes' own, so it may stand in a page unescaped.
+//! Line plots as SVG text. The result holds no text but the axes' own, so it may stand in a page
+//! unescaped.
 
 use super::engine_style::{Style, axis_colour, grid_colour};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -42,7 +43,8 @@ impl Axis {
         Axis { title: title.to_string(), low: 0.0, high: count * step, logarithmic: false, ticks }
     }
 
-    /// A logarithmic axis that holds `low` and `high` and begins and ends at 1, 2 or 5 times a power of ten.
+    /// A logarithmic axis that holds `low` and `high` and begins and ends at 1, 2 or 5 times a
+    /// power of ten.
     pub fn logarithmic(title: &str, low: f64, high: f64, label: impl Fn(f64) -> String) -> Axis {
         let low = if low.is_finite() && low > 0.0 { low } else { 1.0 };
         let high = if high.is_finite() && high > low * 1.01 { high } else { low * 10.0 };
@@ -63,7 +65,8 @@ impl Axis {
         Axis { title: title.to_string(), low, high, logarithmic: true, ticks }
     }
 
-    /// A value's position along the axis: 0 at its beginning, 1 at its end. Values outside lie at the nearer end.
+    /// A value's position along the axis: 0 at its beginning, 1 at its end. Values outside lie at
+    /// the nearer end.
     fn position(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.logarithmic { value.log10() } else { value };
         let inside = if value.is_nan() { self.low } else { value.clamp(self.low, self.high) };
@@ -105,8 +108,8 @@ fn step_near(target: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= target * 0.9999).unwrap_or(10.0 * power)
 }
 
-/// The drawing, without the `svg` element around it. The first curve is drawn last, on top of the others. None if the
-/// library refuses to draw.
+/// The drawing, without the `svg` element around it. The first curve is drawn last, on top of the
+/// others. None if the library refuses to draw.
 pub fn draw(x: &Axis, y: &Axis, curves: &[Curve]) -> Option<String> {
     let mut svg = String::new();
     draw_into(&mut svg, x, y, curves).ok()?;

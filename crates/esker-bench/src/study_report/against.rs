@@ -1,8 +1,7 @@
 //! Whether one run is slower than another, row by row: the ratio of the medians of their times with a 95 % interval.
 
-use super::blocks::{Block, Column, Field, Line, Look, Section, Table};
-use super::measured::{Key, Measured, micros_of};
-use crate::report::engine_style::OURS;
+use crate::report::blocks::{Block, Column, Field, Line, Look, Section, Table};
+use crate::report::measured::{Key, Measured, micros_of};
 use crate::report::number;
 use crate::stats::{bootstrap_ratio_interval, median};
 use crate::study::compare::verdict::{Verdict, decide};
@@ -20,6 +19,8 @@ pub struct Change {
     pub new: f64,
     /// The 95 % interval of `new / base`; with one repetition there is none.
     pub interval: Option<(f64, f64)>,
+    /// Whether a side has more than one repetition.
+    pub repeated: bool,
     /// What follows.
     pub verdict: Verdict,
 }
@@ -100,28 +101,22 @@ impl Comparison {
     pub fn section(&self, with: &str, max_loss: f64) -> Section {
         let mut changes: Vec<&Change> = self.changes.iter().collect();
         changes.sort_by(|one, two| two.loss().total_cmp(&one.loss()));
-        let columns = vec![
-            Column::words("engine"),
-            Column::words("setting"),
-            Column::number("then \u{b5}s/op"),
-            Column::number("now \u{b5}s/op"),
-            Column::number("change"),
-            Column::number("95 % interval of the ratio"),
-            Column::words("shown"),
-            Column::words("verdict"),
-        ];
-        let table = Table {
-            caption: format!(
-                "Median wall time per operation, then ({with}) and now: the largest loss first. A row is LOST if it is slower by \
-                 more than {max_loss} % and its interval does not hold 1; with one repetition, by the plain ratio."
-            ),
-            head: "row".into(),
-            columns,
-            lines: changes.into_iter().map(line).collect(),
-        };
+        let figures = ["then \u{b5}s/op", "now \u{b5}s/op", "change", "95 % interval of the ratio"].map(Column::number);
+        let columns: Vec<Column> = ["engine", "setting"]
+            .map(Column::words)
+            .into_iter()
+            .chain(figures)
+            .chain(["shown", "verdict"].map(Column::words))
+            .collect();
+        let caption = format!(
+            "{} wall time per operation, then ({with}) and now: the largest loss first. A row is LOST if it is slower by \
+             more than {max_loss} % and its interval does not hold 1; with one repetition, by the plain ratio.",
+            if self.changes.iter().any(|change| change.repeated) { "Median" } else { "The" }
+        );
+        let table = Table::new(caption, "row", columns, changes.into_iter().map(line));
         let summary = format!("{}.", self.summary(max_loss));
         let summary = if self.count(Verdict::Lost) > 0 { Block::Warning(summary) } else { Block::Text(summary) };
-        Section { id: "compared".into(), title: "Then and now".into(), blocks: vec![summary, Block::Table(table)] }
+        Section::new("compared", "Then and now", vec![summary, Block::Table(table)])
     }
 }
 
@@ -137,15 +132,15 @@ fn change(before: &Measured<'_>, after: &Measured<'_>, max_loss: f64) -> Option<
         let precise = interval.is_none_or(|(_, high)| high <= 1.0 + max_loss);
         decide(new / base - 1.0, max_loss, sure, precise)
     };
-    Some(Change { key: before.key.clone(), base, new, interval, verdict })
+    let repeated = then.len().max(now.len()) > 1;
+    Some(Change { key: before.key.clone(), base, new, interval, repeated, verdict })
 }
 
 fn line(change: &Change) -> Line {
-    let (verdict, look) = match change.verdict {
-        Verdict::Held => ("held", Look::Plain),
-        Verdict::Unclear => ("unclear", Look::Quiet),
-        Verdict::Lost => ("LOST", Look::Bad),
-        Verdict::Incomparable(reason) => (reason, Look::Quiet),
+    let look = match change.verdict {
+        Verdict::Held => Look::Plain,
+        Verdict::Unclear | Verdict::Incomparable(_) => Look::Quiet,
+        Verdict::Lost => Look::Bad,
     };
     let interval = change.interval.map(|(low, high)| format!("{} to {}", number::ratio(low), number::ratio(high)));
     let key = &change.key;
@@ -153,29 +148,26 @@ fn line(change: &Change) -> Line {
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect();
-    Line {
-        head: key.row.clone(),
-        ours: key.engine == OURS,
-        cells: vec![
-            key.engine_name().into(),
-            place.join(", ").into(),
-            number::figure(change.base).into(),
-            number::figure(change.new).into(),
-            format!("{:+.1} %", change.loss() * 100.0).into(),
-            interval.unwrap_or(number::ABSENT.to_string()).into(),
-            change.shown().into(),
-            Field { text: verdict.into(), look },
-        ],
-    }
+    let cells = vec![
+        key.engine_name().into(),
+        place.join(", ").into(),
+        number::figure(change.base).into(),
+        number::figure(change.new).into(),
+        format!("{:+.1} %", change.loss() * 100.0).into(),
+        interval.into(),
+        change.shown().into(),
+        Field::looking(look, change.verdict.to_string()),
+    ];
+    Line::of(&key.engine, &key.row, cells)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::load::cell_of_records;
-    use super::super::measured::measure;
     use super::*;
     use crate::record::Record;
     use crate::study::grid::StudyRun;
+    use crate::study_report::measured::measure;
 
     fn run(times: &[f64]) -> [StudyRun; 1] {
         let record = |(repetition, micros): (u32, &f64)| Record {

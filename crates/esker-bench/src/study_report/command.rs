@@ -2,12 +2,12 @@
 
 use super::against::Comparison;
 use super::measured::measure;
-use super::{Report, load, markdown, render_csv};
+use super::{document, load, render_csv};
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
 use crate::output::say;
+use crate::report::render::{html, markdown};
 use crate::study::compare::verdict::Verdict;
 use crate::study::grid::lines;
-use crate::usage;
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::io::Write;
@@ -77,7 +77,7 @@ pub fn report_with(args: &[String], out: &mut dyn Write) -> i32 {
             say(out, error.render().to_string().trim_end());
             return EXIT_OK;
         }
-        Err(error) => return complain(&usage::summary(&error.to_string(), "esker report"), EXIT_USAGE),
+        Err(error) => return complain(&esker_usage::summary(&error.to_string(), "esker report"), EXIT_USAGE),
     };
     match run(&arguments, out) {
         Ok(code) => code,
@@ -120,16 +120,16 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)>
         }
         comparison => {
             let (section, summary) = comparison.unzip();
-            let report = Report::new(&runs, section);
+            let report = document(&runs, section);
             let text = |write: &dyn Fn() -> String, path: &Option<PathBuf>, out: &mut dyn Write| match path {
                 Some(path) => put(&write(), path, out).map_err(|problem| (problem, EXIT_FAILED)),
                 None => Ok(()),
             };
             if !asked {
-                say(out, report.markdown().trim_end());
+                say(out, markdown::document(&report).trim_end());
             }
-            text(&|| report.html(), &arguments.html, out)?;
-            text(&|| report.markdown(), &arguments.markdown, out)?;
+            text(&|| html::document(&report), &arguments.html, out)?;
+            text(&|| markdown::document(&report), &arguments.markdown, out)?;
             text(&|| render_csv(&runs), &arguments.csv, out)?;
             text(&|| kept.clone().unwrap_or_default(), &arguments.lines, out)?;
             if let Some(summary) = summary {

@@ -1,37 +1,30 @@
-//! Kept runs as CSV: a line for each record and repetition, with the cell it belongs to; a cell that made none has a line that says why.
+//! Kept runs as CSV: a line for each record and repetition, with the cell it belongs to; a cell
+//! that made none has a line that says why.
 
-use crate::output::csv::{self, join};
+use crate::output::csv;
 use crate::record::Record;
+use crate::report::render::csv::line;
 use crate::study::grid::{Finished, StudyRun};
 
 /// The whole file, with its header.
 pub fn text(runs: &[StudyRun]) -> String {
-    let mut text = format!("study,experiment,variant,variables,failure,{}\n", csv::header());
-    for run in runs {
-        for finished in &run.finished {
-            let cell = cell_fields(&run.study, finished);
-            if finished.records.is_empty() {
-                let (engine, repetition) = (finished.cell.engine.clone(), finished.cell.repetition);
-                let nothing = Record { engine, repetition, ..Record::default() };
-                text.push_str(&format!("{cell},{}\n", csv::row(&nothing)));
-            }
-            for record in &finished.records {
-                text.push_str(&format!("{cell},{}\n", csv::row(record)));
-            }
+    let header = ["study", "experiment", "variant", "variables", "failure"].map(String::from).into_iter();
+    let mut text = line(header.chain(csv::header()));
+    for (run, finished) in runs.iter().flat_map(|run| run.finished.iter().map(move |finished| (run, finished))) {
+        let mut add =
+            |record: &Record| text.push_str(&line(cell(&run.study, finished).into_iter().chain(csv::row(record))));
+        finished.records.iter().for_each(&mut add);
+        if finished.records.is_empty() {
+            let (engine, repetition) = (finished.cell.engine.clone(), finished.cell.repetition);
+            add(&Record { engine, repetition, ..Record::default() });
         }
     }
     text
 }
 
-fn cell_fields(study: &str, finished: &Finished) -> String {
+fn cell(study: &str, finished: &Finished) -> [String; 5] {
     let cell = &finished.cell;
     let variables: Vec<String> = cell.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let fields = [
-        study.to_string(),
-        cell.experiment.clone(),
-        cell.variant.clone(),
-        variables.join(";"),
-        finished.failure.clone().unwrap_or_default(),
-    ];
-    join(fields.into_iter())
+    let failure = finished.failure.clone().unwrap_or_default();
+    [study.to_string(), cell.experiment.clone(), cell.variant.clone(), variables.join(";"), failure]
 }

@@ -1,9 +1,9 @@
-//! What follows from kept runs, as every section takes it: verdicts on the hypotheses, published figures beside the measured ones, and broken
-//! rules of fairness.
+//! What follows from kept runs, as every section takes it: verdicts on the hypotheses, published
+//! figures beside the measured ones, and broken rules of fairness.
 
-use super::measured::Key;
 use crate::judgement::judge;
 use crate::published::{compare, hypotheses};
+use crate::report::measured::Measured;
 use crate::study::fairness::violations;
 use crate::study::grid::StudyRun;
 
@@ -42,8 +42,10 @@ impl Findings {
         self.compared.iter().filter(wanted)
     }
 
-    /// A double dagger behind the name of what broke a rule; empty for everything else.
-    pub fn mark(&self, key: &Key) -> &'static str {
+    /// What stands behind the name of a measurement: a double dagger if it broke a rule, and the
+    /// mark of what was measured on fewer entries.
+    pub fn mark(&self, measured: &Measured<'_>) -> String {
+        let key = &measured.key;
         let broke = |(study, violation): &(String, Violation)| {
             *study == key.study
                 && violation.experiment == key.experiment
@@ -51,7 +53,8 @@ impl Findings {
                 && (&violation.engine, &violation.variant) == (&key.engine, &key.variant)
                 && violation.variables == key.variables
         };
-        if self.violations.iter().any(broke) { " \u{2021}" } else { "" }
+        let marks = [if self.violations.iter().any(broke) { "\u{2021}" } else { "" }, measured.mark()];
+        marks.into_iter().filter(|mark| !mark.is_empty()).map(|mark| format!(" {mark}")).collect()
     }
 }
 
@@ -60,7 +63,8 @@ pub fn claim(hypothesis: &str) -> &'static str {
     hypotheses().iter().find(|known| known.id == hypothesis).map_or("", |known| &known.claim)
 }
 
-/// The name that this program has for the engine of a published record, whose version is part of its name there.
+/// The name that this program has for the engine of a published record, whose version is part of
+/// its name there.
 pub fn engine_of(published: &str) -> Option<&'static str> {
     let name = published.to_ascii_lowercase();
     crate::engine::ENGINES.into_iter().find(|engine| name.starts_with(engine))

@@ -105,6 +105,12 @@ impl History {
         &self.written
     }
 
+    /// The load that ended early, if one did.
+    pub fn short_load(&self) -> Option<&'static str> {
+        let short = |written: &&Written| !written.whole && written.benchmark.starts_with("fill");
+        self.written.iter().find(short).map(|written| written.benchmark)
+    }
+
     /// Why a check cannot be made on a machine with so many bytes of memory (0: not known); `None` if it can.
     pub fn reason_against(&self, check: Check, memory_bytes: u64) -> Option<String> {
         let wanted = match check {

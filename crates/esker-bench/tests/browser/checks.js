@@ -45,6 +45,18 @@
     });
   }
 
+  // What scrolls shows that there is more, and the column that must stay in sight does.
+  document.querySelectorAll(".scroll").forEach((scroll) => {
+    if (scroll.scrollWidth <= scroll.clientWidth + 1) return;
+    const pinned = [...scroll.querySelectorAll("th.pinned")];
+    const cue = pinned.length > 0 ? pinned.every((cell) => getComputedStyle(cell).boxShadow !== "none")
+      : getComputedStyle(scroll).backgroundImage.includes("gradient");
+    if (!cue) complain("a table that scrolls without showing it", scroll);
+    pinned.forEach((cell) => {
+      if (box(cell).left < 0 || box(cell).right > box(scroll).right + 1) complain("a pinned column out of sight", cell);
+    });
+  });
+
   // A heat map is seen as a whole.
   document.querySelectorAll(".map").forEach((map) => {
     if (map.scrollWidth > map.clientWidth + 1) complain("a heat map that has to be scrolled", map);

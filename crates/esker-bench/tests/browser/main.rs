@@ -189,6 +189,7 @@ fn what_is_wrong_is_found() {
         <p style='width:800px'>wide</p><p style='color:#999'>pale</p>\
         <p style='color:rgba(0,0,0,0.3)'>thin</p><p style='background:color-mix(in srgb,#222 90%,#fff)'>dark on dark</p>\
         <svg class='plot' style='width:0;height:0'></svg>\
+        <div class='scroll' style='overflow-x:auto;width:300px'><table><tr><th class='pinned' style='min-width:900px'>far</table></div>\
         <div class='bars' style='width:100px;height:10px'><span class='bar' style='display:block;width:200px;height:9px'></span></div>";
     let look = look(&mut browser, "planted", planted, 360, "dark", HIGHEST);
     let found = look.problems().join("\n");
@@ -198,6 +199,8 @@ fn what_is_wrong_is_found() {
         "\"dark on dark\"",
         "the page is 8",
         "too wide: p",
+        "a table that scrolls without showing it",
+        "a pinned column out of sight",
         "a chart without a size",
         "a mark outside its chart",
         "console error",

@@ -27,9 +27,10 @@ fn a_full_run_is_shown_completely() {
         assert!(shown.contains(row), "{row}");
     }
     let sections =
-        elements.iter().filter(|element| element.name == "section" && element.attribute("class") == Some("row"));
+        elements.iter().filter(|element| element.name == "section" && element.attribute("class") == Some("part"));
     assert_eq!(sections.count(), synthetic::ROWS.len());
-    assert_eq!(elements.iter().filter(|element| element.name == "figure").count(), 2 * synthetic::ROWS.len());
+    // A chart of bars and two plots.
+    assert_eq!(elements.iter().filter(|element| element.name == "figure").count(), 3 * synthetic::ROWS.len());
     for words in [
         "LevelDB, SQLite, Kyoto Cabinet, LMDB, redb and fjall: (read-modify-write: engine has no merge)",
         "(632150 of 1000000 found)",

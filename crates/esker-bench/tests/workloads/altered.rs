@@ -1,7 +1,7 @@
 //! The reference engine with something wrong with it: what the benchmarks check must be seen to fail.
 
 use esker_bench::engine::{
-    Capabilities, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
+    Description, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,
 };
 use esker_bench::process::CpuTimes;
 use esker_bench::reference;
@@ -93,8 +93,12 @@ pub use opening::kind;
 
 fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
     let engine = (reference::kind().open)(directory, options, None)?;
+    let ttl = matches!(wrong, Wrong::NothingExpires | Wrong::ExpiresAtOnce);
+    let mut description = engine.description().clone();
+    description.capabilities.ttl = ttl;
     Ok(Box::new(Altered {
         engine,
+        description,
         wrong,
         sessions: AtomicU64::new(0),
         puts: AtomicU64::new(0),
@@ -104,6 +108,7 @@ fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Box<d
 
 struct Altered {
     engine: Box<dyn Engine>,
+    description: Description,
     wrong: Wrong,
     sessions: AtomicU64,
     puts: AtomicU64,
@@ -111,18 +116,8 @@ struct Altered {
 }
 
 impl Engine for Altered {
-    fn name(&self) -> &'static str {
-        self.engine.name()
-    }
-    fn version(&self) -> String {
-        self.engine.version()
-    }
-    fn capabilities(&self) -> Capabilities {
-        let ttl = matches!(self.wrong, Wrong::NothingExpires | Wrong::ExpiresAtOnce);
-        Capabilities { ttl, ..self.engine.capabilities() }
-    }
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.engine.effective_settings()
+    fn description(&self) -> &Description {
+        &self.description
     }
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Runs operations on an engine and on the model, and compares every answer.
 
+mod conditional;
 mod open;
 mod read;
 mod scan;
@@ -77,6 +78,7 @@ impl Driver {
         match operation {
             Operation::Write(write, durability) => self.write(std::slice::from_ref(write), *durability, false),
             Operation::Batch(writes, durability) => self.write(writes, *durability, true),
+            Operation::OnValue(write, expected, durability) => self.write_on_value(write, *expected, *durability),
             Operation::Get(source, key) => self.reader(*source)?.get(key),
             Operation::MultiGet(source, keys) => self.reader(*source)?.multi_get(keys),
             Operation::ExpiresAt(source, key) => self.reader(*source)?.expires_at(key),

@@ -170,7 +170,7 @@ impl Armed {
         let Fault::Full(FullDisk { from, until, room }) = self.fault else { return };
         if number == from {
             let files = self.memory.files();
-            // A file of two names counts twice, which leaves more room than was asked for.
+            // A file of two names counts twice, which leaves more space than was requested.
             let used = files.iter().filter_map(|path| self.memory.file_bytes(path)).map(|bytes| bytes.len() as u64);
             self.memory.set_capacity(Some(used.sum::<u64>() + room));
         } else if number == until {

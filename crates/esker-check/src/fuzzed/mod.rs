@@ -71,7 +71,7 @@ pub fn options(bytes: &[u8]) {
             4 => options.upper_compression(compression),
             5 => options.filter_bits_per_key(number as u32),
             6 => options.target_file_bytes(number),
-            7 => options.large_value_bytes(size),
+            7 => options.min_blob_size(size),
             // The simulated environment keeps files in memory.
             8 => options.wal_segment_bytes(number % (64 << 20)),
             9 => options.wal_mode([WalMode::Mapped, WalMode::Plain][size % 2]),

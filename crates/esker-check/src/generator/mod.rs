@@ -7,7 +7,7 @@ use crate::cast::{self, Features, Role};
 use crate::model::{Change, LONGEST_KEY, Life, Operator, Span, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
-pub use operation::{Move, Operation, SLOTS, Source, Tick, TransactionStep};
+pub use operation::{Expected, Move, Operation, SLOTS, Source, Tick, TransactionStep};
 use std::ops::Bound;
 
 /// How often what is done.
@@ -129,6 +129,14 @@ impl Generator {
                 _ => self.random.between(1, 8),
             };
             return Operation::Batch((0..count).map(|_| self.write()).collect(), durability);
+        }
+        if self.random.percent(15) {
+            let expected = match self.random.below(5) {
+                0..=1 => Expected::Current,
+                2..=3 => Expected::Absent,
+                _ => Expected::Other,
+            };
+            return Operation::OnValue(self.write(), expected, durability);
         }
         let mut write = self.write();
         if self.random.below(500) == 0 && !matches!(write.change, Change::DeleteRange(..)) {

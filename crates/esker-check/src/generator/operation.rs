@@ -47,6 +47,17 @@ pub enum Tick {
     Back(u64),
 }
 
+/// Which value a conditional write expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// What is there.
+    Current,
+    /// None.
+    Absent,
+    /// One that is not there.
+    Other,
+}
+
 /// One step of a transaction.
 #[derive(Clone, Debug)]
 pub enum TransactionStep {
@@ -65,6 +76,9 @@ pub enum TransactionStep {
 pub enum Operation {
     /// A single write.
     Write(Write, Durability),
+    /// A write if the key has that value: put if absent, compare and swap, take; of a merge, with
+    /// its result.
+    OnValue(Write, Expected, Durability),
     /// Writes as one batch.
     Batch(Vec<Write>, Durability),
     /// Reads a key.
@@ -130,6 +144,10 @@ impl Operation {
         match self {
             Operation::Write(write, durability) => {
                 write.simpler().into_iter().map(|write| Operation::Write(write, *durability)).collect()
+            }
+            Operation::OnValue(write, expected, durability) => {
+                let simpler = write.simpler().into_iter();
+                simpler.map(|write| Operation::OnValue(write, *expected, *durability)).collect()
             }
             Operation::Batch(writes, durability) => {
                 let mut candidates: Vec<Vec<Write>> = without_each(writes);

@@ -12,8 +12,8 @@ pub enum Life {
     For(u64),
     /// Up to that many milliseconds since the Unix epoch. Only for puts.
     Until(u64),
-    /// Up to so many milliseconds from the present. Only for puts; whoever knows the time settles
-    /// it first.
+    /// Up to so many milliseconds from the present. Only for puts; the caller that knows the time
+    /// turns it into an absolute one first.
     Around(i64),
 }
 

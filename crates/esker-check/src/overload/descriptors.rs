@@ -23,7 +23,7 @@ fn options(random: &mut Random, many_tables: bool) -> Options {
         .write_buffer_bytes(64 << 10)
         .target_file_bytes(16 << 10)
         .wal_segment_bytes(1 << 20)
-        .large_value_bytes(if !many_tables && random.percent(30) { 200 } else { 32 << 10 })
+        .min_blob_size(if !many_tables && random.percent(30) { 200 } else { 32 << 10 })
         .wal_mode(if random.percent(70) { WalMode::Mapped } else { WalMode::Plain })
         .background_threads(random.below(2))
 }

@@ -2,9 +2,9 @@
 //! merges go on.
 //!
 //! A writer overwrites all of its keys in one batch, again and again, each time with the number of
-//! the batch. A view must show one number for all keys of a writer: between the batches that were
-//! acknowledged before it was taken, and those begun before that was done. A snapshot reads that
-//! number at once, and must not change its mind.
+//! the batch. A snapshot or iterator must show one number for all keys of a writer: between the
+//! batches that were acknowledged before it was taken, and those begun before that was done. A
+//! snapshot reads that number at once, and must not change its mind.
 
 use super::machine::bytes_ending;
 use super::share::{Share, eventually, failed};
@@ -25,7 +25,7 @@ struct Progress {
     acknowledged: AtomicU64,
 }
 
-/// Batches of each writer that a view may show.
+/// Batches of each writer that a snapshot or iterator may show.
 type Bounds = [(u64, u64); WRITERS];
 
 enum View {
@@ -63,7 +63,7 @@ fn write(db: &Db, keyspace: &Keyspace, writer: usize, progress: &Progress, stop:
     Ok(())
 }
 
-/// Compares all that a view shows.
+/// Compares all that a snapshot or iterator shows.
 fn check(pairs: impl Iterator<Item = esker::Result<(Vec<u8>, Vec<u8>)>>, bounds: &Bounds) -> Checked<()> {
     let mut pairs = pairs;
     for (writer, (least, most)) in bounds.iter().enumerate() {
@@ -118,7 +118,8 @@ impl Held {
     }
 }
 
-/// Takes views, each of other batches than the one before, and holds them until the time is up.
+/// Takes snapshots and iterators, each of other batches than the one before, and holds them until
+/// the time is up.
 fn hold(db: &Db, keyspace: &Keyspace, share: &Share, progress: &[Progress; WRITERS]) -> Checked<Vec<Held>> {
     let started = Instant::now();
     let batches = || progress.iter().map(|writer| writer.acknowledged.load(SeqCst)).sum::<u64>();
@@ -163,8 +164,8 @@ fn tend(db: &Db, stop: &AtomicBool) -> Checked<u64> {
     Ok(merges)
 }
 
-/// What was kept for the views goes with them: one version of each key is left, and no table that
-/// nobody needs.
+/// Versions kept for the snapshots are dropped with them: one version of each key is left, and no
+/// table that nobody needs.
 fn reclaimed(db: &Db) -> Checked<()> {
     db.compact().map_err(failed("a merge"))?;
     let stats = db.stats();

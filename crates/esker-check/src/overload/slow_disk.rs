@@ -1,5 +1,4 @@
-//! The file system of the machine behind a device of limited speed: whoever writes to it waits his
-//! turn.
+//! The file system of the machine behind a device of limited speed: each write waits its turn.
 //!
 //! Stores into a mapped log are memory, and as fast.
 

@@ -80,7 +80,7 @@ pub(super) fn run(share: &Share) -> Checked<String> {
             })
             .collect();
         let mut seen = Ok(());
-        // As long as asked for, and until there has been more than memory holds, and a wait.
+        // As long as requested, and until there has been more than memory holds, and a wait.
         while seen.is_ok() && running.load(Relaxed) == WRITERS {
             seen = peaks.look(&db);
             let stats = db.stats();

@@ -79,7 +79,7 @@ pub fn option_variants() -> Vec<(&'static str, Options)> {
         ("mapped", base()),
         ("plain", base().wal_mode(WalMode::Plain).compression(Compression::None)),
         ("tiny", base().write_buffer_bytes(1).wal_segment_bytes(1).target_file_bytes(1)),
-        ("large-values", base().large_value_bytes(20)),
+        ("large-values", base().min_blob_size(20)),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! What was asked for and what was promised so far: which contents a database may hold.
+//! The operations requested and acknowledged so far: which contents a database may hold.
 
 use super::script::{COUNTER, KEYSPACES, NOW_MS, empty_model, model_of};
 use crate::Checked;
@@ -14,7 +14,7 @@ struct Commit {
     now: u64,
 }
 
-/// What was asked for and what was promised so far.
+/// The operations requested and acknowledged so far.
 #[derive(Clone, Debug)]
 pub struct Progress {
     model: Model,

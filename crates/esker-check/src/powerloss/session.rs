@@ -76,8 +76,8 @@ pub struct Session {
     held: [Option<Holding>; SLOTS],
 }
 
-/// Ends the run: an answer was wrong. Whoever runs scripts catches panics and tells them with what
-/// repeats the run.
+/// Ends the run: an answer was wrong. The runner of scripts catches panics and reports them with
+/// the command that repeats the run.
 fn wrong(what: impl std::fmt::Display) -> ! {
     panic!("wrong answer: {what}")
 }

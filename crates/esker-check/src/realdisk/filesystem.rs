@@ -112,7 +112,7 @@ impl Disk {
         self.mount()
     }
 
-    /// A killed process lets go of its files only a moment after it was waited for.
+    /// A killed process releases its files only a moment after it was waited for.
     fn unmount(&mut self) -> Checked<()> {
         const TRIES: u32 = 200;
         let mut outcome = Ok(());

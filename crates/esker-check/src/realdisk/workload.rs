@@ -76,7 +76,7 @@ pub(super) fn options(seed: u64) -> Options {
         .target_file_bytes(64 << 10)
         .block_bytes(1 << 10)
         .wal_segment_bytes(64 << 10)
-        .large_value_bytes(2000)
+        .min_blob_size(2000)
         .background_threads(1);
     if seed % 4 == 3 { options.wal_mode(WalMode::Plain) } else { options }
 }

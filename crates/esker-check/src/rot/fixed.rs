@@ -120,7 +120,7 @@ fn brings_back_an_earlier_life(image: &MemEnv) -> bool {
 }
 
 fn options(tables: Tables, compression: Compression) -> Options {
-    let base = option_variants().swap_remove(0).1.large_value_bytes(100).compression(compression);
+    let base = option_variants().swap_remove(0).1.min_blob_size(100).compression(compression);
     match tables {
         Tables::FromFiles => base.read_mode(ReadMode::Pread),
         Tables::Mapped => base,

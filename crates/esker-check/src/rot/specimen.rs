@@ -1,4 +1,4 @@
-//! Databases at rest, and what they may hold after damage.
+//! Idle databases, and what they may hold after damage.
 
 use super::harm::Damage;
 use super::manifest::InForce;
@@ -68,7 +68,7 @@ pub fn perform(steps: &[Step], options: &Options, calls: Option<u64>) -> Perform
     Performed { env, progress, steps: seen, outcome }
 }
 
-/// A database at rest and what it may hold.
+/// An idle database and what it may hold.
 pub struct Specimen {
     pub image: MemEnv,
     options: Options,
@@ -94,7 +94,7 @@ fn variants() -> Vec<(Options, Tables)> {
         (base.clone(), Tables::Mapped),
         (base.clone().compression(Compression::None), Tables::Mapped),
         (base.clone().read_mode(ReadMode::Pread).block_cache_bytes(0), Tables::FromFiles),
-        (base.clone().large_value_bytes(100).upper_compression(Compression::Lz4), Tables::FromFiles),
+        (base.clone().min_blob_size(100).upper_compression(Compression::Lz4), Tables::FromFiles),
         (base.clone().read_mode(ReadMode::MmapChecked), Tables::MappedChecked),
         (base.read_mode(ReadMode::MmapChecked).compression(Compression::None), Tables::MappedChecked),
     ]);

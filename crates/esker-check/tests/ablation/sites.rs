@@ -6,7 +6,7 @@ pub const PROVED: [(&str, &str, (&str, u64)); 69] = [
     ("wal/segment.rs:prepare names", "wal/writer.rs:take_prepared", ("delete-range/tiny", 34)),
     ("wal/segment.rs:prepare names", "wal/writer.rs:start_small", ("large-values-at-rest/tiny", 19)),
     ("version/manifest.rs:point_current contents", "db/lifecycle/open.rs:begin", ("checkpoint/mapped", 3)),
-    ("db/lifecycle/directory.rs:create_directory names", "a call of the interface", ("repair-large-values/plain", 1)),
+    ("db/lifecycle/directory.rs:create_directory names", "db/lifecycle/open.rs:open", ("repair-large-values/plain", 1)),
     ("wal/writer.rs:sync_stretches range", "db/lifecycle/close.rs:finish", ("put-sync/plain", 9)),
     ("version/manifest.rs:point_current contents", "db/maintenance/ingest.rs:install", ("ingest-first/plain", 9)),
     ("version/manifest.rs:point_current names", "db/maintenance/ingest.rs:install", ("ingest-first/plain", 10)),

@@ -1,8 +1,8 @@
-//! Which threads are in the user's code, called by which database.
+//! The threads that run the user's code, and the database that called it.
 //!
 //! A database calls operators, filters and its clock with its locks held, or from the thread that
-//! does its background work. What such a callback may not do is to wait for these: calls that
-//! would, look here first.
+//! does its background work. Such a callback must not wait for these: calls that would check here
+//! first.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A source of wall-clock time.
 ///
-/// What a clock may ask of a database that it is the clock of is what a [`crate::MergeOperator`]
-/// may ask. One that calls itself that way gets the system's time in the end.
+/// A clock may call its own database as far as a [`crate::MergeOperator`] may. One that calls
+/// itself that way gets the system's time in the end.
 ///
 /// ```
 /// use esker::Clock;

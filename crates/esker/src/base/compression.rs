@@ -108,7 +108,7 @@ pub fn room_in(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     memory.get_mut(..bytes).unwrap_or_default()
 }
 
-/// A block that is decompressed as far as somebody looks at it.
+/// A block that is decompressed as far as it is read.
 pub struct Partly<'a> {
     packed: &'a [u8],
     /// For the block, with room behind its end.

@@ -1,8 +1,8 @@
 //! A counter that many threads add to all the time.
 //!
-//! Each thread has a number of its own while it lives, and with it a part of every counter that
-//! nobody else adds to: adding is a load and a store, and no other processor is asked. A thread
-//! that comes when all numbers are taken adds to a common part.
+//! Each thread has a number of its own while it lives, and with it a part of every counter that no
+//! other thread adds to: adding is a load and a store without contention. A thread that comes when
+//! all numbers are taken adds to a common part.
 
 use parking_lot::Mutex;
 use std::fmt;

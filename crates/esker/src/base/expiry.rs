@@ -57,10 +57,10 @@ impl Expiry {
     }
 }
 
-/// How long a write asked to live.
+/// The lifetime requested by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Nothing was asked: the keyspace's default.
+    /// None was requested: the keyspace's default.
     Default,
     /// This many milliseconds from the write on; not 0.
     ForMs(u64),
@@ -134,7 +134,7 @@ impl Ttl {
         }
     }
 
-    /// The stored expiry of a write that asked for `life`.
+    /// The stored expiry of a write with this `life`.
     #[inline]
     pub(crate) fn expiry_ms(self, life: Life, now_ms: u64) -> u64 {
         match (life, self) {

@@ -1,5 +1,5 @@
-//! Entries and THE order: user key ascending, then sequence number descending, so that of several
-//! versions of one key the newest comes first.
+//! Entries and the internal key order: user key ascending, then sequence number descending, so that
+//! of several versions of one key the newest comes first.
 
 use std::cmp::Ordering;
 
@@ -69,14 +69,14 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// THE order, on entries.
+    /// Internal key order, on entries.
     #[inline]
     pub fn order(&self, other: &Entry<'_>) -> Ordering {
         compare(self.key, self.sequence, other.key, other.sequence)
     }
 }
 
-/// THE order: user key ascending, sequence descending.
+/// Internal key order: user key ascending, sequence number descending.
 #[inline]
 pub fn compare(a_key: &[u8], a_sequence: Sequence, b_key: &[u8], b_sequence: Sequence) -> Ordering {
     a_key.cmp(b_key).then_with(|| b_sequence.cmp(&a_sequence))

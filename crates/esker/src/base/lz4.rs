@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Literals and matches are a few dozen bytes long as a rule. They are copied in pieces of a fixed
-//! size, which takes no call and no loop over bytes, and scribble over what comes behind them:
-//! hence the slack.
+//! size, without a call or a loop over bytes, and overwrite what comes behind them: hence the
+//! slack.
 
 /// Bytes behind the end of the output that are written over.
 pub const SLACK_BYTES: usize = LITERALS;
@@ -40,7 +40,7 @@ pub fn decode(packed: &[u8], output: &mut [u8]) -> Option<usize> {
 }
 
 /// As [`decode`], from where `progress` has come to until there are at least `until` bytes, or all.
-/// What lies behind is not looked at, and may be damaged. `None` also if all was there before.
+/// Bytes behind it are not read, and may be damaged. `None` also if all was there before.
 #[inline(always)]
 pub fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, until: usize) -> Option<()> {
     let end = output.len().checked_sub(SLACK_BYTES)?;
@@ -81,7 +81,7 @@ pub fn decode_until(packed: &[u8], output: &mut [u8], progress: &mut Progress, u
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     At(usize),
-    /// Behind the bytes that were looked at, if it is a block.
+    /// Behind the bytes that were read, if it is a block.
     Behind,
     /// It is no block.
     Nowhere,

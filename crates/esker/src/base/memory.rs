@@ -4,10 +4,9 @@
 //! touch, depending on whether the host has memory behind it; so blocks are given back to a pool
 //! instead of the system. There is one pool for the process: a database that is closed leaves its
 //! blocks to the next one, as an allocator would, but for long ones: of those one is kept, and one
-//! of zeroes, while any database is open. Fresh blocks are touched ahead of use, by a thread that
-//! nobody waits for. When no open database has been written to for a while, all of it goes back to
-//! the system. Huge pages are asked for in long blocks only:
-//! `doc/decisions/0006-no-huge-pages-for-memtables.md` and
+//! of zeroes, while any database is open. Fresh blocks are prefaulted by a thread that no writer
+//! waits for. When every open database is idle, all of it goes back to the system. Huge pages are
+//! requested for long blocks only: `doc/decisions/0006-no-huge-pages-for-memtables.md` and
 //! `doc/decisions/0022-huge-pages-for-long-memtables.md`.
 //!
 //! One of the files with `unsafe`: it owns raw memory and hands out a pointer to it.
@@ -41,15 +40,15 @@ impl Memory {
         let bytes = bytes.max(64);
         let start = system::allocate(bytes);
         if bytes > LONG_BYTES {
-            // One that is hardly used stays small.
+            // A hardly used block stays small.
             system::prefer_huge_pages(start, HUGE_PAGE_BYTES, bytes - HUGE_PAGE_BYTES);
         }
         Memory { start, bytes, touched: AtomicUsize::new(0), pool: Weak::new() }
     }
 
-    /// Has the system back the first `end` bytes at least, if it can be asked to: whoever uses them
-    /// next does not wait for it. Changes no byte. Others may use the block meanwhile; one thread
-    /// at a time should do this.
+    /// Prefaults at least the first `end` bytes, where the system allows it: their next user does
+    /// not wait for it. Changes no byte. Others may use the block meanwhile; one thread at a time
+    /// should do this.
     pub fn touch_until(&self, end: usize) {
         let mut from = self.touched.load(Ordering::Relaxed);
         while from < end.min(self.bytes) {
@@ -83,7 +82,7 @@ impl Drop for Memory {
             let touched = AtomicUsize::new(self.touched());
             let again = Memory { start: self.start, bytes: self.bytes, touched, pool: Weak::new() };
             let refused = pool.give_back(again);
-            // What the pool does not want is dropped here, and has no pool any more.
+            // A block that the pool does not keep is dropped here, and has no pool any more.
             drop(refused);
             return;
         }
@@ -104,7 +103,7 @@ pub struct MemoryPool {
     most: usize,
     /// Open databases.
     users: AtomicUsize,
-    /// Those of them that are at rest.
+    /// Those of them that are idle.
     resting: AtomicUsize,
 }
 
@@ -113,7 +112,7 @@ pub struct MemoryPool {
 struct Zeroes {
     /// Backed as far as it is touched.
     memory: Option<Memory>,
-    /// How often another length was asked for since this one was.
+    /// How often another length was requested since this one was.
     refused: u32,
 }
 
@@ -131,9 +130,9 @@ impl PoolUser {
         PoolUser { pool: Arc::clone(pool), rests: AtomicBool::new(false) }
     }
 
-    /// Says whether the database is at rest: not written to for a while. When all are, what nobody
-    /// uses goes back to the system.
-    pub fn note_rest(&self, rests: bool) {
+    /// Says whether the database is idle: not written to for a while. When all are, unused memory
+    /// goes back to the system.
+    pub fn note_idle(&self, rests: bool) {
         if self.rests.swap(rests, Ordering::SeqCst) != rests {
             let resting = &self.pool.resting;
             if rests {
@@ -160,7 +159,7 @@ impl Deref for PoolUser {
 
 impl Drop for PoolUser {
     fn drop(&mut self) {
-        self.note_rest(false);
+        self.note_idle(false);
         if self.pool.users.fetch_sub(1, Ordering::SeqCst) == 1 {
             // What this database still has is refused when it comes back.
             self.pool.release_long();
@@ -168,8 +167,8 @@ impl Drop for PoolUser {
     }
 }
 
-/// Memory is touched in steps of this many bytes: what a thread that wants the same pages may have
-/// to wait for.
+/// Memory is prefaulted in steps of this many bytes: a thread that needs the same pages may have to
+/// wait for one step.
 const TOUCH_STEP_BYTES: usize = 1 << 20;
 /// Smaller blocks are not worth preparing.
 const LEAST_PREPARED_BYTES: usize = 256 << 10;
@@ -180,10 +179,10 @@ const KEPT: usize = 2;
 const LONG_BYTES: usize = 128 << 20;
 /// What a huge page has on most processors.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// Zeroes of one length make room for another that was asked for so often since anybody wanted
-/// them.
+/// Zeroes of one length are replaced by another that was requested so often since these were last
+/// requested.
 const UNWANTED_AFTER: u32 = 32;
-/// So much of the next zeroes is made ready at a time.
+/// So much of the next zeroes is prefaulted at a time.
 const PREPARED_STEP_BYTES: usize = 8 << 20;
 
 /// The pool of the process.
@@ -200,7 +199,7 @@ pub fn release_unused_memory() {
     PROCESS.release_unused();
 }
 
-/// Bytes that no memtable uses at the moment, kept for the next one, or for the next database.
+/// Bytes that no memtable uses, kept for the next one, or for the next database.
 ///
 /// ```
 /// esker::release_unused_memory();
@@ -223,14 +222,14 @@ impl MemoryPool {
         MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most, users, resting }
     }
 
-    /// Gives the blocks that nobody uses at the moment back to the system.
+    /// Gives the unused blocks back to the system.
     fn release_unused(&self) {
         let unused = std::mem::take(&mut *self.kept.lock());
         let zeroes = self.zeroes.lock().memory.take();
         drop((unused, zeroes));
     }
 
-    /// Bytes of the blocks that nobody uses at the moment.
+    /// Bytes of the unused blocks.
     pub fn unused_bytes(&self) -> usize {
         let zeroes = self.zeroes.lock().memory.as_ref().map_or(0, Memory::bytes);
         zeroes + self.kept.lock().iter().map(Memory::bytes).sum::<usize>()
@@ -251,31 +250,30 @@ impl MemoryPool {
         memory
     }
 
-    /// A block of `bytes` zeroes, backed already if somebody has prepared it. It does not come
-    /// back.
+    /// A block of `bytes` zeroes, backed already if it was prefaulted. It does not come back.
     pub fn take_zeroed(&self, bytes: usize) -> Memory {
         if bytes < LEAST_PREPARED_BYTES {
             return Memory::zeroed(bytes);
         }
-        // One that was too short for this is not likely to be asked for any more.
+        // A block that was too short for this is not likely to be requested again.
         let ready = self.zeroes.lock().memory.take_if(|memory| memory.bytes <= bytes);
         ready.filter(|memory| memory.bytes == bytes).unwrap_or_else(|| Memory::zeroed(bytes))
     }
 
-    /// Makes a part of the next block of so many zeroes ready, unless one of another length is
-    /// wanted: a few MiB at a time, since it takes milliseconds. For threads that nobody waits for;
-    /// call it again until the block is taken.
+    /// Prefaults a part of the next block of so many zeroes, unless one of another length is
+    /// wanted: a few MiB at a time, since it takes milliseconds. For threads that no writer waits
+    /// for; call it again until the block is taken.
     pub fn prepare_zeroed(&self, bytes: usize) {
         if bytes < LEAST_PREPARED_BYTES || (bytes > LONG_BYTES && !self.keeps_long()) {
             return;
         }
         for _ in 0..PREPARED_STEP_BYTES / TOUCH_STEP_BYTES {
-            // Let go of after each step: whoever takes the block now takes it as far as it is
+            // Released after each step: a thread that takes the block now takes it as far as it is
             // ready.
             let mut zeroes = self.zeroes.lock();
             let Zeroes { memory, refused } = &mut *zeroes;
-            // What somebody else has asked for is left for them: two in turn would throw away each
-            // other's. But not for ever, if they got along without.
+            // A length that another database has requested is kept for it: two in turn would
+            // discard each other's. It is not kept for ever if it is not taken.
             let others = memory.take_if(|memory| memory.bytes != bytes && *refused >= UNWANTED_AFTER);
             let memory = memory.get_or_insert_with(|| Memory::zeroed(bytes));
             if memory.bytes != bytes {
@@ -296,7 +294,7 @@ impl MemoryPool {
         self.users.load(Ordering::SeqCst) > 0
     }
 
-    /// Gives the long blocks that nobody uses at the moment back to the system.
+    /// Gives the unused long blocks back to the system.
     pub fn release_long(&self) {
         let mut kept = self.kept.lock();
         let (long, others) = std::mem::take(&mut *kept).into_iter().partition(|memory| memory.bytes > LONG_BYTES);
@@ -312,7 +310,7 @@ impl MemoryPool {
         if is_long(&memory) && !self.keeps_long() {
             return Some(memory);
         }
-        // The one that was kept longest goes: its length may be one that nobody asks for any more.
+        // The one that was kept longest goes: its length may be one that is never requested again.
         let older = if is_long(&memory) { kept.iter().position(is_long) } else { None };
         let older = older.map(|at| kept.remove(at));
         kept.push(memory);
@@ -471,7 +469,7 @@ mod tests {
         assert_eq!((pool.take_zeroed(2 << 20).touched(), pool.unused_bytes()), (0, 3 << 20));
     }
 
-    /// Whether huge pages were asked for where `address` lies.
+    /// Whether huge pages were requested where `address` lies.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn prefers_huge_pages(address: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -536,26 +534,26 @@ mod tests {
         let used = pool.take(BYTES);
         drop(pool.take(BYTES));
         pool.prepare_zeroed(BYTES);
-        users[0].note_rest(true);
-        users[0].note_rest(true);
+        users[0].note_idle(true);
+        users[0].note_idle(true);
         assert_eq!(pool.unused_bytes(), 2 * BYTES, "the other may ask for it");
-        users[0].note_rest(false);
-        users[1].note_rest(true);
+        users[0].note_idle(false);
+        users[1].note_idle(true);
         assert_eq!(pool.unused_bytes(), 2 * BYTES, "written to again");
-        users[0].note_rest(true);
+        users[0].note_idle(true);
         assert_eq!(pool.unused_bytes(), 0);
         drop(used);
         assert_eq!(pool.unused_bytes(), BYTES);
-        users[1].note_rest(true);
+        users[1].note_idle(true);
         assert_eq!(pool.unused_bytes(), 0, "and again after a while");
-        // One that is closed counts neither as open nor as resting.
+        // One that is closed counts neither as open nor as idle.
         let [first, second] = users;
         drop(first);
         let third = PoolUser::new(&pool);
         drop(pool.take(BYTES));
-        second.note_rest(true);
+        second.note_idle(true);
         assert_eq!(pool.unused_bytes(), BYTES);
-        third.note_rest(true);
+        third.note_idle(true);
         assert_eq!(pool.unused_bytes(), 0);
     }
 

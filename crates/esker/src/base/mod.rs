@@ -1,5 +1,5 @@
-//! What every other room builds on: keys and their order, byte coding, checksums, values handed
-//! out, time.
+//! The base layer of every other module: keys and their order, byte coding, checksums, values
+//! handed out, time.
 
 pub mod batch;
 pub mod blob_reference;
@@ -7,6 +7,7 @@ pub mod callback;
 pub mod checksum;
 pub mod clock;
 pub mod coding;
+pub mod compare_and_swap;
 pub mod compression;
 pub mod counter;
 pub mod expiry;

@@ -1,4 +1,4 @@
-//! Asking for memory before it is needed, so that several misses overlap.
+//! Prefetching memory before it is needed, so that several cache misses overlap.
 
 /// Cache lines are this long on the machines that matter; elsewhere the hints are only less apt.
 pub const LINE_BYTES: usize = 64;

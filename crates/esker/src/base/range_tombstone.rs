@@ -57,7 +57,7 @@ pub fn half_open((lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<(Vec<u8
     Some((start, end.unwrap_or_default()))
 }
 
-/// The keys around one among which the answer of [`RangeTombstones::stretch`] is the same.
+/// The range of keys around one in which the answer of [`RangeTombstones::stretch`] is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch<'a> {
     /// The first key.

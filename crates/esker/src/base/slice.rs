@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Whatever keeps shared bytes alive: a decoded block, a mapped file, a memtable.
+/// An owner of shared bytes: a decoded block, a mapped file, a memtable.
 pub trait Pin: Send + Sync {
     /// The bytes kept alive. Must return the same bytes on every call.
     fn bytes(&self) -> &[u8];

@@ -1,6 +1,6 @@
-//! Atomics, locks and pointers that threads share: the ones in use, or those of loom, which try
-//! every order of what threads do (`make interleavings`, `db/interleavings`). What is not tried
-//! takes them from where they are.
+//! Atomics, locks and pointers that threads share: the real ones, or those of loom, which tries
+//! every interleaving (`make interleavings`, `db/interleavings`). Code without a loom model imports
+//! the real ones directly.
 
 #[cfg(not(all(test, esker_loom)))]
 mod real;

@@ -42,7 +42,7 @@ impl BlobFile {
         let path = directory.join(file_name(number));
         let file = env.create_growing(&path)?;
         if let Err(error) = file.write(0, &encode_header(number, values)) {
-            // Nobody would know the file, and every attempt would leave one.
+            // Nothing would refer to the file, and every attempt would leave one.
             let _ = env.remove(&path);
             return Err(error);
         }

@@ -24,7 +24,7 @@ const SUMMED_BYTES: usize = HEADER_BYTES as usize - 4;
 /// How the values of a file came into it. The number is the format version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// As they were written; nobody tried to make them smaller.
+    /// As they were written; compression was not tried.
     AsWritten = 1,
     /// Compressed, where that pays.
     Compressed = 2,

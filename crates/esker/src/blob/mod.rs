@@ -3,7 +3,7 @@
 //!
 //! `format.rs` draws the bytes, `file.rs` is one file, `store.rs` all files of a database and the
 //! appends of its writers, `writer.rs` the appends of a background job, which compresses them,
-//! `sample.rs` a look at whether that pays.
+//! `sample.rs` an estimate of whether that pays.
 
 mod file;
 pub mod format;

@@ -1,4 +1,4 @@
-//! Whether it would pay to compress the values of a blob file: a look at a few of them.
+//! An estimate of whether compressing the values of a blob file pays, from a sample of them.
 
 use super::file::BlobFile;
 use super::format::{HEADER_BYTES, decode_record_length};
@@ -7,11 +7,11 @@ use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, stored_bytes};
 use crate::base::compression::Compressor;
 use crate::error::{Error, Result};
 
-/// So many values are looked at, spread over the file.
+/// So many values are sampled, spread over the file.
 const SAMPLES: usize = 16;
 /// And so much of each.
 const SAMPLE_BYTES: usize = 64 << 10;
-/// Of so many values the places are looked for.
+/// The places of so many values are searched for.
 const MOST_PLACES: usize = 512;
 
 impl BlobFile {
@@ -75,8 +75,8 @@ mod tests {
     use crate::env::mem::MemEnv;
     use std::path::Path;
 
-    /// Lengths that nobody vouches for lead to a few hundred places, each behind the last, and none
-    /// outside of the file; of what lies there 1 MiB is read.
+    /// Lengths that nothing vouches for lead to a few hundred places, each behind the last, and
+    /// none outside of the file; of what lies there 1 MiB is read.
     #[test]
     fn hostile_lengths_cost_no_more_than_others() {
         let number = 3;

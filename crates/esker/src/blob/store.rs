@@ -5,8 +5,8 @@
 //! leaves for callers, who may hold any lock of the database; a file operation is done under
 //! `current` only where a new file begins.
 //!
-//! A file goes when nobody refers to it: no table, no memtable, and no holder of its handle (a
-//! write on its way from the blob file to the memtable, or a background job). Who asks does so in
+//! A file is removed when nothing refers to it: no table, no memtable, and no holder of its handle
+//! (a write on its way from the blob file to the memtable, or a background job). The check runs in
 //! this order: first [`BlobStore::unheld`], then what tables and memtables refer to.
 
 use super::file::BlobFile;
@@ -39,12 +39,12 @@ pub struct BlobStore {
     durable: AtomicU64,
     /// Bytes of values appended, by jobs as well.
     written_bytes: AtomicU64,
-    /// Held by the one thread that syncs: of two syncs beside each other, one might not be told of
-    /// a failure. Whether one failed.
+    /// Whether a sync failed. Held by the one thread that syncs: of two concurrent syncs, one might
+    /// not be told of a failure.
     syncing: Mutex<bool>,
     /// Files in which a job found a damaged value.
     damaged: Mutex<BTreeMap<u64, Damage>>,
-    /// Files looked at: whether compressing their values would pay, and how long they were then.
+    /// Files sampled: whether compressing their values would pay, and how long they were then.
     would_shrink: Mutex<BTreeMap<u64, (bool, u64)>>,
 }
 
@@ -53,7 +53,7 @@ pub struct BlobStore {
 struct Damage {
     offset: u64,
     what: String,
-    /// Somebody has asked for the file to be tried again.
+    /// A caller requested that the file be tried again.
     again: bool,
 }
 
@@ -139,7 +139,7 @@ impl BlobStore {
         let (file, place) = self.reserve(value.len(), next_number)?;
         let reference = file.write(place, value, false)?;
         let written_before = self.note_written(value.len());
-        // The mark before the count: who sees the count sees the mark.
+        // The mark before the count: a thread that sees the count sees the mark.
         file.unsynced.store(true, Ordering::Release);
         self.appended.fetch_add(1, Ordering::Release);
         Ok(Appended { reference, written_before, _file: file })
@@ -257,10 +257,10 @@ impl BlobStore {
         self.appended.load(Ordering::Relaxed)
     }
 
-    /// The files whose handle nobody has: no write to come refers to them, only what tables and
-    /// memtables refer to already.
+    /// The files without a holder of their handle: no write to come refers to them, only what
+    /// tables and memtables refer to already.
     pub fn unheld(&self) -> Vec<u64> {
-        // For writing: nobody takes a handle meanwhile.
+        // For writing: no thread takes a handle meanwhile.
         let files = self.files.write();
         files.iter().filter(|(_, file)| Arc::strong_count(file) == 1).map(|(&number, _)| number).collect()
     }
@@ -275,7 +275,7 @@ impl BlobStore {
     }
 
     /// The value that `reference` stands for, for a job. If it is damaged, that is noted, so that
-    /// nobody tries again and again to empty the file.
+    /// jobs do not try again and again to empty the file.
     ///
     /// # Errors
     /// As [`BlobStore::read`].
@@ -330,8 +330,8 @@ impl BlobStore {
         self.compression != Compression::None
     }
 
-    /// The file, if its values could be compressed and nobody knows that it does not pay, with
-    /// whether it is known that it does.
+    /// The file, if its values could be compressed and a sample has not shown that it does not pay,
+    /// with whether one has shown that it does.
     fn shrinkable(&self, number: u64) -> Option<(Arc<BlobFile>, bool)> {
         let file = self.find(number).filter(|file| self.compresses() && file.values == Values::AsWritten)?;
         let known = self.would_shrink.lock().get(&number).copied();
@@ -347,13 +347,13 @@ impl BlobStore {
         self.shrinkable(number).is_some()
     }
 
-    /// Whether somebody has looked at the file's values and found that compressing them pays.
+    /// Whether a sample of the file's values has shown that compressing them pays.
     pub fn is_known_to_shrink(&self, number: u64) -> bool {
         self.shrinkable(number).is_some_and(|(_, known)| known)
     }
 
-    /// Whether compressing the file's values pays, as far as a look at some of them tells. If they
-    /// cannot be read, they stay as they are.
+    /// Whether compressing the file's values pays, as far as a sample of them tells. If they cannot
+    /// be read, they stay as they are.
     pub fn would_shrink(&self, number: u64) -> bool {
         match self.shrinkable(number) {
             None => false,
@@ -366,7 +366,7 @@ impl BlobStore {
         }
     }
 
-    /// Notes that nobody is to compress the file's values.
+    /// Notes that the file's values are not to be compressed.
     pub fn leave_as_it_is(&self, number: u64) {
         self.would_shrink.lock().insert(number, (false, u64::MAX));
     }

@@ -222,7 +222,7 @@ fn a_look_tells_what_would_shrink() {
     (0..200).for_each(|_| drop(store.append(&[7; 3000], &next(2)).expect("no fault is set")));
     assert!(store.may_shrink(2) && store.would_shrink(2) && store.is_known_to_shrink(2), "it has");
     store.roll();
-    // A record that was begun and not written ends the walk; more is not asked of a sample.
+    // A record that was begun and not written ends the walk; a sample needs no more.
     (0..2).for_each(|_| drop(store.append(&[7; 3000], &next(3)).expect("no fault is set")));
     let path = Path::new("/db/000003.blob");
     let bytes = env.file_bytes(path).expect("it was made");
@@ -250,8 +250,8 @@ fn what_is_too_long_to_be_compressed_is_not_copied_for_it() {
     assert!(store.would_shrink(1), "more than half of the bytes");
 }
 
-/// One job goes on where another ended, if nobody else does, and if all that the other has written
-/// is durable.
+/// One job goes on where another ended, if no other does, and if all that the other has written is
+/// durable.
 #[test]
 fn jobs_share_files_one_after_the_other() {
     let env = directory();

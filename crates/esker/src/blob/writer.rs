@@ -1,9 +1,9 @@
-//! The appends of one background job, which are made durable together at its end. A job has the
-//! time to compress values, which a write has not.
+//! The appends of one background job, which are made durable together at its end. A job compresses
+//! values; a write does not take the time.
 //!
-//! It begins in the file where the last job ended, which nobody else appends to meanwhile: many
-//! small jobs do not make as many small files. Only a job that runs beside others has files of its
-//! own: what it has written into one of theirs could go with it before any table refers to it.
+//! It begins in the file where the last job ended, which has no other writer meanwhile: many small
+//! jobs do not make as many small files. Only a job that runs beside others has files of its own:
+//! what it has written into one of theirs could go with it before any table refers to it.
 
 use super::file::BlobFile;
 use super::format::Values;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// decompressing it at each read.
 pub(super) const MOST_COMPRESSED_BYTES: usize = 16 << 20;
 
-/// Writes large values for a job. Its files stay as long as this lives; whoever relies on them must
-/// refer to them before.
+/// Writes large values for a job. Its files stay as long as this lives; references to them must be
+/// made before it is dropped.
 #[derive(Debug)]
 pub struct BlobWriter<'a> {
     store: &'a BlobStore,

@@ -1,9 +1,10 @@
-//! Memory of blocks that have left the cache, for the next ones.
+//! The buffer pool: memory of blocks that have left the cache, for the next ones.
 //!
 //! Blocks are made by many threads and freed by others. The system's allocator has an arena for
 //! each of some threads: what is freed in one is not used by another, and is not given back to the
-//! system as long as anything behind it lives. A full cache was found to take twice its budget so.
-//! What leaves the cache stays here instead, within the cache's budget.
+//! system as long as anything behind it lives. A full cache was measured at twice its budget for
+//! that reason. The memory of a block that leaves the cache stays here instead, within the cache's
+//! budget.
 
 use crate::base::sync::{AtomicUsize, Mutex};
 use std::fmt;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 const KEPT: std::ops::RangeInclusive<usize> = (1 << 10)..=(128 << 10);
 /// Blocks differ a little in length. With a multiple of this, memory of one fits the next.
 const STEP_BYTES: usize = 512;
-/// So many pieces are looked at for one that fits.
+/// So many pieces are tried for one that fits.
 const LOOKS: usize = 4;
 
 /// See the module's comment. Its lock is the last of the cache's: nothing else is taken with it.
@@ -51,8 +52,8 @@ impl BufferPool {
             // What is longer by more than a quarter would make the cache hold so much less.
             let fits = |piece: &Vec<u8>| (bytes..=wanted + wanted / 4).contains(&piece.capacity());
             let found = last.clone().find(|&at| pieces.get(at).is_some_and(fits));
-            // If none fits, one goes: the others' turn comes, and the new one will need its room.
-            // Another thread may have taken the last one.
+            // If none fits, one is freed: the others' turn comes, and the new one will need its
+            // space. Another thread may have taken the last one.
             if !last.is_empty() {
                 let piece = pieces.swap_remove(found.unwrap_or(last.start));
                 self.bytes.fetch_sub(piece.capacity(), Ordering::Relaxed);

@@ -1,20 +1,20 @@
 //! The block cache: one byte budget over all tables, no lock on a hit.
 //!
-//! Every table has an array with one slot per block, so that a lookup is an index and not a hash. A
-//! hit reads the slot and sets its flag if it was clear; it allocates nothing and writes no shared
-//! line that is already as it should be. Inserting and evicting happen under one mutex, on a CLOCK
-//! ring over the slots of all tables.
+//! Every table has an array with one slot per block, so that a lookup is an array access and not a
+//! hash. A hit reads the slot and sets its flag if it was clear; it allocates nothing and writes no
+//! shared line that is already as it should be. Inserting and evicting happen under one mutex, on a
+//! CLOCK ring over the slots of all tables.
 //!
 //! Scans do not flush the cache: a new block enters with its flag clear, so that one which is never
-//! asked for again goes at the next turn of the hand, and callers that read in bulk do not insert
-//! at all.
+//! requested again is evicted at the next turn of the hand, and callers that read in bulk do not
+//! insert at all.
 //!
 //! The memory of a value that leaves the cache is kept for the next one (`buffer_pool.rs`): both
 //! together stay within the budget.
 //!
-//! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: to put each in
-//! another's place costs more than to unpack it once more. One that is asked for often is soon
-//! offered often enough; of those that are not, it does not matter which ones are kept.
+//! A full cache keeps one in [`ADMITTED_ONE_IN`] of the blocks that are offered: replacing a block
+//! for each costs more than decompressing it once more. A block that is requested often is soon
+//! offered often enough; among the others it does not matter which ones are kept.
 
 mod buffer_pool;
 mod ring;
@@ -65,7 +65,7 @@ impl<T: Weigh> Cache<T> {
         let mut ring = self.ring.lock();
         self.shared.budget.store(budget_bytes, Ordering::Relaxed);
         self.make_room(&mut ring, u32::MAX, || self.has_room(0));
-        self.shared.trim_stock();
+        self.shared.trim_pool();
     }
 
     /// The most bytes kept.
@@ -84,8 +84,8 @@ impl<T: Weigh> Cache<T> {
         self.shared.charged.load(Ordering::Relaxed)
     }
 
-    /// Evicts until `has_room`; false if that does not come to be: with nothing left to evict, or
-    /// after so many values `in_vain` that readers hold.
+    /// Evicts until `has_room`; false if that fails: with nothing left to evict, or after as many
+    /// values that readers hold as `in_vain` allows.
     fn make_room(&self, ring: &mut Ring<T>, most_in_vain: u32, has_room: impl Fn() -> bool) -> bool {
         let mut in_vain = 0;
         while !has_room() {
@@ -152,7 +152,7 @@ impl<T: Weigh> Cache<T> {
         slot.fill(Arc::clone(&value));
         self.shared.usage.fetch_add(weight, Ordering::Relaxed);
         ring.push(slots, index);
-        self.shared.trim_stock();
+        self.shared.trim_pool();
         value
     }
 
@@ -168,7 +168,7 @@ impl<T: Weigh> Cache<T> {
     }
 
     /// Memory of values that have left the cache, kept for the next ones, in bytes.
-    pub fn stock_bytes(&self) -> usize {
+    pub fn pooled_bytes(&self) -> usize {
         self.shared.pool.bytes()
     }
 
@@ -193,7 +193,7 @@ impl<T: Weigh> Drop for Cache<T> {
         // Values that readers still hold keep what the cache shares with them, but not what it has
         // kept for others.
         self.shared.budget.store(0, Ordering::Relaxed);
-        self.shared.trim_stock();
+        self.shared.trim_pool();
     }
 }
 

@@ -4,7 +4,7 @@ use super::slots::{Slots, Weigh};
 use std::sync::{Arc, Weak};
 
 /// The occupied slots of all tables. A place whose value was evicted stays as a hole for the next
-/// newcomer, so that it enters just behind the hand and is looked at last.
+/// newcomer, so that it enters just behind the hand and is reached last.
 pub(super) struct Ring<T: Weigh> {
     places: Vec<Option<Place<T>>>,
     holes: Vec<usize>,
@@ -36,7 +36,7 @@ impl<T: Weigh> Ring<T> {
         }
     }
 
-    /// Empties one slot; false if there is none. Slots asked for since the hand last passed get
+    /// Empties one slot; false if there is none. Slots requested since the hand last passed get
     /// another turn, but only one: readers can set flags as fast as the hand clears them.
     pub(super) fn evict(&mut self) -> bool {
         let turn = self.places.len();

@@ -13,14 +13,14 @@ pub trait Weigh: Send + Sync {
     /// The memory it holds, in bytes.
     fn weight(&self) -> usize;
 
-    /// What a reader looks at first, besides the value itself: loaded while the value is.
+    /// The bytes that a reader needs first, besides the value itself: loaded while the value is.
     fn first_bytes(&self) -> &[u8] {
         &[]
     }
 }
 
-/// Of what a reader looks at first, this much is loaded early: of a block, usually header, prefix
-/// and the rests of short keys.
+/// Of the bytes that a reader needs first, this much is loaded early: of a block, usually header,
+/// prefix and the rests of short keys.
 const FIRST_LINES: usize = 8;
 
 /// A value found in the cache: alive while this is held, without having touched its reference
@@ -39,8 +39,8 @@ pub struct Slots<T: Weigh> {
 pub(super) struct Slot<T> {
     /// Stored to only under the ring's mutex, or by `drop`.
     value: ArcSwapOption<T>,
-    /// Where the bytes that a reader looks at first are, one less if that is odd, with the lowest
-    /// bit set if the value was asked for since the hand last passed. Only a hint: it may belong to
+    /// The address of the bytes that a reader needs first, one less if that is odd, with the lowest
+    /// bit set if the value was requested since the hand last passed. Only a hint: it may belong to
     /// another value than the one that is found beside it, or to none.
     mark: AtomicUsize,
 }
@@ -80,7 +80,7 @@ impl<T: Weigh> Slot<T> {
         self.value.store(Some(value));
     }
 
-    /// Whether it was asked for since the last call.
+    /// Whether it was requested since the last call.
     fn take_reference(&self) -> bool {
         self.mark.fetch_and(!REFERENCED, Ordering::Relaxed) & REFERENCED != 0
     }
@@ -126,8 +126,8 @@ impl<T: Weigh> Slots<T> {
         self.slots.get_or_init(|| (0..self.count).map(|_| Slot::empty()).collect())
     }
 
-    /// Empties slot `index` unless it was asked for since the last call; returns the weight freed.
-    /// Without `spare` the flag is not looked at.
+    /// Empties slot `index` unless it was requested since the last call; returns the weight freed.
+    /// Without `spare` the flag is ignored.
     pub(super) fn reclaim(&self, index: usize, spare: bool) -> Option<usize> {
         let slot = self.slots.get()?.get(index)?;
         if spare && slot.take_reference() {
@@ -140,7 +140,7 @@ impl<T: Weigh> Slots<T> {
     fn empty(&self, slot: &Slot<T>) -> usize {
         let Some(value) = slot.value.swap(None) else { return 0 };
         let weight = value.weight();
-        // Before the value goes: its memory is kept if there is room for it.
+        // Before the value is dropped: its memory is kept if there is room for it.
         self.shared.usage.fetch_sub(weight, Ordering::Relaxed);
         weight
     }
@@ -229,7 +229,7 @@ impl Shared {
     }
 
     /// Frees what there is no room for any more.
-    pub(super) fn trim_stock(&self) {
+    pub(super) fn trim_pool(&self) {
         self.pool.trim(self.room_for_pool());
     }
 }

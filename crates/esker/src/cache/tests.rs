@@ -190,7 +190,7 @@ fn piece(cache: &Cache<Piece>, bytes: usize) -> Arc<Piece> {
     Arc::new(Piece(memory, Some(charge)))
 }
 
-/// As a table does it: asked first, then made.
+/// As a table does it: admitted first, then made.
 fn fill_one(cache: &Cache<Piece>, slots: &Arc<Slots<Piece>>, index: usize, bytes: usize) {
     if cache.admits(bytes) {
         cache.insert(slots, index, piece(cache, bytes));
@@ -205,7 +205,7 @@ fn memory_of_what_leaves_is_used_again_within_the_budget() {
         let fill = |slots: &Arc<Slots<Piece>>| {
             for index in 0..1000 {
                 fill_one(&cache, slots, index, 4000 + index % 90);
-                assert!(cache.usage_bytes() + cache.stock_bytes() <= BUDGET);
+                assert!(cache.usage_bytes() + cache.pooled_bytes() <= BUDGET);
             }
         };
         let slots = cache.slots(1000);
@@ -214,17 +214,21 @@ fn memory_of_what_leaves_is_used_again_within_the_budget() {
         assert!(full > BUDGET - (10 << 10), "{full}");
         drop(slots);
         assert_eq!((cache.usage_bytes(), cache.charged_bytes()), (0, 0));
-        assert!(cache.stock_bytes() > BUDGET - (10 << 10), "a closed table leaves its memory: {}", cache.stock_bytes());
+        assert!(
+            cache.pooled_bytes() > BUDGET - (10 << 10),
+            "a closed table leaves its memory: {}",
+            cache.pooled_bytes()
+        );
         let slots = cache.slots(1000);
         fill_one(&cache, &slots, 0, 4000);
-        assert!(cache.stock_bytes() <= full - 4000, "it was used again");
+        assert!(cache.pooled_bytes() <= full - 4000, "it was used again");
         fill(&slots);
         // Held by a reader when it leaves: its memory comes when the reader goes.
         let held = piece(&cache, 4000);
         cache.set_budget(0);
-        assert_eq!((cache.usage_bytes(), cache.stock_bytes()), (0, 0));
+        assert_eq!((cache.usage_bytes(), cache.pooled_bytes()), (0, 0));
         cache.set_budget(BUDGET);
         drop(held);
-        assert_eq!(cache.stock_bytes(), 4096);
+        assert_eq!(cache.pooled_bytes(), 4096);
     }
 }

@@ -1,16 +1,16 @@
 //! The database: what the public handles delegate to.
 //!
-//! Rooms, each of which imports only from those above it in this table:
+//! Modules, each of which imports only from those above it in this table:
 //!
-//! | room | what it does |
+//! | module | what it does |
 //! |---|---|
-//! | `state` | what all share, and its locks |
+//! | `state` | the shared state of an open database, and its locks |
 //! | `files` | the only remover of files |
 //! | `write_controller` | whether writes go on, are delayed, or stop |
 //! | `read` | the read path |
-//! | `background` | flushes, compactions, what is done at rest |
+//! | `background` | flush, compaction, and the work of an idle database |
 //! | `write` | the write path |
-//! | `transaction` | what a transaction has read and would write, and conflicts |
+//! | `transaction` | the read set and write set of a transaction, and conflicts |
 //! | `lifecycle` | open, recovery, close, keyspaces |
 //! | `maintenance` | ingest, checkpoint, verify, repair, statistics |
 

@@ -74,7 +74,7 @@ pub enum Class {
     LogStore,
     /// [`Env::lock`].
     Lock,
-    /// Every class except looking, opening and reading.
+    /// Every class except listing, opening and reading.
     AnyMutating,
     /// Every class.
     Any,
@@ -274,7 +274,7 @@ impl Control {
         action
     }
 
-    /// Makes a call that returns a value, unless a rule is against it.
+    /// Makes a call that returns a value, unless a rule picks it.
     fn call<T>(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<T>) -> Result<T> {
         match self.decide(class, paths) {
             None | Some(Action::Ignore) => call(),
@@ -287,7 +287,7 @@ impl Control {
         }
     }
 
-    /// Makes a call that returns nothing, unless a rule is against it.
+    /// Makes a call that returns nothing, unless a rule picks it.
     fn act(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<()>) -> Result<()> {
         match self.decide(class, paths) {
             None => call(),
@@ -321,7 +321,7 @@ fn injected(class: Class, paths: &[&Path], kind: ErrorKind) -> Error {
     Error::io(class.operation(), path, io::Error::new(kind, "injected failure"))
 }
 
-/// Panics, without the message that goes to standard error: it was asked for.
+/// Panics, without the message that goes to standard error: it was requested.
 fn panic_in(class: Class) -> ! {
     std::panic::resume_unwind(Box::new(format!("injected panic: {}", class.operation())))
 }

@@ -1,4 +1,4 @@
-//! The seam to the operating system. Everything that touches a disk goes through [`Env`], so that
+//! The interface to the operating system. Every access to a disk goes through [`Env`], so that
 //! tests can lose, tear, reorder and refuse it: [`os`] is the real one, [`mem`] a deterministic one
 //! with a power-loss model, [`fault`] wraps any other and fails the n-th call that matches.
 
@@ -19,11 +19,10 @@ pub mod os;
 /// renamed, linked or removed name is durable only after [`Env::sync_dir`] of its directory; the
 /// contents of a file only after `sync` of the file; dropping a file makes nothing durable.
 ///
-/// The engine calls an environment and its files with locks held. What they may ask of a database
-/// whose environment they are is what a [`crate::MergeOperator`] may ask of its own: single keys
-/// and figures; the rest is refused with [`crate::Error::InCallback`]. That is so in the `Drop` of
-/// a file or a lock, too. Reads that call themselves that way fail with that error after a few
-/// times.
+/// The engine calls an environment and its files with locks held. They may call a database whose
+/// environment they are as far as a [`crate::MergeOperator`] may call its own: single keys and
+/// statistics; the rest is refused with [`crate::Error::InCallback`]. That is so in the `Drop` of a
+/// file or a lock, too. Reads that call themselves that way fail with that error after a few times.
 ///
 /// ```
 /// use esker::env::{Env, mem::MemEnv};
@@ -72,7 +71,7 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// Whether a file or directory of that name exists.
     ///
     /// # Errors
-    /// `Io` if that cannot be told; a missing name is no error.
+    /// `Io` if that is unknown; a missing name is no error.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -144,7 +143,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>>;
-    /// Atomically gives a file another name in the same file system, replacing what had it.
+    /// Atomically gives a file another name in the same file system, replacing the file that had
+    /// it.
     ///
     /// # Errors
     /// `Io`; either name may be in force then, never none.
@@ -223,8 +223,8 @@ pub trait Env: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
-    /// A number that nobody can foresee who does not know the ones before; for the salts of log
-    /// segments, not for secrets. A simulated environment may give the same numbers in every run.
+    /// A number that cannot be predicted without the ones before; for the salts of log segments,
+    /// not for secrets. A simulated environment may give the same numbers in every run.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -313,8 +313,8 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// ```
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
     /// The whole file as memory, where the environment can map it. The first call maps; later calls
-    /// are free. What is read there has to be asked for with [`ReadFile::check_mapping`] before
-    /// anything rests on it.
+    /// are free. Bytes read there are valid only once [`ReadFile::check_mapping`] has succeeded
+    /// after the read.
     ///
     /// ```
     /// # use esker::env::{Env, mem::MemEnv};
@@ -329,10 +329,11 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// # Ok::<(), esker::Error>(())
     /// ```
     fn mapping(&self) -> Option<&[u8]>;
-    /// Whether all of the mapping could be read that was: asked after its bytes were used, and
-    /// before anything rests on them. Where a page of it cannot be had, as when the medium fails,
-    /// the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`] tells what
-    /// there is to have. Who passes on the mapping of another file passes on this call, too.
+    /// Whether every page of the mapping that was read could be had: called after its bytes were
+    /// read, and before anything relies on them. Where a page of it cannot be had, as when the
+    /// medium fails, the page reads as zeroes, and this fails from then on: [`ReadFile::read_at`]
+    /// returns the bytes that can be read. A file that passes on the mapping of another passes on
+    /// this call, too.
     ///
     /// # Errors
     /// `Io` as said.
@@ -354,9 +355,9 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
 /// See [`mapping_fault_seen`].
 static MAPPING_FAULT: AtomicBool = AtomicBool::new(false);
 
-/// Whether a page under any mapping of the process could ever not be had: all that is asked for
-/// each read, until the first time. What was loaded from a mapping before the call was loaded
-/// before the answer: if it came out of such a page, the answer is yes.
+/// Whether a page under any mapping of the process could ever not be had: the only check for each
+/// read, until the first time. What was loaded from a mapping before the call was loaded before the
+/// answer: if it came out of such a page, the answer is yes.
 #[inline]
 pub(crate) fn mapping_fault_seen() -> bool {
     // For this thread, whose access may just have been interrupted; and for what others have
@@ -402,8 +403,8 @@ pub trait WriteFile: Send + fmt::Debug {
     /// ```
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
     /// Hands everything appended so far to the system, so that it survives the death of this
-    /// process. Makes nothing durable. Who appends to another file passes on this call, too: what
-    /// that one buffers would be lost with the process.
+    /// process. Makes nothing durable. A file that appends to another passes on this call, too:
+    /// what that one buffers would be lost with the process.
     ///
     /// # Errors
     /// `Io`, as for `append`.
@@ -641,7 +642,7 @@ pub trait LogFile: Send + Sync + fmt::Debug {
     fn sync(&self) -> Result<()>;
     /// Makes the bytes from `from` to before `to` durable as far as they were written before the
     /// call, and promises nothing about others. The length of the file must be durable already.
-    /// `to` is at most where the next store goes, so that the pages before it are done with.
+    /// `to` is at most where the next store goes, so that the pages before it take no more stores.
     ///
     /// # Errors
     /// `Io`: what was written since the last sync may be lost.

@@ -380,7 +380,7 @@ impl Batch {
     }
 
     /// As [`Batch::commit_and_clear`], if `precondition` holds when the operations take effect. It
-    /// is not asked if there are none.
+    /// is not evaluated if there are none.
     pub(super) fn commit_and_clear_if(
         &mut self,
         options: &WriteOptions,
@@ -400,7 +400,7 @@ impl Batch {
         Ok(())
     }
 
-    fn perform(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<()> {
+    fn perform(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {
         let inner = &self.shared.inner;
         let expires = !self.relative.is_empty() || self.has_expiring_merges;
         let now_ms = if expires { inner.options.clock.now_ms() } else { 0 };

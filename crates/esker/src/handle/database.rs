@@ -109,13 +109,13 @@ impl Db {
         Ok(Db { shared: Arc::new(Shared::new(inner)) })
     }
 
-    /// Makes a damaged database open again, with everything of it that can be read, and tells what
-    /// could not be. No handle may have it open. A database that opens and verifies is left as it
-    /// is. Reads everything; what it cannot use it moves to the sub-directory `lost`, and deletes
+    /// Makes a damaged database open again, with everything of it that can be read, and reports the
+    /// rest as lost. No handle may have it open. A database that opens and verifies is left as it
+    /// is. Reads everything; it moves unusable files to the sub-directory `lost`, and deletes
     /// nothing.
     ///
     /// Damaged tables are replaced by copies of their intact blocks. The log is replayed as far as
-    /// it can be read. Without a manifest, tables say themselves whose they are. A repair that was
+    /// it can be read. Without a manifest, each table names its keyspace. A repair that was
     /// interrupted can be run again.
     ///
     /// What was lost may have been newer than what was kept: an older value, or a deleted key, can
@@ -192,8 +192,8 @@ impl Db {
     }
 
     /// All keyspaces as they are now. Costs one short lock; while it lives, versions that it sees
-    /// are kept. One that a callback of the database makes (see [`crate::Error::InCallback`]) is of
-    /// no use: all of its reads fail with that error.
+    /// are kept. All reads of a snapshot made by a callback of the database fail with
+    /// [`crate::Error::InCallback`].
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -224,9 +224,9 @@ impl Db {
         Batch::new(Arc::clone(&self.shared))
     }
 
-    /// Begins a transaction: reads and writes that take effect together, if nobody else has written
-    /// in the meantime what it read. Costs what a snapshot costs. One that a callback of the
-    /// database begins neither reads nor commits.
+    /// Begins a transaction: reads and writes that take effect together, if no other writer has
+    /// written in the meantime what it read. Costs what a snapshot costs. One that a callback of
+    /// the database begins neither reads nor commits.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -336,10 +336,9 @@ impl Db {
         flush::flush_now(&self.shared.inner)
     }
 
-    /// Flushes, then merges every keyspace into one sorted run, dropping what no reader can see,
-    /// and gives back log files that nothing needs. Rewrites the whole database at worst. Large
-    /// values are compressed where that pays. With [`crate::CompactionStyle::Fifo`] nothing is
-    /// merged.
+    /// Flushes, then compacts every keyspace into one sorted run, dropping what no reader can see,
+    /// and gives back unused log files. Rewrites the whole database at worst. Large values are
+    /// compressed where that pays. With [`crate::CompactionStyle::Fifo`] nothing is compacted.
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -358,8 +357,8 @@ impl Db {
         compaction::compact_now(&self.shared.inner, None)
     }
 
-    /// Waits until no background work is left that a database would do once no writes come:
-    /// flushes, merges, and compression of the large values written before the call.
+    /// Waits until the background work of an idle database is done: flushes, compactions, and
+    /// compression of the large values written before the call.
     ///
     /// # Errors
     /// What the background work failed with.
@@ -396,7 +395,7 @@ impl Db {
 
     /// Writes a copy of the whole database, as of now, that opens as a database of its own. Writing
     /// goes on meanwhile. Tables are hard links where the file system allows, so that the copy
-    /// costs little time and space.
+    /// takes little time and space.
     ///
     /// A linked file is the same file as in this database, under a second name. Never change or
     /// truncate it in place: this database reads it, in part through mappings, and what is
@@ -417,14 +416,14 @@ impl Db {
         self.checkpoint_with(directory, CheckpointMode::Link)
     }
 
-    /// As [`Db::checkpoint`], with files of its own if that is wanted: with
-    /// [`CheckpointMode::Copy`], what happens to the files of the copy, or to where they lie on the
-    /// device, does not happen to those of this database, nor the other way round.
+    /// As [`Db::checkpoint`], with files of its own on request: with [`CheckpointMode::Copy`], what
+    /// happens to the files of the copy, or to where they lie on the device, does not happen to
+    /// those of this database, nor the other way round.
     ///
     /// Everything that is copied is checked: tables block by block, as they are read, and each
     /// large value when it is in the copy. All of it is on the device before the directory counts
-    /// as a database. Writes, flushes and merges go on meanwhile; files that these replace go when
-    /// the copy is done.
+    /// as a database. Writes, flushes and compactions go on meanwhile; files that these replace are
+    /// removed when the copy is done.
     ///
     /// # Errors
     /// `InvalidArgument` if `directory` exists and is not empty; `Io`; `Corruption` names a damaged
@@ -446,8 +445,8 @@ impl Db {
         checkpoint::checkpoint(&self.shared.inner, directory.as_ref(), mode)
     }
 
-    /// Reads every table and checks everything that can be checked. `progress` is told the bytes
-    /// done and all bytes.
+    /// Reads every table and checks everything that can be checked. `progress` is called with the
+    /// bytes done and all bytes.
     ///
     /// # Errors
     /// `Corruption` names the first damaged file and the place in it.
@@ -465,7 +464,7 @@ impl Db {
         verify::verify(&self.shared.inner, progress)
     }
 
-    /// Figures of this moment. Cheap.
+    /// The statistics of this moment. Cheap.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -480,7 +479,7 @@ impl Db {
         collect(&self.shared.inner)
     }
 
-    /// Every option in force, where its value comes from, and what it trades.
+    /// Every option with its present value, its origin, and its trade-off.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {
@@ -510,7 +509,7 @@ impl Db {
         inner.error_state.report(condition::reason(inner), inner.blobs.damage())
     }
 
-    /// The figures of [`Db::stats`] and [`Db::health`] under names that do not change, as text:
+    /// The values of [`Db::stats`] and [`Db::health`] under names that do not change, as text:
     /// `esker.memtable.bytes`, and for each keyspace `esker.keyspace.NAME.runs` and others. Counts
     /// are in decimal, sizes in bytes, times in microseconds. Costs what the two cost.
     ///

@@ -314,8 +314,8 @@ impl Cursor {
     }
 
     /// The value at the cursor; empty if it is at none. It may lie in a mapped file: should its
-    /// medium fail while it is looked at, the value may read as zeroes or be empty, and the next
-    /// move of the cursor fails with `Io`. [`Iter`] hands out nothing that could be so.
+    /// medium fail while it is read, the value may read as zeroes or be empty, and the next move of
+    /// the cursor fails with `Io`. [`Iter`] hands out nothing that could be so.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

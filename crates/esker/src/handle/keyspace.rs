@@ -15,7 +15,7 @@ use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::write::batch_size::{reservation_bytes, start_record};
-use crate::db::write::commit::{Content, Unconditional, commit, commit_merges_if};
+use crate::db::write::commit::{Content, Precondition, Unconditional, Verdict, commit, commit_if, commit_merges_if};
 use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
@@ -52,7 +52,7 @@ const KEEP_RECORD_BYTES: usize = 1 << 20;
 
 /// Performs a write of one operation with this thread's memory for records.
 #[inline]
-fn with_record(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+fn with_record<T>(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
     // Taken out: a merge operator that is called meanwhile may write to another database. A thread
     // that is ending has none any more.
     let mut record = RECORD.try_with(Cell::take).unwrap_or_default();
@@ -65,7 +65,7 @@ fn with_record(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Resul
     result
 }
 
-/// Refuses what can be seen to be wrong with an operation before anything is written.
+/// Refuses an operation that is visibly wrong before anything is written.
 pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_BYTES {
         return Err(Error::invalid(format!("the key has {} bytes, at most {MAX_KEY_BYTES} are possible", key.len())));
@@ -98,7 +98,7 @@ pub(super) fn check_life(keyspace: &KeyspaceInner, life: Life) -> Result<()> {
     Err(Error::invalid(what))
 }
 
-/// What a write with this time to live asks for.
+/// The requested lifetime of a write with this time to live.
 pub(super) fn life_of(ttl: Option<Duration>) -> Result<Life> {
     ttl.map_or(Ok(Life::Default), |ttl| Ok(Life::ForMs(life_ms(ttl)?)))
 }
@@ -154,36 +154,57 @@ impl Keyspace {
             return self.commit_large(operation, options);
         }
         if self.shared.inner.writer.is_locked() {
-            // Misses are better taken while another writes than with the lock.
+            // Cache misses are better taken before the lock, while another thread writes.
             self.inner.read_state.load().active.warm(key, hash(key));
         }
         self.commit_one(operation, options)
     }
 
-    /// A write where entries can expire, or that asks for it.
+    /// A write to a keyspace in which entries can expire, or one with a time to live.
     fn write_with_life(&self, kind: Kind, key: &[u8], value: &[u8], life: Life, options: &WriteOptions) -> Result<()> {
+        self.write_if(kind, key, value, life, options, &mut Unconditional).map(|_| ())
+    }
+
+    /// A write under a precondition; false if that declined.
+    pub(super) fn write_if(
+        &self,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        life: Life,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<bool> {
         check(&self.inner, kind, key, value)?;
         check_life(&self.inner, life)?;
         if kind == Kind::Delete && life != Life::Default {
             return Err(Error::invalid("a delete has no time to live; leave it out"));
         }
-        let now_ms = self.shared.inner.now_ms(&self.inner);
+        let inner = &self.shared.inner;
+        let now_ms = inner.now_ms(&self.inner);
         let ttl = self.inner.ttl;
-        let own = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
-        match (kind, life) {
-            (Kind::Delete, _) => self.commit_one(own, options),
-            (Kind::Merge, Life::Default) => self.commit_merge(own, now_ms, options),
-            (Kind::Merge, _) => {
-                self.commit_merge(Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own }, now_ms, options)
-            }
-            _ => {
-                let put = Operation { expiry_ms: ttl.expiry_ms(life, now_ms), ..own };
-                match blob_value::is_large(&self.shared.inner, kind, value) {
-                    true => self.commit_large(put, options),
-                    false => self.commit_one(put, options),
-                }
-            }
+        let expiry_ms = match (kind, life) {
+            // The default of the keyspace is for keys without a value.
+            (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,
+            _ => ttl.expiry_ms(life, now_ms),
+        };
+        let operation = Operation { keyspace: self.inner.id, kind, expiry_ms, key, value };
+        if kind == Kind::Merge && ttl.is_enabled() {
+            // Room for an expiry, whether it will have one or not.
+            let needs = [(self.inner.id, reservation_bytes(&Operation { expiry_ms: u64::MAX, ..operation }))];
+            return with_record(&operation, |record| {
+                commit_merges_if(inner, record, now_ms, &needs, options, precondition)
+            });
         }
+        if blob_value::is_large(inner, kind, value) {
+            if precondition.catch_up()? == Verdict::Declined {
+                return Ok(false);
+            }
+            let value = blob_value::put_blob(inner, value)?;
+            let put = Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..operation };
+            return self.commit_one_if(put, options, precondition);
+        }
+        self.commit_one_if(operation, options, precondition)
     }
 
     /// A put of a large value.
@@ -193,12 +214,15 @@ impl Keyspace {
         self.commit_one(Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..put }, options)
     }
 
-    fn commit_merge(&self, operation: Operation<'_>, now_ms: u64, options: &WriteOptions) -> Result<()> {
-        // Room for an expiry, whether it will have one or not.
-        let needs = [(self.inner.id, reservation_bytes(&Operation { expiry_ms: u64::MAX, ..operation }))];
-        with_record(&operation, |record| {
-            commit_merges_if(&self.shared.inner, record, now_ms, &needs, options, &mut Unconditional)
-        })
+    fn commit_one_if(
+        &self,
+        operation: Operation<'_>,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<bool> {
+        let needs = [(self.inner.id, reservation_bytes(&operation))];
+        let content = Content::One(operation);
+        with_record(&operation, |record| commit_if(&self.shared.inner, record, content, &needs, options, precondition))
     }
 
     #[inline]
@@ -542,7 +566,7 @@ impl Keyspace {
 
     /// About how many bytes the keys in `range` take, with everything that is kept of them: on
     /// disk, as compressed, and in memory. Reads no file and sorts nothing; costs a search in the
-    /// index of each table and a look at some thousand keys of each memtable.
+    /// index of each table and a sample of some thousand keys of each memtable.
     ///
     /// What is on disk is counted in whole blocks: up to two for each run too many. What is in
     /// memory is estimated from a sample of its keys: a range with less than a thousandth of them
@@ -565,8 +589,8 @@ impl Keyspace {
         Ok(sizes::approximate(&self.inner, lower, upper))
     }
 
-    /// Flushes, then merges this keyspace into one sorted run. With
-    /// [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then compacts this keyspace into one sorted run. With
+    /// [`crate::CompactionStyle::Fifo`] nothing is compacted.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].
@@ -583,9 +607,9 @@ impl Keyspace {
         compaction::compact_now(&self.shared.inner, Some(self.inner.id))
     }
 
-    /// Flushes, then merges what lies in `range` into the keyspace's oldest run, dropping there
-    /// what no reader can see. Rewrites whole tables: all that overlap the range, and older ones
-    /// that overlap those. With [`crate::CompactionStyle::Fifo`] nothing is merged.
+    /// Flushes, then compacts `range` into the keyspace's oldest run, dropping there what no reader
+    /// can see. Rewrites whole tables: all that overlap the range, and older ones that overlap
+    /// those. With [`crate::CompactionStyle::Fifo`] nothing is compacted.
     ///
     /// # Errors
     /// As [`crate::Db::compact`].

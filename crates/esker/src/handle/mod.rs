@@ -1,6 +1,7 @@
 //! The public handles: documentation, checks of arguments, and delegation.
 
 mod batch;
+mod conditional;
 mod database;
 mod everyday;
 mod iterator;

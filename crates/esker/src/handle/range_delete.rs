@@ -12,8 +12,8 @@ impl Keyspace {
     /// inverted one, does nothing.
     ///
     /// Costs what a put costs, however many keys are in the range: what is deleted stays on the
-    /// device until it is merged, or, where whole tables are in the range, until these are dropped
-    /// unread. Reads in the range get slower by a look at the tombstones.
+    /// device until it is compacted, or, where whole tables are in the range, until these are
+    /// dropped unread. Reads in the range also search the tombstones.
     ///
     /// ```
     /// # fn main() -> esker::Result<()> {

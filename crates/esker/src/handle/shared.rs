@@ -1,4 +1,4 @@
-//! What the handles of one database have in common.
+//! The shared part of the handles of one database.
 
 use crate::db::state::inner::Inner;
 use parking_lot::Mutex;

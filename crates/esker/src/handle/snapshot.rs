@@ -1,4 +1,4 @@
-//! The database as it was.
+//! Snapshots: the database as of one sequence number.
 
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::keyspace::{Keyspace, multi_get};

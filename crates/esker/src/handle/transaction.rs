@@ -1,4 +1,4 @@
-//! Reads and writes that take effect together, if nobody interfered.
+//! Transactions: reads and writes that take effect together, unless another writer interfered.
 
 use super::batch::Batch;
 use super::iterator::{owned_bounds, prefix_bounds};
@@ -21,9 +21,9 @@ use std::time::{Duration, SystemTime};
 /// Reads and writes, on any keyspaces of one database, that take effect together at the commit, or
 /// not at all.
 ///
-/// A transaction reads the database as it was when it began, with its own writes on top. Nobody
-/// sees these before the commit, and nobody waits for a transaction: it is optimistic. The commit
-/// fails with `Conflict` if anybody else has written, since it began, to
+/// A transaction reads the database as it was when it began, with its own writes on top. No reader
+/// sees these before the commit, and no thread waits for a transaction: it is optimistic. The
+/// commit fails with `Conflict` if another writer has written, since it began, to
 /// - a key that it read, whether that had a value or not,
 /// - a place in a range that it scanned, as far as its iterators came: a key that was not there
 ///   before is found, too,
@@ -198,7 +198,7 @@ impl Transaction {
     }
 
     /// Removes every key in `range` at the commit, those too that the transaction itself wrote
-    /// before. What anybody else writes in the range meanwhile is a conflict.
+    /// before. A write by another writer in the range meanwhile is a conflict.
     ///
     /// # Errors
     /// As [`Batch::delete_range`].
@@ -222,7 +222,7 @@ impl Transaction {
     }
 
     /// Combines `operand` with whatever `key` holds, by the keyspace's merge operator. Reads
-    /// nothing, but a write of somebody else to the key is a conflict all the same.
+    /// nothing, but another writer's write to the key is a conflict all the same.
     ///
     /// # Errors
     /// As [`Batch::merge`].
@@ -343,11 +343,11 @@ impl Transaction {
         self.batch.is_empty()
     }
 
-    /// Makes the writes, in their order, as one atomic write. Checking for conflicts looks only at
-    /// what was written since the transaction began; most of that without holding up other writers.
+    /// Makes the writes, in their order, as one atomic write. The check for conflicts reads only
+    /// what was written since the transaction began; most of that without delaying other writers.
     ///
     /// # Errors
-    /// `Conflict` if somebody else wrote where the transaction read or writes: run it again from
+    /// `Conflict` if another writer wrote where the transaction read or writes: run it again from
     /// its beginning. Else as [`Batch::commit`]. Nothing took effect then, except after a failed
     /// sync.
     ///

@@ -3,7 +3,7 @@
 //! number, or panics: then the decoder is wrong.
 //!
 //! Checksums would keep a fuzzer from everything behind them. So most functions take two kinds of
-//! bytes, told by the first one: a file as it is, and the parts of a file, to which the checksums
+//! bytes, chosen by the first one: a file as it is, and the parts of a file, to which the checksums
 //! are computed.
 
 use crate::base::batch::{AnyOperation, Operations, encode, encode_range};
@@ -132,7 +132,7 @@ pub fn manifest_edit(bytes: &[u8]) {
     let mut state = ManifestState::default();
     for change in &changes {
         if state.apply(change).is_err() {
-            // What failed may have been done in part; nobody goes on with such a state.
+            // A failed edit may have been applied in part; such a state is not used further.
             return;
         }
     }

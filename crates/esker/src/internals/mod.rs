@@ -1,4 +1,4 @@
-//! What only benchmarks and tests see. Compiled with the feature `internals` only; nothing here is
+//! Internals for benchmarks and tests. Compiled with the feature `internals` only; nothing here is
 //! part of the engine's interface, and all of it may change at any time.
 
 pub mod decoders;

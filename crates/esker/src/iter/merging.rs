@@ -27,7 +27,7 @@ pub struct MergingCursor<C> {
     /// `2n + 1`; child `c` is the leaf `children.len() + c`.
     losers: Vec<usize>,
     winner: usize,
-    /// The best of the others, if it was looked for since one of them last moved.
+    /// The best of the others, if it was found since one of them last moved.
     runner_up: Option<usize>,
     /// How often in a row the present winner has won.
     streak: u32,
@@ -76,7 +76,7 @@ impl<C: Cursor> MergingCursor<C> {
         MergingCursor {
             children,
             heads: vec![Head::default(); count],
-            // Any will do; zeroes would be asked for as zeroed memory, which takes allocators
+            // Any will do; zeroes would be requested as zeroed memory, which takes allocators
             // longer.
             losers: (0..count).collect(),
             winner: 0,

@@ -10,18 +10,18 @@ pub mod skipping;
 /// See [`Cursor::prepare`].
 pub const LAST_STAGE: usize = 2;
 
-/// What [`Cursor::plain_run`] is asked.
+/// The argument of [`Cursor::plain_run`].
 #[derive(Clone, Copy, Debug)]
 pub struct PlainSearch<'a> {
     /// The reader's sequence number: what is newer it does not see.
     pub sequence: Sequence,
-    /// Entries before the current one are looked at, and not those behind it.
+    /// Entries before the current one are counted, and not those behind it.
     pub backward: bool,
     /// Only entries that come, in that direction, before all of this key count.
     pub until: Option<&'a [u8]>,
 }
 
-/// A position in a sequence of entries sorted by THE order ([`crate::base::key`]).
+/// A position in a sequence of entries in internal key order ([`crate::base::key`]).
 ///
 /// Every step returns a `Result`, so that a damaged block or a failed read surfaces at the step
 /// that met it. After an error the cursor is not valid, and every later step returns an error too
@@ -34,7 +34,7 @@ pub trait Cursor {
     fn seek_to_first(&mut self) -> Result<()>;
     /// Moves to the last entry, if any.
     fn seek_to_last(&mut self) -> Result<()>;
-    /// Moves to the first entry at or after (`key`, `sequence`) in THE order: with
+    /// Moves to the first entry at or after (`key`, `sequence`) in internal key order: with
     /// [`crate::base::key::MAX_SEQUENCE`] the newest version of `key` or the first entry of a later
     /// key.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
@@ -59,9 +59,9 @@ pub trait Cursor {
         self.entry().value
     }
 
-    /// Starts loading what a seek of `key` will look at: called with stage 0, then 1, up to
-    /// [`LAST_STAGE`], and then the seek is the next move. Each stage asks for what the next one
-    /// will look at, so that the misses of several cursors overlap.
+    /// Prefetches for a seek of `key`: called with stage 0, then 1, up to [`LAST_STAGE`], and then
+    /// the seek is the next move. Each stage prefetches what the next one reads, so that the cache
+    /// misses of several cursors overlap.
     fn prepare(&mut self, _key: &[u8], _stage: usize) {}
 
     /// At a valid cursor: how many of the next entries are plain, at least. Such an entry is a put
@@ -72,14 +72,13 @@ pub trait Cursor {
     }
 
     /// A step to an entry that [`Cursor::plain_run`] has counted: it cannot fail, but for what
-    /// [`Cursor::intact`] then tells.
+    /// [`Cursor::intact`] then reports.
     #[inline]
     fn step_plain(&mut self, _backward: bool) {}
 
-    /// Whether the bytes borrowed from the entry at hand, and what the other calls that return no
-    /// `Result` have said of it, are to be believed: an error if they lie in a mapping and a page
-    /// of it could not be had. Every other step asks that itself, of its entry and of the one
-    /// before.
+    /// Whether the bytes borrowed from the current entry, and the answers of the other calls that
+    /// return no `Result`, are valid: an error if they lie in a mapping and a page of it could not
+    /// be had. Every other step checks that itself, for its entry and for the one before.
     fn intact(&self) -> Result<()> {
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::iter::Cursor;
 use std::sync::Arc;
 
 /// What the range tombstones of several sources hide from one reader. Remembers the last answer and
-/// the keys around it that have the same one, so that a scan searches once for each stretch of keys
+/// the keys around it that have the same one, so that a scan searches once for each range of keys
 /// and not for each entry.
 #[derive(Debug)]
 pub struct Covers {

@@ -1,10 +1,10 @@
-//! Which blob files are to be written again so that their values are compressed. Pure: the files
-//! and what refers to them in, numbers out.
+//! Picks the blob files to be rewritten so that their values are compressed. Pure: the files and
+//! the bytes referred to in, numbers out.
 //!
-//! A write stores a value as it is, which is as fast as the system takes it. A database at rest has
-//! the time to make it smaller, once: what is written again is never looked at for this a second
-//! time. For it, each table that refers to the values is written again too, so files are taken
-//! together until the tables are the smaller part of the work.
+//! A write stores a value uncompressed, at the speed of the system. An idle database has the time
+//! to compress it, once: a rewritten value is never considered again. Each table that refers to the
+//! values is rewritten too, so files are taken together until the tables are the smaller part of
+//! the work.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Shrinkable {
     pub live_bytes: u64,
 }
 
-/// Fewer bytes of values are not worth the trouble.
+/// Fewer bytes of values are not worth the work.
 const LEAST_BYTES: u64 = 16 << 20;
 /// Nor is less than this part of all large values.
 const LEAST_PART: u64 = 16;
@@ -29,8 +29,8 @@ pub fn least_bytes(all_bytes: u64) -> u64 {
     (all_bytes / LEAST_PART).clamp(LEAST_BYTES, ENOUGH_BYTES)
 }
 
-/// The files to be written again next, oldest first. `least_bytes`: how many bytes of values it
-/// must be. `would_shrink`: whether a look at a file says so; asked of as few as possible.
+/// The files to be rewritten next, oldest first. `least_bytes`: the fewest bytes of values.
+/// `would_shrink`: whether a sample of a file says so; called for as few as possible.
 /// `table_bytes`: of the tables that refer to some of the files. `drain_requested`: by a caller,
 /// whatever the tables cost.
 pub fn due(

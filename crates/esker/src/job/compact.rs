@@ -1,4 +1,4 @@
-//! Merging runs into one.
+//! Compaction of runs into one.
 
 use super::output::{Output, OutputOptions};
 use super::output_splitter::OutputSplitter;
@@ -14,7 +14,7 @@ use crate::version::runs::Run;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What a merge made.
+/// The output of a compaction.
 #[derive(Debug, Default)]
 pub struct Compacted {
     pub tables: Vec<Arc<Table>>,
@@ -24,10 +24,11 @@ pub struct Compacted {
     pub expired: u64,
 }
 
-/// Writes what must be kept of `runs`, neighbours, newest first. `pause` is called now and then, in
-/// this thread, with the number of entries read since: more urgent work can be done in it, and its
-/// error stops the job. With several `parts`, each is written by a thread of its own, which gets no
-/// further than `ahead` entries, or a pause's worth, beyond what `pause` was told.
+/// Writes what must be kept of `runs`, neighbours, newest first. `pause` is the yield point: it is
+/// called now and then, in this thread, with the number of entries read since, can do more urgent
+/// work, and stops the job by an error. With several `parts`, each is written by a thread of its
+/// own, which gets no further than `ahead` entries, or a pause's worth, beyond the numbers passed
+/// to `pause`.
 pub fn compact(
     runs: &[Arc<Run>],
     rules: Rules<'_>,
@@ -55,7 +56,7 @@ pub fn compact(
         read += done.read;
     }
     if read != expected {
-        // One of them says another number than it has: a look at each tells which, and names it.
+        // One of them states another number than it has: counting each finds which, and names it.
         for table in runs.iter().flat_map(|run| &run.tables) {
             pause(0)?;
             table.verify(&mut |_| {})?;

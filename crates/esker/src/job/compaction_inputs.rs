@@ -6,12 +6,12 @@ use crate::table::Table;
 use crate::version::runs::{Run, Version};
 use std::sync::Arc;
 
-/// What a merge reads and writes.
+/// The inputs and the place of the output of a compaction.
 #[derive(Clone, Debug)]
 pub struct CompactionInputs {
     /// Whole runs or parts of some, newest first.
     pub inputs: Vec<Arc<Run>>,
-    /// The run of the result: the one that its inputs leave the place of.
+    /// The run of the result, which takes the place of its inputs.
     pub run: u64,
     /// That run is the last.
     pub into_last: bool,
@@ -65,7 +65,7 @@ impl CompactionInputs {
     }
 
     /// Takes tables that overlap nothing in the other inputs out of these, if `may_stay` allows it:
-    /// they need not be written again. It is told whether the table is of the plan's oldest run.
+    /// they need not be rewritten. Its argument says whether the table is of the plan's oldest run.
     ///
     /// No entry passes another of its key that way: all between a table's run and the result's that
     /// has keys in its range is read (see `new`), and there is none. The result gets no table that

@@ -16,8 +16,8 @@ pub struct Flushed {
     pub expired: u64,
 }
 
-/// Writes what must be kept of a memtable that nobody writes any more. No table if nothing is left.
-/// `pause` is called now and then.
+/// Writes what must be kept of an immutable memtable. No table if nothing is left. `pause` is
+/// called now and then.
 pub fn flush(
     memtable: &Arc<Memtable>,
     rules: Rules<'_>,

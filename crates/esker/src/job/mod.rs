@@ -1,14 +1,14 @@
-//! Work on tables: what to keep (`version_gc`), what to do next (`pick`, and `task` for a version
-//! at hand), what to drop unread (`covered`), and doing it (`flush`, `compact`, writing through
-//! `output`, with tables cut as `cuts` says). Nothing in here knows the database's locks or its
-//! manifest.
+//! Jobs on tables: which entries are kept (`version_gc`), which compaction is next (`pick`, and
+//! `compaction_inputs` for a version at hand), which tables are dropped unread (`range_del_drop`),
+//! and running it (`flush`, `compact`, writing through `output`, with tables split by
+//! `output_splitter`). Nothing in here knows the database's locks or its manifest.
 
 pub mod blob_compression;
-pub mod blob_garbage;
+pub mod blob_gc;
+pub mod blob_values;
 pub mod compact;
 pub mod compaction_inputs;
 pub mod flush;
-pub mod large;
 pub mod output;
 pub mod output_splitter;
 pub mod parallel;

@@ -1,7 +1,7 @@
 //! Writing the tables of a job: cut at the target size, between keys only, made durable, and opened
-//! again before anybody relies on them.
+//! again before they are installed.
 
-use super::large::LargeValues;
+use super::blob_values::BlobValues;
 use super::output_splitter::{OutputSplitter, Passage};
 use crate::base::key::{Entry, Kind, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
@@ -19,7 +19,7 @@ pub struct OutputOptions<'a> {
     pub env: &'a dyn Env,
     pub directory: PathBuf,
     pub table: TableOptions,
-    /// Whose tables they are. The last one tells how far the keyspace is in tables with this job,
+    /// Whose tables they are. The last one records how far the keyspace is in tables with this job,
     /// those before it how far it was without.
     pub keyspace: TableKeyspace,
     /// The last write that is in tables with this job.
@@ -30,7 +30,7 @@ pub struct OutputOptions<'a> {
     /// Gives out file numbers.
     pub next_file: &'a (dyn Fn() -> u64 + Sync),
     /// What is done with large values.
-    pub large: LargeValues<'a>,
+    pub large: BlobValues<'a>,
 }
 
 /// How the options of a database say that tables of its last run are written, or of the others.
@@ -52,10 +52,10 @@ pub struct Output<'a> {
     cuts: Passage<'a>,
     /// The range tombstones that are in no finished table.
     tombstones: RangeTombstones,
-    /// Blob files that no other output appends to meanwhile: the parts of a merge that is divided
+    /// Blob files that no other output appends to meanwhile: the parts of a divided compaction
     /// share none.
     blobs: BlobWriter<'a>,
-    /// Bytes that were written to blob files when somebody last asked for a pause.
+    /// Bytes that were written to blob files at the last yield point.
     copied_before: u64,
 }
 
@@ -80,8 +80,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether so much of large values was written since this last said so that it is time for more
-    /// urgent work.
+    /// Whether enough bytes of large values were written since this last returned true for another
+    /// yield point.
     pub fn copied_much(&mut self) -> bool {
         let much = self.blobs.written_bytes() - self.copied_before >= COPIED_BETWEEN_PAUSES;
         if much {
@@ -90,7 +90,7 @@ impl<'a> Output<'a> {
         much
     }
 
-    /// Adds an entry; entries come in THE order.
+    /// Adds an entry; entries come in internal key order.
     pub fn add(&mut self, entry: Entry<'_>) -> Result<()> {
         let is_large = entry.kind == Kind::Put && entry.value.len() >= self.options.large.threshold;
         if is_large || entry.kind == Kind::PutBlob {
@@ -155,7 +155,7 @@ impl<'a> Output<'a> {
     /// Makes all names durable, finishes the last table, and opens every table: what cannot be read
     /// back must not enter the manifest.
     ///
-    /// In this order because the last table tells how far the keyspace is in tables: where no
+    /// In this order because the last table records how far the keyspace is in tables: where no
     /// manifest is left, a repair relies on that. A table that says so after a power loss has all
     /// of its entries, all tables and large values beside it, and their names.
     pub fn finish(mut self) -> Result<Vec<Arc<Table>>> {

@@ -9,7 +9,7 @@ pub struct OutputSplitter {
     /// Bytes at which another table begins, if less than what the options say.
     pub target_file_bytes: Option<u64>,
     /// Keys at which another table begins if the one at hand has half of its size: with the same
-    /// ends, tables of several runs can be merged without taking along much that lies beside them.
+    /// ends, tables of several runs can be compacted together without much of their neighbours.
     /// Ascending.
     pub boundaries: Vec<Vec<u8>>,
     /// First keys of tables that stay as they are, in the run that is written: no table may reach
@@ -17,7 +17,7 @@ pub struct OutputSplitter {
     pub kept: Vec<Vec<u8>>,
 }
 
-/// A merge of upper runs makes at least this many tables, so that they can go down in pieces.
+/// A compaction of upper runs makes at least this many tables, so that they can go down in pieces.
 const UPPER_TABLES: u64 = 8;
 /// But none for this few bytes.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -42,7 +42,7 @@ pub struct Passage<'a> {
     kept: &'a [Vec<u8>],
     /// Bytes at which a table is full.
     full_bytes: u64,
-    /// Bytes from which there is something to look at.
+    /// Bytes from which a cut is considered.
     look_bytes: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Dividing a merge among threads, by key.
+//! Subcompactions: a compaction is divided among threads, by key.
 //!
 //! Each thread writes the keys of one part; parts meet at the first keys of tables. The thread that
-//! asked for the merge only coordinates: it calls `pause`, which flushes what waits for it, and
-//! passes an error of any thread on to all.
+//! runs the compaction only coordinates: it calls `pause`, which flushes the immutable memtables
+//! that wait, and passes an error of any thread on to all.
 
 use crate::error::{Error, Result};
 use crate::version::runs::Run;
@@ -18,7 +18,7 @@ pub struct Part {
     pub end: Option<Vec<u8>>,
 }
 
-/// How often the coordinator looks whether something waits for it.
+/// How often the coordinator checks for waiting work.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Parts of about the same size: as many as `most`, if each gets `least_bytes`.
@@ -48,7 +48,7 @@ pub fn divide(runs: &[Arc<Run>], most: usize, least_bytes: u64) -> Vec<Part> {
     parts
 }
 
-/// What the threads of a merge tell each other.
+/// The shared state of the threads of a compaction.
 #[derive(Default)]
 struct Progress {
     /// Entries read.
@@ -181,8 +181,8 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::channel;
 
-    /// Merges two parts of many entries, at a limit that lets a thread read one ahead, in a thread
-    /// of its own: whether it panicked, or none if it hangs.
+    /// Compacts two parts of many entries, at a limit that lets a thread read one ahead, in a
+    /// thread of its own: whether it panicked, or none if it hangs.
     fn panics(
         work: impl Fn(Pause<'_>) -> Result<()> + Send + Sync + 'static,
         pause: fn(u64) -> Result<()>,

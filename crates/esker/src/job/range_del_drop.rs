@@ -1,10 +1,10 @@
-//! Which tables nobody needs any more because of range tombstones, so that they can go without
-//! being read. Pure: a version and the live snapshots in, table numbers out.
+//! Delete-only compactions: picks the tables that range tombstones cover for every reader, so that
+//! they can be dropped unread. Pure: a version and the live snapshots in, table numbers out.
 //!
-//! A table goes if range tombstones of newer runs lie over all of its keys, and no snapshot is so
-//! old that it sees anything in the table but not the tombstones. A table with nothing but range
-//! tombstones goes if no older run has anything between its bounds, and it is not newer than a
-//! snapshot.
+//! A table is dropped if range tombstones of newer runs lie over all of its keys, and no snapshot
+//! is so old that it sees anything in the table but not the tombstones. A table with nothing but
+//! range tombstones goes if no older run has anything between its bounds, and it is not newer than
+//! a snapshot.
 
 use crate::base::key::Sequence;
 use crate::base::range_tombstone::{Fragment, RangeTombstones, compare_ends};
@@ -22,7 +22,7 @@ pub fn removable(version: &Version, snapshots: &[Sequence]) -> Vec<u64> {
     for (at, run) in version.runs.iter().enumerate() {
         let older = version.runs.get(at + 1..).unwrap_or_default();
         for summary in run.tables.iter().map(|table| table.summary()) {
-            // What is newer than a snapshot tells its transaction that somebody deleted there.
+            // A tombstone newer than a snapshot is how its transaction detects a conflict.
             let settled = snapshots.first().is_none_or(|&oldest| summary.largest_sequence <= oldest);
             let useless = summary.entries == 0 && settled && !older.iter().any(|run| run.overlaps(summary, summary));
             if useless || is_covered(summary, &newer, snapshots) {
@@ -36,8 +36,8 @@ pub fn removable(version: &Version, snapshots: &[Sequence]) -> Vec<u64> {
     found
 }
 
-/// Whether the newer range tombstones hide all of the table from everybody who could see something
-/// in it.
+/// Whether the newer range tombstones hide all of the table from every reader that could see
+/// something in it.
 fn is_covered(table: &TableSummary, newer: &[&RangeTombstones], snapshots: &[Sequence]) -> bool {
     // The oldest snapshot that sees anything of the table must see a tombstone over it.
     let oldest = snapshots.get(snapshots.partition_point(|&snapshot| snapshot < table.smallest_sequence)..);

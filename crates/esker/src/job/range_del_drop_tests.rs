@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::key::{Entry, Kind, NEVER};
 use crate::env::mem::MemEnv;
-use crate::job::large::{Copy, LargeValues};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{Output, OutputOptions};
 use crate::options::{Compression, ReadMode};
 use crate::table::{BlockCache, Table, TableKeyspace, TableOptions};
@@ -36,7 +36,7 @@ impl Maker {
             cache: Arc::new(BlockCache::new(1 << 20)),
             read_mode: ReadMode::Pread,
             next_file: &next_file,
-            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
+            large: BlobValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         };
         let cuts = crate::job::output_splitter::OutputSplitter::default();
         let sets: Vec<_> =

@@ -1,9 +1,8 @@
-//! A limit to how fast something is used up: a token bucket that starts empty and holds a moment's
-//! worth.
+//! The rate limiter: a token bucket that starts empty and holds a moment's worth.
 
 use std::time::{Duration, Instant};
 
-/// What a pause may have saved up.
+/// The most that the bucket holds.
 const LARGEST_CREDIT: Duration = Duration::from_millis(100);
 
 /// Spends at most so many bytes a second.

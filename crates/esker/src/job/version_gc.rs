@@ -1,9 +1,9 @@
-//! Which entries a flush or compaction keeps. Pure: entries in THE order in, entries in THE order
-//! out.
+//! Version garbage collection: which entries a flush or compaction keeps. Pure: entries in internal
+//! key order in and out.
 //!
-//! Live snapshots divide the sequence numbers into stripes: two versions of a key that no snapshot
-//! lies between are in the same stripe, and only what the newer one makes of the older one can ever
-//! be read. So in each stripe of a key
+//! Live snapshots divide the sequence numbers into snapshot stripes: two versions of a key that no
+//! snapshot lies between are in the same stripe, and only what the newer one makes of the older one
+//! can ever be read. So in each stripe of a key
 //! - a put or delete hides everything older,
 //! - merge operands are combined with each other and with the put or delete below them,
 //! - a range tombstone is a delete of each key that it covers, but for being kept apart from the

@@ -63,7 +63,7 @@ pub struct Arena {
     number: u64,
 }
 
-/// The right to append to one arena. There is one, made with the arena: whoever has it is the one
+/// The right to append to one arena. There is one, made with the arena: its owner is the one
 /// writer.
 #[derive(Debug)]
 pub struct Appender {
@@ -143,9 +143,9 @@ impl Arena {
     unsafe fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at <= self.capacity() && bytes.len() <= self.capacity() - at);
         raw::writes(self.memory.start().as_ptr().wrapping_add(at), bytes.len());
-        // SAFETY: in bounds (checked); nobody else refers to these bytes before the entry is
-        // published (rule 2), and the caller is the only one who writes (it promises it). `bytes`
-        // is a shared reference to other memory: nobody holds references into an unpublished part.
+        // SAFETY: in bounds (checked); nothing else refers to these bytes before the entry is
+        // published (rule 2), and the caller is the only writer (it promises it). `bytes` is a
+        // shared reference to other memory: no references into an unpublished part exist.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.start().as_ptr().add(at), bytes.len()) }
     }
 
@@ -235,7 +235,7 @@ impl<'a> Stored<'a> {
         self.arena.word(self.at).store(sequence << 8 | self.kind() as u64, Relaxed);
     }
 
-    /// Where the next older version is, if a snapshot may need it.
+    /// The offset of the next older version, if a snapshot may need it.
     #[inline]
     pub fn older(&self) -> Option<usize> {
         match self.arena.half(self.at + OLDER_AT).load(Relaxed) {

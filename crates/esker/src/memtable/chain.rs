@@ -1,5 +1,4 @@
-//! Putting one entry in the place of a chain of merge operands, once somebody has found out what
-//! they come to.
+//! Collapsing a chain of merge operands: one entry takes its place once its value was looked up.
 
 use super::arena::Appender;
 use super::index::{Found, Slot};
@@ -9,7 +8,7 @@ use crate::base::key::{Entry, Kind, NEVER, Sequence};
 use crate::merge_operator::{MergeOperator, contained};
 use std::sync::atomic::Ordering;
 
-/// Shorter chains are not replaced: somebody may still be adding to the first operand (rule 2 of
+/// Shorter chains are not replaced: a thread may still be adding to the first operand (rule 2 of
 /// `in_place.rs`).
 const SHORTEST: u32 = 3;
 
@@ -19,7 +18,7 @@ impl MemtableWriter {
     /// happens if that operand is not the newest entry any more, or if a snapshot sees it. Nothing
     /// happens either, and the result is false, if there is no room.
     ///
-    /// No write of the key came after `sequence`, and nobody changes such a chain in place
+    /// No write of the key came after `sequence`, and no thread changes such a chain in place
     /// (`in_place.rs`), so the value cannot have changed while it was looked up without a lock. The
     /// versions that only newer readers see die; those that a snapshot may need stay below.
     pub fn replace_chain(
@@ -37,8 +36,8 @@ impl MemtableWriter {
         let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
         let expiry_ms = if value.is_some() { newest.expiry_ms() } else { NEVER };
         let whole = Entry { key, sequence, kind, expiry_ms, value: value.unwrap_or_default() };
-        // A scan that sees the operand may have been made before its successor: it would pass over
-        // the one and not reach the other.
+        // A scan that sees the operand may have been made before its successor: it would skip the
+        // one and not reach the other.
         let unseen = newest.sequence() == sequence && sequence > newest_snapshot;
         if !unseen || newest.kind() != Kind::Merge || newest.chain() < SHORTEST {
             return true;

@@ -1,4 +1,4 @@
-//! The internal cursor over one ordered run of a memtable.
+//! The internal cursor over one sorted run of a memtable.
 
 use super::arena::START;
 use super::run::Run;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Memtable {
-    /// Hands cursors that together pass every entry written before the call to `take`. Whether
-    /// [`Memtable::merge_runs`] should follow, by somebody with time.
+    /// Passes cursors that together cover every entry written before the call to `take`. Whether
+    /// [`Memtable::merge_runs`] should follow, in the background.
     pub fn cursors(self: &Arc<Memtable>, mut take: impl FnMut(RunCursor)) -> bool {
         let end = self.end.load(Ordering::Acquire);
         let mut order = self.order.lock();
@@ -22,7 +22,7 @@ impl Memtable {
         order.pair_to_merge().is_some()
     }
 
-    /// One cursor over everything, for a memtable that is no longer written.
+    /// One cursor over everything, for an immutable memtable.
     pub fn sealed_cursor(self: &Arc<Memtable>) -> RunCursor {
         let end = self.end.load(Ordering::Acquire);
         self.order.lock().extend(&self.arena, START, end);
@@ -48,15 +48,13 @@ impl Memtable {
     }
 }
 
-/// How many entries ahead of a scan memory is asked for.
+/// How many entries ahead of a scan memory is prefetched.
 const PREFETCH_AHEAD: usize = 12;
 
-/// At most so many entries are looked at to find out whether they are plain: their memory is asked
-/// for then.
+/// At most so many entries are checked for being plain: their memory is prefetched then.
 const MOST_PLAIN: usize = 16;
 
-/// A position in a run. Entries that are dead (superseded before any live snapshot) are passed
-/// over.
+/// A position in a run. Entries that are dead (superseded before any live snapshot) are skipped.
 pub struct RunCursor {
     memtable: Arc<Memtable>,
     run: Arc<Run>,

@@ -1,38 +1,40 @@
-//! Changing a value of eight bytes where it lies, by any thread, beside the writer. Why none of
-//! these changes is lost:
+//! In-place changes of values of eight bytes, by any thread, beside the writer. Why none of these
+//! changes is lost:
 //!
 //! 1. **One step.** Such a value is changed by single atomic operations only, of the threads in
 //!    here and of the writer (`fold_in_place`). So of two changes that meet in one entry both
 //!    count, in some order. Entries, and their place in the index, are the writer's alone.
-//! 2. **Nobody reads to replace.** What the writer makes of an entry by reading its value, to put
-//!    another entry in its place, it makes of values only that nobody in here changes any more:
+//! 2. **No read-modify-write of a changing value.** Where the writer reads the value of an entry in
+//!    order to put another entry in its place, no thread in here changes that value any more:
 //!    * A keyspace with another operator than `uint64add` is closed to all changes, and one with
 //!      `uint64add` to puts (`KeyspaceInner::new`). So where there are merges the only change is an
 //!      addition, and to that the writer adds in one step. It folds by reading only if one of both
 //!      has not eight bytes or expires: such an entry is refused here.
 //!    * Operands of `uint64add` are kept apart only where a snapshot lies between, and one above
 //!      another (a chain of more than one) is refused here. The snapshot may have left since the
-//!      writer looked, so that somebody who found the first operand without one above it may still
-//!      be adding to it when the second one is there. A third one needs another snapshot, behind
-//!      the second operand: who registers it waits (4), and from then on nobody changes any of
-//!      them. So chains of three and more are replaced by what they come to (`replace_chain`), and
-//!      shorter ones are not.
-//!    * An entry below a range tombstone is replaced without being read. Who did not see the
-//!      tombstone comes before it in the order of writes.
-//! 3. **An entry that is superseded meanwhile.** Who found it before its successor was published,
-//!    and changes it afterwards, comes before the successor in the order of writes: the successor
-//!    was made without reading the value (2), and overrides it.
-//! 4. **Who needs the value to stay** publishes what keeps others away, and then waits for all
-//!    threads at work (`db/state/thread_gate.rs`): each of them either sees what was published, or
-//!    is waited for. So do the snapshot_guard of a snapshot (`newest_snapshot` is looked at after
-//!    entering), a flush (the memtable is put aside first; whoever enters later finds the next
-//!    one), and a close (`closing`).
-//! 5. **A memtable that is put aside meanwhile.** An addition to it counts below the operands in
-//!    the next one, whatever they are: they commute. A put would not, which is why there are none
+//!      writer checked, so that a thread that found the first operand without one above it may
+//!      still be adding to it when the second one is there. A third one needs another snapshot,
+//!      behind the second operand: its registration waits (4), and from then on no thread changes
+//!      any of them. So chains of three and more are collapsed (`replace_chain`), and shorter ones
+//!      are not.
+//!    * An entry below a range tombstone is replaced without being read. A change that did not see
+//!      the tombstone comes before it in the order of writes.
+//! 3. **An entry that is superseded meanwhile.** A change by a thread that found it before its
+//!    successor was published comes before the successor in the order of writes: the successor was
+//!    made without reading the value (2), and overrides it.
+//! 4. **A thread that needs the value to stay** publishes what keeps others away, and then waits
+//!    for all threads at work (`db/state/thread_gate.rs`): each of them either sees what was
+//!    published, or is waited for. So do the registration of a snapshot (`newest_snapshot` is read
+//!    after entering), a flush (the memtable is rotated first; a thread that enters later finds the
+//!    next one), a close and a conditional write (`in_place_barriers`). The barrier of a
+//!    conditional write is lowered again: a thread that finds it gone sees the entry that was
+//!    written behind it.
+//! 5. **A memtable that is rotated meanwhile.** An addition to it counts below the operands in the
+//!    next one, whatever they are: they commute. A put would not, which is why there are none
 //!    beside merges.
 //!
-//! In the order of writes a change stands right behind the entry that it is made to. Nobody can
-//! tell: no reader is registered between the two.
+//! In the order of writes a change stands right behind the entry that it is made to. No reader can
+//! tell: none is registered between the two.
 //!
 //! The interleavings of 1 to 4 are tried by `db/interleavings/counters.rs`.
 
@@ -52,8 +54,8 @@ impl Memtable {
     /// Makes `change` of the newest value of `key`, if that lies here and no reader at or before
     /// `newest_snapshot` can see it. False, with nothing done, if only the writer can do it.
     ///
-    /// The caller is at work as `db/state/thread_gate.rs` has it from before it looked for this
-    /// memtable and for `newest_snapshot` until this returns.
+    /// The caller is inside the thread gate (`db/state/thread_gate.rs`) from before it loaded this
+    /// memtable and `newest_snapshot` until this returns.
     #[inline]
     pub fn change_in_place(&self, key: &[u8], hash: u64, change: Change, newest_snapshot: Sequence) -> bool {
         if self.has_range_tombstones() {
@@ -69,7 +71,7 @@ impl Memtable {
         match (entry.kind(), change) {
             (Kind::Put, Change::Put(value)) => eight.set(value),
             (Kind::Put, Change::Add(operand)) => eight.add(operand),
-            // Of a longer chain somebody may be looking up what it comes to (rule 2).
+            // A longer chain may be about to be collapsed (rule 2).
             (Kind::Merge | Kind::MergeFirst, Change::Add(operand)) if entry.chain() <= 1 => eight.add(operand),
             _ => return false,
         }

@@ -2,12 +2,12 @@
 //!
 //! Open addressing over slots of 64 bits: the upper 32 bits of the key's hash, and the entry's
 //! arena offset in units of eight bytes; 0 is an empty slot. A key's first slot is the highest bits
-//! of that half hash, so that growing copies slots almost in order and never looks at an entry.
-//! Slots are never emptied. When three quarters are used the writer copies them to a table twice as
-//! large and publishes that; the smaller ones stay until the memtable goes, for the readers that
-//! may still be in them. A table that is made for as many keys as an earlier memtable had is at
-//! most two thirds full with them: it does not grow for a few keys more, which in a large memtable
-//! would hold up everybody.
+//! of that half hash, so that growing copies slots almost in order and never reads an entry. Slots
+//! are never emptied. When three quarters are used the writer copies them to a table twice as large
+//! and publishes that; the smaller ones stay until the memtable goes, for the readers that may
+//! still be in them. A table that is made for as many keys as an earlier memtable had is at most
+//! two thirds full with them: it does not grow for a few keys more, which in a large memtable would
+//! stall every writer.
 
 use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_address;
@@ -28,7 +28,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// A table on the heap, which whoever gets the pointer owns.
+    /// A table on the heap, owned by the holder of the pointer.
     fn new(bits: u32, pool: &MemoryPool) -> NonNull<Slots> {
         let slots = 1usize << bits;
         let slots = Slots { shift: 32 - bits, mask: slots - 1, memory: pool.take_zeroed(slots * 8) };
@@ -125,9 +125,9 @@ impl Index {
         Index { pool: Arc::clone(pool), current: AtomicPtr::new(slots.as_ptr()), tables }
     }
 
-    /// Has memory made ready for the next table: the one that this index will grow to, if it is to
-    /// grow before it holds `expected` keys, or else that of the next index for as many, if
-    /// `ends_soon`. `used`: its keys so far. For the background.
+    /// Prefaults memory for the next table: the one that this index will grow to, if it is to grow
+    /// before it holds `expected` keys, or else that of the next index for as many, if `ends_soon`.
+    /// `used`: its keys so far. For the background.
     pub fn prepare_next(&self, used: usize, expected: usize, ends_soon: bool) {
         let slots = self.current().mask + 1;
         let will_grow = expected >= slots / 4 * 3;
@@ -153,7 +153,7 @@ impl Index {
         tables.iter().map(|table| unsafe { table.0.as_ref() }.memory.bytes()).sum()
     }
 
-    /// Starts loading what `get` and `find` look at first for this hash.
+    /// Prefetches the first slots that `get` and `find` read for this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         let table = self.current();
@@ -190,7 +190,7 @@ impl Index {
         }
     }
 
-    /// As `get`, for the one writer, who also learns the slot to set.
+    /// As `get`, for the one writer, with the slot to set.
     #[inline]
     pub fn find(&self, hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Found<'_> {
         let half_hash = half(hash);

@@ -1,9 +1,9 @@
 //! The memtable: recent writes of one keyspace in memory.
 //!
 //! An arena holds the entries in the order of writing, a hash index finds the newest one of a key,
-//! and order is made when a scan or a flush asks for it (`sorted_runs.rs`). Writes go through the
-//! one [`MemtableWriter`], but for changes of values of eight bytes (`in_place.rs`); reads need no
-//! lock.
+//! and entries are sorted when a scan or a flush needs order (`sorted_runs.rs`). Writes go through
+//! the one [`MemtableWriter`], but for changes of values of eight bytes (`in_place.rs`); reads need
+//! no lock.
 //!
 //! A write whose key's newest entry no snapshot can see supersedes that entry: it is marked dead
 //! and never flushed, or, where both values have eight bytes, changed in place. Otherwise the new

@@ -1,9 +1,9 @@
-//! Sorted entries of a memtable, how they are made, searched and merged.
+//! A sorted run of a memtable: how it is made, searched and merged.
 //!
 //! An entry is known by the eight bytes of its key behind a prefix that all keys of the run share,
-//! and looked at only where those are equal to another's. Where all keys are as long as each other
-//! and no longer than that, not even then: equal heads are equal keys, and the later of two entries
-//! of a key lies behind the other in the arena.
+//! and read only where those are equal to another's. Where all keys are as long as each other and
+//! no longer than that, not even then: equal heads are equal keys, and the later of two entries of
+//! a key lies behind the other in the arena.
 
 use super::arena::Arena;
 use crate::base::key::{Sequence, common_prefix, compare, head};
@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-/// A run that is longer than another by more than this factor is merged with it stretch by stretch,
-/// not entry by entry.
+/// A run that is longer than another by more than this factor is merged with it range by range, not
+/// entry by entry.
 const MUCH_LONGER: usize = 16;
 
 /// One head in so many is also in the sample, which a search looks through first: what is left is a
@@ -68,7 +68,7 @@ impl Run {
         Run::new(a.prefix[..shared].to_vec(), heads, offsets, key_length)
     }
 
-    /// Adds a few entries, for a run that nobody else uses. False, with nothing done, if they have
+    /// Adds a few entries, for a run without other users. False, with nothing done, if they have
     /// another prefix.
     pub fn insert(&mut self, arena: &Arena, few: &Gathered) -> bool {
         if few.prefix.as_ref() != Some(&self.prefix) {
@@ -110,8 +110,8 @@ impl Run {
         self.offsets[index]
     }
 
-    /// Whether the entries at two neighbouring indexes may be of the same key; nothing but their
-    /// heads is looked at.
+    /// Whether the entries at two neighbouring indexes may be of the same key; only their heads are
+    /// read.
     #[inline]
     pub fn may_share_key(&self, a: usize, b: usize) -> bool {
         self.heads[a] == self.heads[b]
@@ -144,7 +144,7 @@ impl Run {
         Ok(chunk..self.heads.len().min(chunk + SAMPLED))
     }
 
-    /// Starts loading what [`Run::first_candidate`] looks at.
+    /// Prefetches what [`Run::first_candidate`] reads.
     pub fn prefetch_candidates(&self, key: &[u8]) {
         if let Ok(chunk) = self.chunk(key) {
             self.heads[chunk].chunks(LINE_BYTES / size_of::<u64>()).for_each(prefetch_first);
@@ -233,7 +233,7 @@ fn compare_in_full(arena: &Arena, a: u32, b: u32) -> Ordering {
     compare(a.key(), a.sequence(), b.key(), b.sequence())
 }
 
-/// Heads behind the same prefix, ascending, and the offsets that go with them.
+/// StaticBTree behind the same prefix, ascending, and the offsets that go with them.
 type Sorted<'a> = (&'a [u64], &'a [u32]);
 
 /// The merge of both, with no branch that depends on the data but for equal heads.
@@ -289,8 +289,8 @@ fn merge_stretches(ties: Ties<'_>, long: Sorted<'_>, short: Sorted<'_>) -> (Vec<
 /// ever taken begin with.
 #[derive(Default)]
 pub struct Gathered {
-    /// What the keys so far begin with. It gets shorter, which changes the heads so far without a
-    /// look at the keys. Together, heads are changed less often than there are bytes in the arena:
+    /// What the keys so far begin with. It gets shorter, which changes the heads so far without
+    /// reading the keys. Together, heads are changed less often than there are bytes in the arena:
     /// as many keys as share a prefix have as many bytes as that, each.
     prefix: Option<Vec<u8>>,
     pairs: Vec<(u64, u32)>,

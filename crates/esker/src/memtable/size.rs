@@ -1,10 +1,10 @@
-//! What a memtable has between two keys, from its keys without their order.
+//! The part of a memtable between two keys, from its unsorted keys.
 
 use super::store::Memtable;
 use crate::base::range_tombstone::is_before_end;
 use std::sync::atomic::Ordering;
 
-/// Slots of the index that are looked at.
+/// Slots of the index that are read.
 const SAMPLE: usize = 4096;
 
 impl Memtable {

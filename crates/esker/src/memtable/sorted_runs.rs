@@ -1,12 +1,12 @@
-//! The order of a memtable, made when somebody asks for it.
+//! The sorted runs of a memtable, made on demand.
 //!
 //! Writes only append to the arena. The first reader that needs order sorts what has been appended
 //! since the last one into a new run, unless it was appended in order. A run that is not much
 //! shorter than the one before it is to be merged with it, so that there are never more than a few
 //! runs and every entry is merged a logarithm of times. Short runs are merged by the reader itself;
-//! it does so with a bounded number of entries, so that no reader waits long for what many writes
-//! have left to do. The others are merged by the background thread (or by a flush, which needs all
-//! in one run), not under the lock: readers use what is there meanwhile.
+//! it does so with a bounded number of entries, so that no reader waits long for the sorting that
+//! many writes have left. The others are merged by the background thread (or by a flush, which
+//! needs all in one run), not under the lock: readers use what is there meanwhile.
 
 use super::arena::Arena;
 use super::run::{Gathered, Run};
@@ -26,15 +26,14 @@ const FEW_ENTRIES: usize = 8;
 /// A reader makes no run longer than this by merging.
 pub const MOST_MERGED: usize = 16 << 10;
 
-/// With more runs than this readers merge long ones as well: the background has not come to it for
-/// long.
+/// With more runs than this readers merge long ones as well: the background thread is behind.
 const MOST_RUNS: usize = 24;
 
 /// Memory for the sorting of so many entries is kept for the next reader.
 const MOST_KEPT: usize = 4 << 10;
 
-/// How far ahead of the walk over new entries memory is asked for: the writer's processor probably
-/// has it.
+/// How far ahead of the walk over new entries memory is prefetched: it is probably in the cache of
+/// the writer's processor.
 const AHEAD_BYTES: usize = 1 << 10;
 
 /// The runs made so far, mostly longest first.

@@ -14,11 +14,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What the system gives out memory in.
+/// The unit in which the system gives out memory.
 const PAGE_BYTES: usize = 4096;
 
-/// Memory is touched so far ahead of the writer: what it fills while the background does something
-/// else for some ten milliseconds.
+/// Memory is prefaulted so far ahead of the writer: what it fills in some ten milliseconds, for
+/// which the background thread may be busy.
 const TOUCHED_AHEAD_BYTES: usize = 8 << 20;
 
 /// Recent writes of one keyspace. `MemtableWriter` alone changes it; everything else only reads.
@@ -39,7 +39,7 @@ pub struct Memtable {
     pub(super) index_bytes: AtomicUsize,
     pub(super) order: Mutex<Order>,
     pub(super) tombstones: TombstoneSets,
-    /// Bytes of the order, which nobody waits for here.
+    /// Bytes of the sorted runs; not waited for here.
     pub(super) order_bytes: AtomicUsize,
     /// The blob files that entries refer to or referred to, and the bytes of all values in them
     /// that were written here.
@@ -86,7 +86,7 @@ impl Memtable {
         visit: &mut impl FnMut(Entry<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         if self.is_empty() {
-            // Whoever waits for a write to be acknowledged sees it here as well.
+            // A thread that has waited for a write to be acknowledged sees it here as well.
             return ControlFlow::Continue(());
         }
         let mut at = self.index.get(hash, |offset| self.is_at(offset, key));
@@ -111,7 +111,7 @@ impl Memtable {
         same(self.arena.entry(offset).key(), key)
     }
 
-    /// Starts loading what [`Memtable::get`] looks at first for this hash.
+    /// Prefetches what [`Memtable::get`] reads first for this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if !self.is_empty() {
@@ -119,7 +119,7 @@ impl Memtable {
         }
     }
 
-    /// Loads what a write of `key` will look at: where it is in the index, and its newest entry.
+    /// Loads what a write of `key` reads: its slot in the index, and its newest entry.
     #[inline(never)]
     pub fn warm(&self, key: &[u8], hash: u64) {
         if !self.is_empty() {
@@ -168,8 +168,8 @@ impl Memtable {
         self.end.load(Ordering::Relaxed) + self.index_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
-    /// Has memory backed that the writer will come to if it goes on: not far ahead, and not more
-    /// than was written, so that small ones stay small. For the background.
+    /// Prefaults memory that the writer will come to if it goes on: not far ahead, and not more
+    /// than was written, so that small memtables stay small. For the background thread.
     pub fn touch_ahead(&self) {
         let end = self.end.load(Ordering::Relaxed);
         self.arena.touch_until(end + end.min(TOUCHED_AHEAD_BYTES));
@@ -181,7 +181,7 @@ impl Memtable {
     }
 
     /// Bytes that the system has backed with memory for it, as far as they are known: entries,
-    /// index and order. 0 while it is empty.
+    /// index and sorted runs. 0 while it is empty.
     pub fn resident_bytes(&self) -> usize {
         if self.is_empty() {
             return 0;
@@ -192,7 +192,7 @@ impl Memtable {
         arena + index + self.order_bytes.load(Ordering::Relaxed) + self.tombstones.bytes()
     }
 
-    /// Entries that a flush would look at.
+    /// Entries that a flush would read.
     pub fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }

@@ -4,7 +4,7 @@
 //! large as the next, so that a tombstone is copied a logarithm of times. Readers load the list;
 //! while it is empty, one counter says so.
 //!
-//! Of several tombstones over a key the older ones are left out that nobody needs. A registered
+//! Of several tombstones over a key, older ones that no reader needs are left out. A registered
 //! reader needs the newest one at or before its own sequence number. One that is not registered
 //! takes the last write of all finished batches as its own, `finished` below, for what the batch at
 //! work has not written itself (`search_covered` in `db/read/get.rs`); it may be late, and what it

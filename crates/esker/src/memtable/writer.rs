@@ -36,13 +36,13 @@ pub struct MemtableWriter {
     pub(super) appender: Appender,
     keys: usize,
     longest_chain: u32,
-    /// Once so much was written, somebody should look after the memory that comes next.
+    /// Once so much was written, the memory that comes next should be prefaulted.
     next_touch: usize,
 }
 
-/// Smaller memtables are not worth touching ahead.
+/// Smaller memtables are not worth prefaulting.
 const FIRST_TOUCH_BYTES: usize = 256 << 10;
-/// How much more has been written at each of the next times, at most: less than is touched ahead.
+/// How much more has been written at each of the next times, at most: less than is prefaulted.
 const TOUCH_STEP_BYTES: usize = 1 << 20;
 
 impl MemtableWriter {
@@ -78,7 +78,7 @@ impl MemtableWriter {
         true
     }
 
-    /// Starts loading what [`MemtableWriter::apply`] needs first for a key with this hash.
+    /// Prefetches what [`MemtableWriter::apply`] needs first for a key with this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.memtable.index.prefetch(hash);
@@ -149,8 +149,8 @@ impl MemtableWriter {
                 match whole.filter(|whole| memtable.fits(whole, context.reserved)) {
                     Some(whole) => {
                         let new = memtable.append(appender, whole, old.older().unwrap_or(0));
-                        // Dead before its successor can be found: a scan that sees both must pass
-                        // over one.
+                        // Dead before its successor can be found: a scan that sees both must skip
+                        // one.
                         old.set_dead(appender);
                         memtable.live.store(memtable.live() - 1, Ordering::Relaxed);
                         slot.publish(new);

@@ -1,4 +1,4 @@
-//! How long the chains of operands get that wait to be combined with the value of their key.
+//! The length of operand chains that are not yet combined with the value of their key.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// not copied for each operand (`memtable/writer.rs`).
 pub const LONG_CHAIN: u32 = 64;
 
-/// The longest chain seen. In the common case that nothing longer than ever before is met, noting
-/// one is a load of memory that nobody writes.
+/// The longest chain seen. In the common case, a chain no longer than the longest so far, noting
+/// one is a load of memory that no thread writes.
 #[derive(Debug, Default)]
 pub struct LongestChain(AtomicU64);
 

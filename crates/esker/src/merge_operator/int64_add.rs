@@ -3,12 +3,12 @@
 //! Adding with saturation is not associative: `(MAX + 1) - 1` is `MAX - 1`, and `MAX + (1 - 1)` is
 //! `MAX`. So not every two operands have one that does what both do. An operand stands for the
 //! function `x -> clamp(x + a)`. For `a` and `b` of the same sign, say not negative,
-//! `clamp(clamp(x + a) + b) = min(MAX, min(MAX, x + a) + b) = min(MAX, x + (a + b))` for every `x`, because once
-//! at `MAX` the sum stays there. That is the function of the operand `a + b`, if that is a number
-//! at all; if it is not, no operand reaches as far as both (`MIN` moves to `MAX - 1` by `MAX`
-//! twice). With different signs, the limit may be met between the two or not, depending on `x`, and
-//! no single operand does both. So exactly operands of one sign whose sum does not overflow are
-//! combined.
+//! `clamp(clamp(x + a) + b)` is `min(MAX, min(MAX, x + a) + b)`, which is `min(MAX, x + (a + b))`,
+//! for every `x`, because once at `MAX` the sum stays there. That is the function of the operand
+//! `a + b`, if that is a number at all; if it is not, no operand reaches as far as both (`MIN`
+//! moves to `MAX - 1` by `MAX` twice). With different signs, the limit may be met between the two
+//! or not, depending on `x`, and no single operand does both. So exactly operands of one sign whose
+//! sum does not overflow are combined.
 
 use super::{MergeError, MergeOperator};
 

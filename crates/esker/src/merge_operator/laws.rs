@@ -1,5 +1,5 @@
-//! A test for merge operators: does it matter when operands are combined? It must not, because
-//! nobody can tell when the engine does it.
+//! A test for merge operators: whether the result depends on when operands are combined. It must
+//! not, because when the engine combines them is not specified.
 //!
 //! The law is one: applying operands one by one, a delete being no value for the next, gives the
 //! same as applying them all at once, and the same as applying what is left after combining

@@ -47,11 +47,11 @@ impl std::error::Error for MergeError {}
 /// panicking operator harms reads of that key only. [`crate::merge::check_laws`] tests all of this.
 ///
 /// The engine holds locks during a call, at a write the one that all writes of the database take:
-/// others wait as long as the call lasts, so it should be short. Of its own database an operator
-/// may read single keys and ask for figures. Writes, snapshots, iterators, transactions and
-/// whatever waits for work are refused with [`crate::Error::InCallback`]; other threads can do
-/// that, but the operator must not wait for them. An operator that calls itself, by reading a key
-/// that needs it, fails after a few times.
+/// other threads wait as long as the call lasts, so it should be short. An operator may read single
+/// keys and statistics of its own database. Writes, snapshots, iterators, transactions and calls
+/// that wait for work are refused with [`crate::Error::InCallback`]; other threads can do that, but
+/// the operator must not wait for them. An operator that calls itself, by reading a key that needs
+/// it, fails after a few times.
 ///
 /// ```
 /// use esker::{MergeError, MergeOperator};
@@ -83,8 +83,8 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// the key.
     ///
     /// # Errors
-    /// When an operand or the existing value is nothing this operator can take; reads of the key
-    /// then fail with [`crate::Error::MergeFailed`].
+    /// When the operator cannot take an operand or the existing value; reads of the key then fail
+    /// with [`crate::Error::MergeFailed`].
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -100,8 +100,8 @@ pub trait MergeOperator: Send + Sync + 'static {
     ) -> Result<Option<Vec<u8>>, MergeError>;
 
     /// One operand that does what `older` followed by `newer` does on every value there could be,
-    /// or `None` to keep both. Where it declines, operands that are far from their value are kept
-    /// one by one, which costs memory and time at reads.
+    /// or `None` to keep both. Where it declines, operands are kept one by one until they meet
+    /// their value, which costs memory and time at reads.
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -110,7 +110,7 @@ pub trait MergeOperator: Send + Sync + 'static {
     fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>>;
 
     /// Whether `full_merge` may ever answer `None`. `true`, the default, is always right; `false`
-    /// spares merges into keyspaces with a time to live a look at what the key holds.
+    /// saves merges into keyspaces with a time to live a lookup of the key.
     ///
     /// ```
     /// # use esker::{MergeOperator, merge::{Max, UInt64Add}};
@@ -134,8 +134,8 @@ pub trait MergeOperator: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The type behind a `dyn MergeOperator`. Nobody outside can name the argument's type, so that
-    /// nobody implements it otherwise.
+    /// The type behind a `dyn MergeOperator`. The argument's type cannot be named outside the
+    /// crate, so that no other crate overrides it.
     ///
     /// ```
     /// # use esker::{KeyspaceOptions, merge::Max};

@@ -10,8 +10,8 @@ use super::origin::Origin;
 /// No table is aimed at more, whatever the options say: its index and its filter are in memory.
 const LARGEST_TARGET_BYTES: u64 = 1 << 30;
 
-/// Memtables of one keyspace that are in memory under load: one written to, one flushed, and one
-/// that waits or fills meanwhile.
+/// Memtables of one keyspace that are in memory under load: the active one, one being flushed, and
+/// one that waits or fills meanwhile.
 const MEMTABLES_PER_KEYSPACE: usize = 3;
 
 /// What all memtables may take together: half of the budget.
@@ -37,8 +37,8 @@ impl Options {
         (self.memory_budget_bytes > 0).then(|| memtable_share(self.memory_budget_bytes))
     }
 
-    /// These options with the sizes that follow from the memory budget in place of those that
-    /// nobody set, and none larger than the engine makes it.
+    /// These options with the sizes that follow from the memory budget in place of those that were
+    /// not set, and none larger than the engine makes it.
     pub(crate) fn resolved(&self) -> Options {
         let mut options = self.clone();
         options.target_file_bytes = options.target_file_bytes.min(LARGEST_TARGET_BYTES);
@@ -46,8 +46,7 @@ impl Options {
         if budget == 0 {
             return options;
         }
-        // Two of them, the one written to and the one being flushed, are the share of all
-        // memtables.
+        // Two of them, the active one and the one being flushed, are the share of all memtables.
         let (buffer, file, segment) = (budget / 4, (budget / 8).max(1 << 20) as u64, (budget / 16).max(1 << 20) as u64);
         if options.is_free("write_buffer_bytes") && buffer < options.write_buffer_bytes {
             options.write_buffer_bytes = buffer;

@@ -1,10 +1,10 @@
-//! Every option in force, where its value comes from, and what it trades: for people.
+//! The explanation of options: the value of each, its origin, and its trade-off.
 
 use super::Options;
 use super::origin::Origin;
 use std::fmt;
 
-/// One option in force.
+/// One option with its present value.
 ///
 /// ```
 /// let explanation = esker::Options::default().block_bytes(4 << 10).explain();
@@ -17,13 +17,13 @@ pub struct ExplainedOption {
     pub name: &'static str,
     /// Its value, with the unit.
     pub value: String,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub origin: Origin,
-    /// What it trades.
+    /// Its trade-off.
     pub trade_off: &'static str,
 }
 
-/// All options in force; its `Display` is one line for each.
+/// All options with their present values; its `Display` is one line for each.
 ///
 /// ```
 /// print!("{}", esker::Options::default().explain());
@@ -59,8 +59,8 @@ fn bytes(bytes: u64) -> String {
 }
 
 impl Options {
-    /// Every value that a database opened with these options would have, where it comes from, and
-    /// what it trades.
+    /// Every value that a database opened with these options would have, its origin, and its
+    /// trade-off.
     ///
     /// ```
     /// use esker::{Options, Profile};
@@ -89,16 +89,16 @@ impl Options {
             compression: name(self.compression) => "lz4: less space; none: blocks are read in place where files are mapped";
             filter_bits_per_key: self.filter_bits_per_key.to_string() => "more: fewer useless block reads; fewer: less memory";
             target_file_bytes: bytes(self.target_file_bytes) => "larger: fewer files; smaller: compaction takes less memory";
-            large_value_bytes: bytes(self.large_value_bytes as u64) => "smaller: less is rewritten; larger: fewer reads of another file";
+            min_blob_size: bytes(self.min_blob_size as u64) => "smaller: less is rewritten; larger: fewer reads of another file";
             wal_segment_bytes: bytes(self.wal_segment_bytes) => "larger: fewer files to prepare; smaller: less disk space and mapped memory";
             wal_mode: name(self.wal_mode) => "mapped: cheaper writes; plain: for network and copy-on-write file systems";
             read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults; mmapchecked: as mmap, every read checked";
-            background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: merges end sooner; unset: a second one while writers wait for merges";
-            upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first merges; lz4: less space in upper runs";
+            background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: compactions end sooner; unset: a second one while writers are delayed for compaction";
+            upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first compactions; lz4: less space in upper runs";
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";
             env: self.given("env", "the operating system") => "a simulation can fail calls and lose power, for tests";
-            event_listener: self.given("event_listener", "nobody") => "a listener is told what happens, by a thread of its own";
+            event_listener: self.given("event_listener", "none") => "a listener is told what happens, by a thread of its own";
             clock: self.given("clock", "the system's clock") => "one set by hand makes tests of expiry repeatable";
         }
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::Profile;
 
-    /// More than this and nobody reads them.
+    /// More than this are not read.
     const MOST_OPTIONS: usize = 25;
 
     /// The setters of `Options`, with their comments and bodies, as they are in the source.

@@ -64,11 +64,11 @@ pub enum ReadMode {
     Pread,
     /// As `Auto`, and a get or a scan checks every block of the mapping each time it comes to it,
     /// not only the first time after the open: bits that change in the file while the database is
-    /// open become an error. Each get then takes the checksum of a whole block and looks at every
+    /// open become an error. Each get then computes the checksum of a whole block and checks every
     /// entry in it, for each table it searches: with blocks of 4 KiB that are in memory, several
     /// times the work of the search itself; more with larger blocks. Scans do so once for each
-    /// block, and jobs always do. Blocks in the block cache are the memory of the process, and not
-    /// looked at again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the
+    /// block, and jobs always do. Blocks in the block cache are memory of the process, and are not
+    /// checked again; with [`Options::block_cache_bytes`] 0 compressed blocks too come from the
     /// file each time.
     ///
     /// ```
@@ -96,8 +96,8 @@ pub enum Compression {
     Lz4,
 }
 
-/// How the tables of a keyspace are merged: what a write costs later against what a read and the
-/// space cost.
+/// How the tables of a keyspace are compacted: write amplification against read and space
+/// amplification.
 ///
 /// ```
 /// use esker::{CompactionStyle, KeyspaceOptions};
@@ -106,21 +106,21 @@ pub enum Compression {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionStyle {
     /// A few runs that may overlap above one large sorted run. Each byte is rewritten a logarithm
-    /// of times; a point read asks up to about a dozen runs, and one after a pause in writing. The
+    /// of times; a point read probes up to about a dozen runs, and one in an idle database. The
     /// default.
     #[default]
     LazyLeveling,
-    /// Levels, each ten times the one above it, merged table by table. Reads ask few runs and
-    /// little space is taken twice, but each byte is rewritten several times a level: for data that
+    /// Levels, each ten times the one above it, compacted table by table. Reads probe few runs and
+    /// space amplification is low, but each byte is rewritten several times a level: for data that
     /// is read much more than written.
     Leveled,
-    /// Runs of similar size are merged with each other ("universal"). The fewest rewrites; up to a
-    /// dozen runs to read, and up to three times the space.
+    /// Runs of similar size are compacted with each other ("universal"). The fewest rewrites; up to
+    /// a dozen runs to read, and up to three times the space.
     Tiered,
-    /// Nothing is merged. While the tables have more than `max_bytes`, the oldest is dropped, with
-    /// whatever it holds, live snapshots or not; the newest table always stays. Tables of which
+    /// Nothing is compacted. While the tables have more than `max_bytes`, the oldest is dropped,
+    /// with everything in it, live snapshots or not; the newest table always stays. Tables of which
     /// every entry has expired are dropped too. For time series and logs: the cheapest writes, but
-    /// reads ask every run there is, so keys should grow with time.
+    /// reads probe every run, so keys should grow with time.
     Fifo {
         /// Bytes of tables, after compression; at least 1.
         max_bytes: u64,
@@ -143,7 +143,7 @@ pub struct Options {
     pub(crate) compression: Compression,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) target_file_bytes: u64,
-    pub(crate) large_value_bytes: usize,
+    pub(crate) min_blob_size: usize,
     pub(crate) wal_segment_bytes: u64,
     pub(crate) wal_mode: WalMode,
     pub(crate) read_mode: ReadMode,
@@ -154,7 +154,7 @@ pub struct Options {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) event_listener: Option<Arc<dyn EventListener>>,
-    /// Where the values come from, for [`Options::explain`].
+    /// The origins of the values, for [`Options::explain`].
     origins: Origins,
 }
 
@@ -168,7 +168,7 @@ impl fmt::Debug for Options {
             .field("compression", &self.compression)
             .field("filter_bits_per_key", &self.filter_bits_per_key)
             .field("target_file_bytes", &self.target_file_bytes)
-            .field("large_value_bytes", &self.large_value_bytes)
+            .field("min_blob_size", &self.min_blob_size)
             .field("wal_segment_bytes", &self.wal_segment_bytes)
             .field("wal_mode", &self.wal_mode)
             .field("read_mode", &self.read_mode)
@@ -190,7 +190,7 @@ impl Default for Options {
             compression: Compression::Lz4,
             filter_bits_per_key: 10,
             target_file_bytes: 64 << 20,
-            large_value_bytes: 32 << 10,
+            min_blob_size: 32 << 10,
             wal_segment_bytes: 16 << 20,
             wal_mode: WalMode::Mapped,
             read_mode: ReadMode::Auto,
@@ -271,9 +271,9 @@ impl Options {
         self
     }
 
-    /// Compression of table blocks, and of large values ([`Options::large_value_bytes`]) of up to
-    /// 16 MiB: those are stored as they are by a write, and made smaller when no writes come, where
-    /// that pays.
+    /// Compression of table blocks, and of large values ([`Options::min_blob_size`]) of up to
+    /// 16 MiB: a write stores them uncompressed, and an idle database compresses them, where that
+    /// pays.
     ///
     /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a
     /// decompression at each miss of the block cache; without it, blocks are read in place where
@@ -330,11 +330,11 @@ impl Options {
     /// and that more values are compressed.
     ///
     /// ```
-    /// let options = esker::Options::default().large_value_bytes(4 << 10);
+    /// let options = esker::Options::default().min_blob_size(4 << 10);
     /// ```
-    pub fn large_value_bytes(mut self, bytes: usize) -> Options {
-        self.large_value_bytes = bytes;
-        self.note("large_value_bytes");
+    pub fn min_blob_size(mut self, bytes: usize) -> Options {
+        self.min_blob_size = bytes;
+        self.note("min_blob_size");
         self
     }
 
@@ -386,13 +386,13 @@ impl Options {
     }
 
     /// Threads for flush and compaction. With 0 that work is done inside the writing calls: slower,
-    /// and deterministic. With more than 1, a merge of several tables' worth is divided by key
-    /// among up to so many threads, which exist only while it lasts; one more goes on flushing. At
-    /// most 64.
+    /// and deterministic. With more than 1, a compaction of several tables' worth is divided by key
+    /// among up to so many threads (subcompactions), which exist only while it lasts; one more goes
+    /// on flushing. At most 64.
     ///
-    /// Default: 1, and 2 for merges that begin while writers are slowed down for compaction, on
+    /// Default: 1, and 2 for compactions that begin while writers are delayed for compaction, on
     /// machines with several processors. Trade-off: none means that writers do the work; one leaves
-    /// the other processors to the caller; more end merges sooner.
+    /// the other processors to the caller; more end compactions sooner.
     ///
     /// ```
     /// let options = esker::Options::default().background_threads(4);
@@ -403,16 +403,16 @@ impl Options {
         self
     }
 
-    /// Compression of the blocks of all runs but the last, which holds most of a settled database.
-    /// What is recovered from the log is written with [`Options::compression`].
+    /// Compression of the blocks of all runs but the last, which holds most of a compacted
+    /// database. What is recovered from the log is written with [`Options::compression`].
     ///
     /// ```
     /// use esker::{Compression, Options};
     /// let options = Options::default().compression(Compression::Lz4).upper_compression(Compression::None);
     /// ```
     ///
-    /// Default: as `compression`. Trade-off: none makes flushes and first merges cheaper, for more
-    /// space there.
+    /// Default: as `compression`. Trade-off: none makes flushes and first compactions cheaper, for
+    /// more space there.
     pub fn upper_compression(mut self, compression: Compression) -> Options {
         self.upper_compression = Some(compression);
         self.note("upper_compression");
@@ -422,8 +422,8 @@ impl Options {
     /// Bytes of tables that compaction may read in a second, all its threads together. Flushes are
     /// not limited. With `background_threads(0)` the writing calls wait for it.
     ///
-    /// Default: 0, no limit. Trade-off: a limit keeps the device free for others; one below what is
-    /// written leads to stalls.
+    /// Default: 0, no limit. Trade-off: a limit keeps the device free for others; one below the
+    /// write rate leads to stalls.
     ///
     /// ```
     /// let options = esker::Options::default().compaction_bytes_per_second(20 << 20);
@@ -467,11 +467,11 @@ impl Options {
     /// memory of flush and compaction. Zero: no common limit, each part has its own.
     ///
     /// Half of it is at most for memtables: where all active ones together reach a quarter, the
-    /// largest is put aside for its flush, and where all reach the half, writers wait for a flush,
-    /// with a reason. An eighth is for the work of flush and compaction. The block cache has what
-    /// memtables, indexes, filters and pinned memory leave. Sizes that were not set with their own
-    /// option follow from the budget: [`Options::explain`] shows them. [`crate::Stats::memory`]
-    /// reports every part.
+    /// largest becomes immutable and is flushed, and where all reach the half, writers stop until a
+    /// flush ends, with a reason. An eighth is for the work of flush and compaction. The block
+    /// cache has what memtables, indexes, filters and pinned memory leave. Sizes that were not set
+    /// with their own option follow from the budget: [`Options::explain`] shows them.
+    /// [`crate::Stats::memory`] reports every part.
     ///
     /// Indexes and filters are in memory while a table is open: if they take more than the budget
     /// leaves, the cache has nothing and the budget is exceeded. Not counted are mapped files (two
@@ -525,9 +525,9 @@ impl Options {
         self.origins.set(name, Origin::Set);
     }
 
-    /// Who is told of flushes, compactions, stalls and failures.
+    /// The listener for flushes, compactions, stalls and failures.
     ///
-    /// Default: nobody, at no cost. Trade-off: a thread of its own that calls the listener.
+    /// Default: none, at no cost. Trade-off: a thread of its own that calls the listener.
     ///
     /// ```
     /// struct Silent;
@@ -541,8 +541,8 @@ impl Options {
     }
 
     /// The least bytes of a large value.
-    pub(crate) fn large_threshold(&self) -> usize {
-        if self.large_value_bytes == 0 { usize::MAX } else { self.large_value_bytes }
+    pub(crate) fn blob_threshold(&self) -> usize {
+        if self.min_blob_size == 0 { usize::MAX } else { self.min_blob_size }
     }
 
     /// Bytes at which another blob file begins.
@@ -627,7 +627,7 @@ impl KeyspaceOptions {
 
     /// Whether entries can expire, and after what time by default. Default: they cannot, and
     /// nothing is paid for it; an existing keyspace keeps what it was created with. Costs nine
-    /// bytes for each entry that expires, and a look at the clock for each read.
+    /// bytes for each entry that expires, and a reading of the clock for each read.
     ///
     /// ```
     /// use esker::{KeyspaceOptions, Ttl};
@@ -639,9 +639,9 @@ impl KeyspaceOptions {
         self
     }
 
-    /// How the keyspace's tables are merged. Default: as stored; [`CompactionStyle::LazyLeveling`]
-    /// for a new keyspace. Stored, and changed when it is given at a later open: what is there is
-    /// then merged as the new style has it.
+    /// How the keyspace's tables are compacted. Default: as stored;
+    /// [`CompactionStyle::LazyLeveling`] for a new keyspace. Stored, and changed when it is given
+    /// at a later open: existing tables are then compacted by the new style.
     ///
     /// ```
     /// use esker::{CompactionStyle, KeyspaceOptions};
@@ -652,7 +652,7 @@ impl KeyspaceOptions {
         self
     }
 
-    /// Asked about values while they are merged: see [`CompactionFilter`]. Default: none. Not
+    /// Decides about values while they are compacted: see [`CompactionFilter`]. Default: none. Not
     /// stored: give it at every open. Given again while the keyspace is open, it replaces the one
     /// before.
     ///

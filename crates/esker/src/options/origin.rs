@@ -1,10 +1,10 @@
-//! Where the value of an option comes from.
+//! The origin of the value of an option.
 
 use super::profile::Profile;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Where the value of an option comes from.
+/// The origin of the value of an option.
 ///
 /// ```
 /// use esker::{Options, Origin};
@@ -13,7 +13,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// It was not set.
     Default,
     /// [`crate::Options::profile`] set it.
     Profile(Profile),

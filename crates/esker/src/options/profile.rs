@@ -16,7 +16,7 @@ use std::str::FromStr;
 ///
 /// With a memory budget the sizes are also bounded by their shares of it.
 ///
-/// [`crate::Options::large_value_bytes`] is not among them: whether a value of a few kilobytes
+/// [`crate::Options::min_blob_size`] is not among them: whether a value of a few kilobytes
 /// gains by being written once, uncompressed and apart, depends on how well it compresses and how
 /// often it is scanned, not on its length alone. Values from 32 KiB on are apart with every
 /// profile.
@@ -29,7 +29,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Many small updates of the same keys, mostly merges. A larger write buffer combines more of
-    /// them before anything is written out; the cache, which blind writes do not ask, is smaller.
+    /// them before a flush; the cache, which blind writes do not use, is smaller.
     Counters,
     /// The defaults: some of everything.
     Balanced,

@@ -12,7 +12,7 @@
 //! kinds   := u8 each; absent where all are as in the header
 //! expiries := u64 each; absent where all are as in the header
 //! ```
-//! All integers are little-endian and unaligned; entries are in THE order.
+//! All integers are little-endian and unaligned; entries are in internal key order.
 
 use crate::base::coding::DecodeError;
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head, rest_after, same};
@@ -35,7 +35,7 @@ const KNOWN_FLAGS: u8 = 127;
 /// short keys.
 pub(super) const KEY_LINES: usize = 8;
 
-/// The memory of larger blocks is not used again.
+/// The memory of larger blocks is not reused.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Where everything is in a block. Made by [`Layout::parse`], which proves that all columns
@@ -174,8 +174,8 @@ impl Layout {
         Ok((layout, values_at + values))
     }
 
-    /// Whether every entry of `bytes` is well formed: the part of the check that takes a look at
-    /// each of them. Values are not looked at, and need not be there.
+    /// Whether every entry of `bytes` is well formed: the part of the check that visits each of
+    /// them. Values are not read, and need not be there.
     pub(super) fn validate(&self, bytes: &[u8]) -> Result<(), DecodeError> {
         if self.has(KEY_OFFSETS) {
             let longest = MAX_KEY_BYTES - self.prefix_bytes;
@@ -293,8 +293,8 @@ impl Layout {
         bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Whether every entry is a put that never expires, and no two are of one key. Takes a look at
-    /// each key only if their sequence numbers differ.
+    /// Whether every entry is a put that never expires, and no two are of one key. Reads each key
+    /// only if their sequence numbers differ.
     pub(super) fn is_plain(&self, bytes: &[u8]) -> bool {
         let alike = !self.has(KINDS | EXPIRIES) && self.kind == Kind::Put && self.expiry_ms == NEVER;
         // Entries of one key differ in their sequence numbers.
@@ -303,8 +303,8 @@ impl Layout {
                 || (1..self.count).all(|index| self.key_rest(bytes, index) != self.key_rest(bytes, index - 1)))
     }
 
-    /// The index of the first entry at or after (`key`, `sequence`) in THE order; `count` if there
-    /// is none.
+    /// The index of the first entry at or after (`key`, `sequence`) in internal key order; `count`
+    /// if there is none.
     pub(super) fn lower_bound(&self, bytes: &[u8], key: &[u8], sequence: Sequence) -> usize {
         let prefix = self.prefix(bytes);
         match rest_after(key, prefix) {
@@ -441,7 +441,7 @@ impl Block {
         Ok(Block { bytes, layout, charge: None, recycled: false })
     }
 
-    /// Starts loading what is known of the block.
+    /// Prefetches the layout of the block.
     #[inline]
     pub(super) fn prefetch_layout(&self) {
         prefetch_first(std::slice::from_ref(&self.bytes));
@@ -449,7 +449,7 @@ impl Block {
         prefetch_first(std::slice::from_ref(&self.layout.expiry_ms));
     }
 
-    /// Starts loading what a search looks at.
+    /// Prefetches what a search reads.
     #[inline]
     pub(super) fn prefetch_keys(&self) {
         prefetch_lines(&self.bytes, KEY_LINES);

@@ -40,7 +40,7 @@ const LARGEST_BLOCK_BYTES: usize = 16 << 20;
 /// Finished blocks are handed to the file in pieces of about this size.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Memory that one builder leaves to the next: fresh memory costs more than what is done with it.
+/// Memory that one builder leaves to the next: faulting in fresh memory costs more than filling it.
 #[derive(Debug, Default)]
 pub struct Buffers {
     block: BlockBuilder,
@@ -105,7 +105,7 @@ impl TableBuilder {
         TableBuilder { block, hashes, out, compressor, ..self }
     }
 
-    /// Adds the next entry, which must come after all others in THE order.
+    /// Adds the next entry, which must come after all others in internal key order.
     #[inline]
     pub fn add(&mut self, entry: Entry<'_>) -> Result<()> {
         let (last_key, last_sequence) = match self.block.last() {
@@ -198,7 +198,7 @@ impl TableBuilder {
         self.file.sync()
     }
 
-    /// As [`TableBuilder::finish_reusably`], for those who make one table.
+    /// As [`TableBuilder::finish_reusably`], for a caller that makes one table.
     #[cfg(test)]
     pub fn finish(self) -> Result<TableSummary> {
         self.finish_reusably().map(|(summary, _)| summary)

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A scan that has passed more than this part of the cache's budget keeps no more blocks in the
-/// cache: it would only put out what others need.
+/// cache: it would only evict what others need.
 const BULK_PART: usize = 16;
 
 impl Table {
@@ -45,7 +45,7 @@ pub struct TableCursor {
     count: usize,
     index: usize,
     layout: Option<Layout>,
-    /// Whether every entry of the block is plain, once that was asked.
+    /// Whether every entry of the block is plain, once that was determined.
     plain: Option<bool>,
     /// The key at hand: the block's prefix, then the entry's rest.
     key: Vec<u8>,

@@ -121,7 +121,7 @@ impl Filter {
         all & 1 != 0
     }
 
-    /// Starts loading the line that [`Filter::may_contain`] will look at.
+    /// Prefetches the line that [`Filter::may_contain`] reads.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         prefetch(self.line(hash));

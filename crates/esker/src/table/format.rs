@@ -129,7 +129,7 @@ pub(super) fn seal(out: &mut Vec<u8>, start: usize, compression: u8, file_number
     out.extend_from_slice(&sum.to_le_bytes());
 }
 
-/// Splits a stored block into content and compression kind, without a look at the checksum.
+/// Splits a stored block into content and compression kind, without checking the checksum.
 pub(super) fn split(stored: &[u8]) -> Option<(&[u8], u8, u32)> {
     let (covered, sum) = stored.split_last_chunk::<4>()?;
     let (&compression, content) = covered.split_last()?;

@@ -6,7 +6,7 @@ use crate::base::slice::Slice;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// One version of the key that was asked for.
+/// One version of the key looked up.
 #[derive(Debug)]
 pub struct FoundEntry<'a> {
     /// The write that made this version.
@@ -20,7 +20,7 @@ pub struct FoundEntry<'a> {
     pub value: Value<'a>,
 }
 
-/// A value where it lies. Nothing is counted or copied before it is asked for.
+/// A value where it lies. Nothing is counted or copied before the value is taken.
 #[derive(Debug)]
 pub struct Value<'a> {
     /// What `place` has from `start` on.

@@ -8,7 +8,7 @@
 //! offset 0, so that their sizes (trailer included) are their places as well.
 
 use super::format::{Handle, TRAILER_BYTES};
-use super::heads::Heads;
+use super::static_btree::StaticBTree;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::compression::MAX_BLOCK_BYTES;
 use crate::base::key::{Sequence, common_prefix, head, rest_after};
@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 /// No block is shorter: a decompressed size, and the LZ4 form of 36 bytes of header at its best.
 const SMALLEST_CONTENT: usize = 14;
 
-/// Collects what the index says about each block.
+/// Collects the index entry of each block.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
     keys: Vec<u8>,
@@ -62,7 +62,7 @@ impl IndexBuilder {
 pub(super) struct Index {
     common: Vec<u8>,
     /// The eight bytes behind `common` of each block's last key.
-    heads: Heads,
+    heads: StaticBTree,
     rests: Vec<u8>,
     rest_ends: Vec<usize>,
     sequences: Vec<Sequence>,
@@ -87,7 +87,7 @@ impl Index {
         let common = cursor.bytes("a common prefix")?.to_vec();
         let mut index = Index {
             common,
-            heads: Heads::default(),
+            heads: StaticBTree::default(),
             rests: Vec::new(),
             rest_ends: Vec::with_capacity(count),
             sequences: Vec::with_capacity(count),
@@ -112,7 +112,7 @@ impl Index {
         if !cursor.is_empty() {
             return Err(cursor.expected("the end of the index"));
         }
-        index.heads = Heads::new(&heads);
+        index.heads = StaticBTree::new(&heads);
         index.check_order()?;
         Ok(index)
     }
@@ -167,8 +167,8 @@ impl Index {
         self.rest(number).cmp(rest).then_with(|| sequence.cmp(&self.sequences[number]))
     }
 
-    /// The first block whose last entry is at or after (`key`, `sequence`) in THE order; the number
-    /// of blocks if there is none.
+    /// The first block whose last entry is at or after (`key`, `sequence`) in internal key order;
+    /// the number of blocks if there is none.
     pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> usize {
         let Some(rest) = rest_after(key, &self.common) else {
             return if key < self.common.as_slice() { 0 } else { self.len() };

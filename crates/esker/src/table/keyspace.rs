@@ -1,4 +1,4 @@
-//! Whose a table is: a property that no reader needs, for a repair without a manifest.
+//! The keyspace of a table: a property that no reader needs, for a repair without a manifest.
 //!
 //! ```text
 //! keyspace := id:varint name:bytes operator:bytes ttl:varint flushed:varint

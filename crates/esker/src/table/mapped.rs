@@ -1,4 +1,4 @@
-//! The mapping of a table's file, and what is known of the blocks in it.
+//! The mapping of a table's file, and the verified blocks in it.
 
 use crate::env::{ReadFile, mapping_fault_seen};
 use crate::error::Result;
@@ -17,9 +17,9 @@ impl MappedFile {
         self.0.mapping().unwrap_or_default()
     }
 
-    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then whatever
-    /// it found is not to be believed. Who begins after that reads from the file, and gets what
-    /// there is to have.
+    /// What `read` returns, unless a page of the mapping could not be had meanwhile: then its
+    /// result is discarded. A read that begins after that reads from the file, and gets the bytes
+    /// that can be read.
     #[inline]
     pub(super) fn guarded<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let was_lost = self.has_lost_mapping();

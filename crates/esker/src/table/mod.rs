@@ -1,4 +1,4 @@
-//! Sorted tables: immutable files of entries in THE order.
+//! Sorted tables: immutable files of entries in internal key order.
 //!
 //! [`mod@format`] draws the file, [`block`] a data block, [`index`], [`filter`] and [`summary`] the
 //! others. A table is written by [`TableBuilder`] in one pass and read by [`Table`], from its
@@ -13,7 +13,6 @@ mod cursor;
 mod filter;
 mod format;
 mod found_entry;
-mod heads;
 mod index;
 mod keyspace;
 mod mapped;
@@ -23,6 +22,7 @@ mod reseal;
 mod salvage;
 mod size;
 mod source;
+mod static_btree;
 mod summary;
 mod uncached_read;
 mod unindexed;

@@ -46,8 +46,8 @@ impl Table {
         Footer::is_there(file, file_number)
     }
 
-    /// Opens a table and checks everything but its data blocks. Unless `read_mode` is against it,
-    /// and if the environment maps the file, blocks that are not compressed are read in place; all
+    /// Opens a table and checks everything but its data blocks. Unless `read_mode` excludes it, and
+    /// if the environment maps the file, blocks that are not compressed are read in place; all
     /// others go through `cache`.
     pub fn open(
         file: Arc<dyn ReadFile>,
@@ -108,8 +108,8 @@ impl Table {
         self.index.memory_bytes() + self.slots.memory_bytes()
     }
 
-    /// Starts loading what [`Table::may_contain`] will look at for this hash. Do it for all tables
-    /// before asking the first.
+    /// Prefetches what [`Table::may_contain`] reads for this hash. Call it for all tables before
+    /// probing the first.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
         if let Some(filter) = &self.filter {
@@ -125,7 +125,7 @@ impl Table {
     }
 
     /// Hands the versions of `key` with a sequence of at most `max_sequence` to `visit`, newest
-    /// first, until it returns false: then the result is false as well. Asks the filter itself;
+    /// first, until it returns false: then the result is false as well. Probes the filter itself;
     /// `hash` is [`crate::base::key::hash`] of the key.
     pub fn get(
         &self,
@@ -137,7 +137,7 @@ impl Table {
         if self.may_contain(hash) { self.search(key, max_sequence, visit) } else { Ok(true) }
     }
 
-    /// As [`Table::get`], for who has asked the filter.
+    /// As [`Table::get`], for a caller that has probed the filter.
     pub fn search(
         &self,
         key: &[u8],
@@ -158,7 +158,7 @@ impl Table {
             let damaged = |error| self.damaged(self.index.handle(number).unwrap_or_default().offset, error);
             let visited = if let Some(found) = self.in_place(number)? {
                 // What is handed out is copied: a slice in the mapping could read as zeroes after a
-                // fault, and nobody would hear of it.
+                // fault, without an error.
                 visit_block(found.bytes, &found.layout, key, max_sequence, Place::Passing, visit).map_err(damaged)?
             } else {
                 let hit = self.slots.lookup(number);

@@ -36,7 +36,7 @@ pub(super) struct ReadAhead {
     window: usize,
 }
 
-/// So much of a compressed block is asked for at once: the processor's own reading ahead begins
+/// So much of a compressed block is prefetched at once: the processor's own prefetching begins
 /// late, and anew in every page.
 const PACKED_LINES: usize = 16;
 
@@ -93,7 +93,7 @@ impl Table {
         let Some(stored) = mapping.get(start..).and_then(|rest| rest.get(..length)) else {
             return Err(Error::corruption(&self.path, handle.offset, "the mapping is shorter than the file was"));
         };
-        // The trailer of a block that was found good is not looked at again: it would be one more
+        // The trailer of a block that was found good is not read again: it would be one more cache
         // miss.
         let content = stored.get(..length.saturating_sub(TRAILER_BYTES)).unwrap_or_default();
         if !self.verified.good.contains(number) {
@@ -106,7 +106,7 @@ impl Table {
 
     #[cold]
     fn verify_in_place<'a>(&self, number: usize, offset: u64, stored: &'a [u8]) -> Result<Option<InPlace<'a>>> {
-        // Any other kind, damaged or not, is for whoever unpacks it to look at.
+        // Any other kind, damaged or not, is checked when the block is decompressed.
         let Some((_, STORED, _)) = split(stored) else {
             self.verified.packed.insert(number);
             return Ok(None);
@@ -204,14 +204,14 @@ impl Table {
     pub(super) fn keep(&self, (number, offset): (usize, u64), content: (&[u8], u8), room: usize) -> Result<Arc<Block>> {
         let block = self.unpack_content(offset, content, self.cache.memory(room))?;
         if self.file.has_lost_mapping() {
-            // It may have been unpacked from zeroes, which its reader is told and others would not
-            // be.
+            // It may have been decompressed from zeroes: its reader gets an error, and others would
+            // not.
             return Ok(Arc::new(block.charged(&self.cache)));
         }
         Ok(self.cache.insert(&self.slots, number, Arc::new(block.for_cache(&self.cache))))
     }
 
-    /// The block at `offset`, for whoever asks.
+    /// The block at `offset`, for any reader.
     pub(super) fn whole(&self, offset: u64, content: (&[u8], u8)) -> Result<Arc<Block>> {
         Ok(Arc::new(self.unpack_content(offset, content, Vec::new())?.charged(&self.cache)))
     }
@@ -225,7 +225,7 @@ impl Table {
     }
 
     /// Content and compression kind of the block that is stored at `offset`. Its checksum is not
-    /// looked at if it is known to be right, in the mapping.
+    /// checked if it is known to be right, in the mapping.
     pub(super) fn content<'a>(&self, stored: &'a [u8], offset: u64, is_known: bool) -> Result<(&'a [u8], u8)> {
         match split(stored) {
             Some((content, LZ4, _)) if is_known && !self.file.has_lost_mapping() => Ok((content, LZ4)),
@@ -256,8 +256,8 @@ impl Table {
     }
 
     /// Block `number` from the file, checked, in the memory of `spare`. Neither the cache nor the
-    /// mapping is looked at: what is read to be written elsewhere is what the device has now, and
-    /// pages that are read for the last time do not become the process's.
+    /// mapping is used: bytes to be written elsewhere are those that the device has now, and pages
+    /// that are read for the last time do not become the process's.
     pub(super) fn once(&self, number: usize, ahead: &mut ReadAhead, spare: Vec<u8>) -> Result<Block> {
         let (handle, length) = self.located(number)?;
         let stored = ahead.fetch(self, handle, length, self.index.data_end())?;

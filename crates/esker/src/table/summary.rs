@@ -1,4 +1,4 @@
-//! What a table says about itself: the facts and the properties block that holds them.
+//! The summary of a table, and the properties block that holds it.
 //!
 //! ```text
 //! properties := section*                            ids ascending
@@ -110,7 +110,7 @@ impl TableSummary {
     /// Adds the reference to a large value that an entry has in place of it.
     #[cold]
     pub(super) fn add_blob(&mut self, reference: &[u8]) {
-        // One that is malformed counts nowhere; whoever reads the value says what is wrong with it.
+        // One that is malformed counts nowhere; reading the value reports what is wrong with it.
         if let Some(reference) = BlobReference::decode(reference) {
             *self.blobs.entry(reference.file).or_default() += reference.stored_bytes();
         }

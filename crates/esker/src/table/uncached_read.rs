@@ -1,9 +1,9 @@
 //! Point reads of blocks that are not in the cache.
 //!
-//! A block that the cache is going to keep is made whole. Any other is unpacked only as far as the
-//! search looks: the columns of keys, which come first, and what lies before the end of the value.
-//! It goes into memory that the thread uses again for the next one, so that nothing is allocated,
-//! counted or freed.
+//! A block that the cache is going to keep is decompressed whole. Any other is decompressed only as
+//! far as the search reads: the columns of keys, which come first, and the bytes up to the end of
+//! the value. It goes into memory that the thread reuses for the next one, so that nothing is
+//! allocated, counted or freed.
 
 use super::block::{Block, HEADER_BYTES, Layout};
 use super::format::{STORED, TRAILER_BYTES};
@@ -17,10 +17,12 @@ use crate::base::slice::Pin;
 use crate::error::Result;
 use std::cell::Cell;
 
-/// Larger blocks are made whole: their values may be long, and are better pinned than copied.
+/// Larger blocks are decompressed whole: their values may be long, and are better pinned than
+/// copied.
 const MOST_BYTES: usize = 128 << 10;
 
-/// What a thread uses again: as long as the longest block of up to [`MOST_BYTES`] that it came to.
+/// The memory that a thread reuses: as long as the longest block of up to [`MOST_BYTES`] that it
+/// came to.
 #[derive(Default)]
 struct Memory {
     /// For a block as it is in the file.
@@ -50,7 +52,7 @@ impl Table {
             let place = Place::Block(&block);
             return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
         }
-        // Taken out, so that nothing is borrowed while strangers are called. A thread that is
+        // Taken out, so that nothing is borrowed while foreign code is called. A thread that is
         // ending has none any more.
         let mut memory = MEMORY.try_with(Cell::take).unwrap_or_default();
         let visited = self.visit_missed_in(&mut memory, (number, handle.offset, length), key, max_sequence, visit);

@@ -2,9 +2,9 @@
 //!
 //! A block's own lengths say where it ends: the header of one that is stored as it is, the tokens
 //! of one that is compressed. At most one place for each comes into question, and the checksum
-//! there decides. Looked at are as many bytes as the next block has, twice as many each time until
-//! it is found, so that the work is in proportion to the file whatever is in it: each byte is read,
-//! walked over and summed a few times (`tests/unindexed.rs` counts).
+//! there decides. The search reads as many bytes as the next block has, twice as many each time
+//! until it is found, so that the work is in proportion to the file whatever is in it: each byte is
+//! read, walked over and summed a few times (`tests/unindexed.rs` counts).
 
 use super::block::{Block, Layout};
 use super::format::{LZ4, STORED, TRAILER_BYTES, unseal};
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// No block that is searched for is longer.
 pub(super) const LONGEST: usize = 128 << 10;
-/// The first so many bytes are looked at first. More than a block's header.
+/// So many bytes are read first. More than a block's header.
 const FIRST_LOOK: usize = 256;
 
 /// A file, and what was read of it ahead of the search.
@@ -34,7 +34,7 @@ pub(super) struct Unindexed<'a> {
 
 /// Whether a block of one kind may begin here.
 enum Candidate {
-    /// If so, it is longer than what was looked at.
+    /// If so, it is longer than the bytes read.
     Open,
     /// If so, it has so many bytes with its trailer.
     Ends(usize),
@@ -125,7 +125,7 @@ impl<'a> Unindexed<'a> {
         self.work += bytes as u64;
     }
 
-    /// Only tests want to know.
+    /// For tests only.
     #[cfg(not(test))]
     #[inline(always)]
     fn count(&mut self, _: usize) {}

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 impl Table {
     /// Reads the whole file again, past the cache and the mapping, and checks every block's
     /// checksum, the order of all entries, the index, the filter, and counts and bounds against the
-    /// properties. `progress` hears of the bytes done after each block.
+    /// properties. `progress` is called with the bytes done after each block.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let file = &*self.file.0;
         if Footer::read(file, &self.path, self.file_number)? != self.footer {

@@ -1,5 +1,5 @@
-//! One cursor type over everything that holds entries: dispatch by `match`, so that merging them
-//! allocates and calls through no pointer per entry.
+//! One cursor type over every source of entries: dispatch by `match`, so that a merging cursor
+//! allocates nothing and calls through no pointer per entry.
 
 use super::runs::Run;
 use crate::base::key::{Entry, Sequence};

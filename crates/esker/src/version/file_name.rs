@@ -1,6 +1,6 @@
 //! The names of the files in a database directory. Log segments are named by `wal/segment.rs`.
 
-/// The pointer to the manifest in force.
+/// The pointer to the current manifest.
 pub const CURRENT: &str = "CURRENT";
 /// What becomes [`CURRENT`] by renaming.
 pub const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
@@ -8,7 +8,7 @@ pub const CURRENT_TEMPORARY: &str = "CURRENT.tmp";
 pub const UNFINISHED: &str = "CHECKPOINT";
 /// The file that marks a repair that is not complete.
 pub const REPAIR: &str = "REPAIR";
-/// The directory to which a repair moves what it could not use.
+/// The directory to which a repair moves unusable files.
 pub const LOST: &str = "lost";
 /// The file that carries the lock.
 pub const LOCK: &str = "LOCK";

@@ -1,5 +1,5 @@
-//! The manifest: a log of edits, and the pointer to the one in force. `doc/format/manifest.md` has
-//! the picture.
+//! The manifest: a log of version edits, and the pointer to the current one.
+//! `doc/format/manifest.md` draws it.
 //!
 //! ```text
 //! manifest := header record*
@@ -13,7 +13,7 @@
 //! when the edit is reported as done, and durable with the next edit. A record that is not intact
 //! is damage if an intact one follows, and otherwise the torn end of the manifest: the edit was
 //! never reported as done, or a power loss took the record that vouches for it
-//! ([`InForce::is_torn`]). What nothing but the last edit knows of is put into a new manifest
+//! ([`InForce::is_torn`]). A change that only the last edit records is put into a new manifest
 //! before it is reported as done (`db/background/commit_version_edit.rs`).
 
 use super::edit::{Change, ManifestState, decode, encode};
@@ -152,7 +152,7 @@ fn current_line(name: &str) -> String {
     format!("{name} {:08x}\n", checksum(0, 0, name.as_bytes()))
 }
 
-/// Makes this manifest the one in force. Durable when this returns.
+/// Makes this manifest current. Durable when this returns.
 pub fn point_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()> {
     let temporary = directory.join(CURRENT_TEMPORARY);
     let mut file = env.create(&temporary)?;
@@ -184,7 +184,7 @@ pub struct InForce {
     pub is_torn: bool,
 }
 
-/// The manifest in force; `None` if there is no `CURRENT`.
+/// The current manifest; `None` if there is no `CURRENT`.
 pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<InForce>> {
     let current = directory.join(CURRENT);
     if !env.exists(&current)? {
@@ -299,7 +299,7 @@ pub(super) struct RecordSearch<'a> {
     budget: usize,
 }
 
-/// What a search has found.
+/// The result of a search.
 pub(super) enum Found {
     At(usize),
     Nothing,

@@ -56,7 +56,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// A tree of tables with the ids of their runs.
+    /// A version made of tables with the ids of their runs.
     pub fn from_tables(tables: impl IntoIterator<Item = (u64, Arc<Table>)>) -> Version {
         let mut runs = std::collections::BTreeMap::<u64, Vec<Arc<Table>>>::new();
         for (run, table) in tables {
@@ -69,7 +69,7 @@ impl Version {
         Version { runs: sorted.collect() }
     }
 
-    /// This tree without the tables numbered in `removed`, and with `added`.
+    /// This version without the tables numbered in `removed`, and with `added`.
     pub fn edited(&self, removed: &[u64], added: impl IntoIterator<Item = (u64, Arc<Table>)>) -> Version {
         let kept = self.tables().filter(|(_, table)| !removed.contains(&table.summary().file_number));
         Version::from_tables(kept.chain(added))
@@ -81,8 +81,8 @@ impl Version {
     }
 
     /// The oldest run that can take the tables: neither it nor any newer run has a key between
-    /// theirs. Sequential loads are written once this way. While a merge is at work, only runs
-    /// newer than its newest input, `above`, can: what it reads will be replaced as a whole.
+    /// theirs. Sequential loads are written once this way. While a compaction runs, only runs newer
+    /// than its newest input, `above`, can: what it reads will be replaced as a whole.
     pub fn deepest_free_run(&self, tables: &[Arc<Table>], above: Option<u64>) -> Option<u64> {
         let (first, last) = (tables.first()?.summary(), tables.last()?.summary());
         let candidates = self.runs.iter().take_while(|run| above.is_none_or(|newest| run.id > newest));

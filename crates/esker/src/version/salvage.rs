@@ -87,7 +87,7 @@ pub fn salvage(env: &dyn Env, directory: &Path, number: u64) -> Result<Option<Sa
     }
     let shared = state.shared_tables();
     if !shared.is_empty() {
-        // Nobody has them then: each says itself whose it is.
+        // No keyspace has them then: each names its own.
         for keyspace in state.keyspaces.values_mut() {
             keyspace.tables.retain(|number, _| !shared.contains(number));
         }

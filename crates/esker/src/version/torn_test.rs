@@ -72,7 +72,7 @@ fn what_was_synced_and_does_not_verify_is_damage() {
     }
     let read = read_after(|bytes, ends| bytes[ends[2]] ^= 1);
     assert!(matches!(read, Err(Error::Corruption { .. })), "{read:?}");
-    // The last voucher alone: nothing is missing, but nobody can tell.
+    // The last voucher alone: nothing is missing, but that is unknown.
     let read = read_after(|bytes, ends| bytes[ends[3]] ^= 1);
     assert!(matches!(read, Ok((200, true))), "{read:?}");
 }

@@ -1,4 +1,4 @@
-//! The bytes of the log. `doc/format/wal.md` has the picture, a worked example and the reasons.
+//! The bytes of the log. `doc/format/wal.md` has a drawing, a worked example and the reasons.
 //!
 //! ```text
 //! segment := header record*            records begin at multiples of 8; the file has a fixed length
@@ -11,10 +11,10 @@
 //! seeded with the segment's number and the record's offset, so that bytes left over from a
 //! segment's earlier life never verify. `synced` is the offset up to which this segment was known
 //! to be on the device when the record was written: damage below it is corruption, damage above it
-//! may be a torn tail. `header_check` is seeded with the segment's salt, which nobody who stores
-//! values can know: a search for records tells by it alone, without a look at the payload, whether
-//! bytes are a header. Segments of version 1 have neither salt nor header checks. The first record
-//! of a segment is its link: where the log ended before it.
+//! may be a torn tail. `header_check` is seeded with the segment's salt, which a program that
+//! stores values cannot know: a search for records decides by it alone, without reading the
+//! payload, whether bytes are a header. Segments of version 1 have neither salt nor header checks.
+//! The first record of a segment is its link: where the log ended before it.
 
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
@@ -86,7 +86,7 @@ pub fn encode_header(number: u64, length: u64, salt: u64) -> [u8; HEADER_BYTES] 
 }
 
 /// What the header says; `None` if the bytes are no intact header (a segment whose preparation was
-/// cut short, or damage: the reader tells which).
+/// cut short, or damage: the reader decides which).
 ///
 /// # Errors
 /// `Unsupported` for an intact header of a newer version; `Corruption` for a number that no segment

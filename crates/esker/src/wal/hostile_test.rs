@@ -49,7 +49,7 @@ fn what_looks_like_records_is_refused_by_its_header_checks() {
     }
 }
 
-/// Without header checks, as in version 1, nobody can tell: the search gives up.
+/// Without header checks, as in version 1, records cannot be told from values: the search gives up.
 #[test]
 fn a_search_that_would_take_too_long_gives_up() {
     let (vouched, checked_bytes) = search(RecordType::Batch, None);

@@ -1,4 +1,4 @@
-//! The write-ahead log: what was acknowledged and is not in tables yet.
+//! The write-ahead log: writes that were acknowledged and are not in tables yet.
 //!
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
 //! free), `writer.rs` appends and syncs, `prefault.rs` says which of its pages are in memory,

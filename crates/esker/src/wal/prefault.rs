@@ -1,5 +1,5 @@
-//! Which pages of the log are in the process's memory: a few ahead of the writer, ready for its
-//! stores, and a few behind it.
+//! Prefaulting of the log: which of its pages are in the process's memory, a few ahead of the
+//! writer, ready for its stores, and a few behind it.
 //!
 //! A store into a page that is not mapped is a page fault, in the writer. And every page that is
 //! mapped counts as memory of the process until it is taken out of the mapping, though its bytes
@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering;
 /// The writer calls for the background thread after so many bytes.
 pub const TEND_EVERY_BYTES: u64 = 2 << 20;
 /// Pages are ready for so many bytes ahead of the writer: what it stores while the background
-/// thread sorts a memtable, and looks at nothing else.
+/// thread sorts a memtable without a yield point.
 const AHEAD_BYTES: u64 = 8 << 20;
-/// They are made ready in steps of this size.
+/// They are prefaulted in steps of this size.
 const READY_STEP_BYTES: u64 = 1 << 20;
 /// And left in steps of this size.
 const LEAVE_STEP_BYTES: u64 = 2 << 20;
@@ -46,7 +46,7 @@ impl Step {
 }
 
 /// What is next, noted as done. The caller holds the log's state. `leaving`: full segments that are
-/// still in memory, oldest first. No more than `most` bytes are made ready ahead of the writer.
+/// still in memory, oldest first. No more than `most` bytes are prefaulted ahead of the writer.
 pub fn next_step(
     active: &Arc<Segment>,
     prepared: Option<&Arc<Segment>>,

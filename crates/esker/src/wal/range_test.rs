@@ -175,14 +175,14 @@ fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
     let env = MemEnv::new();
     let mut log = start(Arc::new(env.clone()));
     let shared = Arc::clone(log.shared());
-    assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_at_rest(true));
+    assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_idle(true));
     append(&mut log, 1);
     assert!(shared.wants_preparation() && log.take_notice() && !log.take_notice());
     shared.prepare_next().expect("a healthy machine");
-    assert!(!shared.wants_preparation() && !shared.is_at_rest(false));
+    assert!(!shared.wants_preparation() && !shared.is_idle(false));
     log.rest(false, 1).expect("a healthy machine");
     assert_eq!(shared.release(1, 0), [Path::new("/db").join(file_name(2))]);
-    assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_at_rest(true));
+    assert!(!shared.wants_preparation() && !log.take_notice() && shared.is_idle(true));
     append(&mut log, 2);
     append(&mut log, 3);
     assert!(shared.wants_preparation() && log.take_notice());
@@ -190,7 +190,7 @@ fn a_segment_is_prepared_when_the_one_before_fills_and_not_earlier() {
 
 /// Under the log's lock each time, so every step says something new, and there is an end.
 #[test]
-fn tending_ends_when_nothing_is_left_to_do() {
+fn prefault_ends_when_nothing_is_left_to_do() {
     let env = MemEnv::new();
     let mut log = start(Arc::new(env.clone()));
     let shared = Arc::clone(log.shared());
@@ -202,7 +202,7 @@ fn tending_ends_when_nothing_is_left_to_do() {
     }
     let steps = (0..100).take_while(|_| shared.prefault_step()).count();
     // Of the three full segments the writer has taken two out of memory, each when the next one was
-    // full and nobody had.
+    // full and the background thread had not.
     assert!((1..3).contains(&steps), "{steps}");
     assert!(!shared.prefault_step());
 }
@@ -212,9 +212,9 @@ fn a_log_that_was_emptied_counts_anew() {
     let mut log = start(Arc::new(MemEnv::new()));
     let shared = Arc::clone(log.shared());
     append(&mut log, 1);
-    assert!(shared.unrested_bytes() > 0 && shared.held_bytes() == SEGMENT_BYTES);
-    shared.note_rest();
-    assert_eq!(shared.unrested_bytes(), 0);
+    assert!(shared.bytes_since_idle() > 0 && shared.held_bytes() == SEGMENT_BYTES);
+    shared.note_idle();
+    assert_eq!(shared.bytes_since_idle(), 0);
     append(&mut log, 2);
-    assert!(shared.unrested_bytes() > 0);
+    assert!(shared.bytes_since_idle() > 0);
 }

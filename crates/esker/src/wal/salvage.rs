@@ -171,7 +171,7 @@ fn records_end(number: u64, found: &SegmentFile) -> Result<u64> {
     Ok(offset)
 }
 
-/// Whether something vouches for a place, or looks as if so much that nobody can tell.
+/// Whether something vouches for a place, or too much looks as if it did.
 fn is_damage(vouched: Result<bool>) -> Result<bool> {
     match vouched {
         Err(Error::Corruption { .. }) => Ok(true),

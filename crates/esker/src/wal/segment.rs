@@ -17,8 +17,8 @@ pub enum Space {
     Found,
     /// Its length is on the device, and its blocks are its own.
     Reserved,
-    /// Every block has been written besides. A block that is only reserved has to be noted as
-    /// written at the first sync after that, which costs a second write to the device.
+    /// Every block has been written besides. The first sync after a store into a block that is only
+    /// reserved has to record it as written, which costs a second write to the device.
     Written,
 }
 
@@ -83,7 +83,7 @@ pub struct SegmentMaker {
     pub env: Arc<dyn Env>,
     pub directory: PathBuf,
     pub mapped: bool,
-    /// No background thread tends to the log.
+    /// No background thread prefaults or prepares segments.
     pub in_foreground: bool,
     /// Nothing may be written: segments are opened for reading only.
     pub read_only: bool,
@@ -102,8 +102,8 @@ pub struct Plan {
     pub new_bytes: u64,
     /// Its space is to be [`Space::Written`].
     pub for_syncs: bool,
-    /// A new file's pages are to be in memory: else the first store into each stretch of them waits
-    /// for a read of zeroes.
+    /// A new file's pages are to be in memory: otherwise the first store into each part of them
+    /// waits for a read of zeroes.
     pub for_stores: bool,
 }
 
@@ -164,13 +164,13 @@ impl SegmentMaker {
             // With its length.
             Space::Found => file.sync(),
             _ if fills => file.sync(),
-            // What lies behind the header is of an earlier life: whether it reaches the device is
-            // nobody's concern.
+            // What lies behind the header is of an earlier life: whether it reaches the device does
+            // not matter.
             _ => file.sync_range(0, HEADER_BYTES as u64),
         });
         let named = synced.and_then(|()| if is_new { self.env.sync_dir(&self.directory) } else { Ok(()) });
         if let Err(error) = named {
-            // Nobody would know the file any more, and every attempt would leave one.
+            // Nothing would refer to the file any more, and every attempt would leave one.
             let _ = self.env.remove(&path);
             return Err(error);
         }

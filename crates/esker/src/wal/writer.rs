@@ -1,6 +1,6 @@
 //! Appending and syncing.
 //!
-//! Threads: [`LogWriter`] belongs to whoever holds the database's writer lock. [`LogSync`] is
+//! Threads: [`LogWriter`] belongs to the holder of the database's writer lock. [`LogSync`] is
 //! shared: any thread may sync up to a position, one does it for all that wait. Lock order: the
 //! writer lock, then the state lock in here; nothing is called out of it but file operations.
 
@@ -59,7 +59,7 @@ struct State {
     prepared: Option<Arc<Segment>>,
     /// Full segments that still take memory.
     leaving: VecDeque<Arc<Segment>>,
-    /// Somebody is preparing a segment: one does at a time.
+    /// A thread is preparing a segment: one does at a time.
     preparing: bool,
     /// The next number for a segment, and for a file of one. No number is given twice, not even
     /// after a failure.
@@ -82,8 +82,8 @@ pub struct LogSync {
     turn: Condvar,
     /// Bytes of records appended since open.
     appended: AtomicU64,
-    /// What `inherited_bytes` and `appended` were together when the log was last emptied for being
-    /// at rest.
+    /// The sum of `inherited_bytes` and `appended` when the log was last emptied because the
+    /// database was idle.
     unrested_from: AtomicU64,
     inherited_bytes: u64,
     /// Whether the active segment is so full that the next one should be prepared.
@@ -126,7 +126,7 @@ pub struct LogWriter {
     notice: bool,
 }
 
-/// What the log is at a start: the segments replayed, and the files nobody needs.
+/// The log at a start: the segments replayed, and the unused files.
 #[derive(Debug, Default)]
 pub struct Inherited {
     pub retired: Vec<Retired>,
@@ -147,8 +147,8 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Lets go of the segments at the end that hold no writes, but for those known to be on the
-    /// device: nobody knows whether the others are, and nobody needs them. The log goes on behind
+    /// Releases the segments at the end that hold no writes, but for those known to be on the
+    /// device: whether the others are is unknown, and nothing needs them. The log goes on behind
     /// the one before.
     fn give_up_empty_tail(&mut self) {
         let needed = self.last_with_batches.max(self.closed.unwrap_or(0));
@@ -318,8 +318,8 @@ impl LogWriter {
         // What was said of the old one holds no more; that it is full is news.
         self.shared.wants_next.store(false, Ordering::Relaxed);
         self.notice = true;
-        // Before anybody can see the segment as the active one: a manifest may name it from then
-        // on.
+        // Before another thread can see the segment as the active one: a manifest may name it from
+        // then on.
         self.append_link(link)?;
         let in_foreground = self.shared.maker.in_foreground;
         if in_foreground {
@@ -344,9 +344,9 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Lets go of the prepared segment until there is news. With `needless`, which says that
-    /// nothing in the log is needed any more, goes on in a segment of the smallest size, unless the
-    /// active one is like that.
+    /// Releases the prepared segment until the next write. With `needless`, which says that nothing
+    /// in the log is needed any more, goes on in a segment of the smallest size, unless the active
+    /// one is like that.
     pub fn rest(&mut self, needless: bool, last_sequence: Sequence) -> std::result::Result<(), AppendError> {
         let roll = needless && self.length > self.shared.maker.smallest_bytes;
         match self.shared.start_small(roll).map_err(AppendError::NoSegment)? {
@@ -384,8 +384,8 @@ impl Link {
     }
 }
 
-/// A segment is being prepared. However that ends, in a panic of the environment as well, whoever
-/// waits for it goes on then.
+/// A segment is being prepared. However that ends, in a panic of the environment as well, the
+/// threads that wait for it go on then.
 struct Preparing<'a>(&'a LogSync);
 
 impl Drop for Preparing<'_> {
@@ -395,8 +395,8 @@ impl Drop for Preparing<'_> {
     }
 }
 
-/// A sync is going on. If it ends in a panic of the environment, nobody knows what is on the
-/// device: as after a failed one, the log takes no more.
+/// A sync is going on. If it ends in a panic of the environment, what is on the device is unknown:
+/// as after a failed one, the log takes no more.
 struct Syncing<'a>(&'a LogSync);
 
 impl Drop for Syncing<'_> {
@@ -469,10 +469,10 @@ impl LogSync {
         )
     }
 
-    /// Waits for its turn, then syncs the stretches that `choose` names, in order, and has them
-    /// noted, unless `done` says that others did. Two syncs never run beside each other: of two,
-    /// only one might be told of a failure. `of_records`: the stretches hold records, and the
-    /// segments of them are synced up to their ends afterwards.
+    /// Waits for its turn, then syncs the ranges that `choose` names, in order, and has them noted,
+    /// unless `done` says that others did. Two syncs never run beside each other: of two, only one
+    /// might be told of a failure. `of_records`: the ranges hold records, and the segments of them
+    /// are synced up to their ends afterwards.
     fn sync_in_turn(
         &self,
         done: impl Fn(&State) -> bool,
@@ -514,7 +514,7 @@ impl LogSync {
     /// long enough.
     fn take_prepared(&self, least: u64) -> Result<Arc<Segment>> {
         let mut state = self.state.lock();
-        // Who makes all segments itself does not wait for anybody.
+        // A thread that makes all segments itself waits for no other.
         let ready = state.prepared.as_ref().is_some_and(|prepared| prepared.file.len() >= least);
         let waits = !ready && !self.maker.in_foreground;
         let _wait = waits.then(|| self.stalls.begin());
@@ -529,13 +529,14 @@ impl LogSync {
         }
         let mut plan = state.choose(least, self);
         drop(state);
-        // Under the writer lock: whoever prepares at the same time does it for later.
+        // Under the writer lock: a thread that prepares at the same time does it for a later
+        // segment.
         plan.for_syncs &= plan.bytes() <= MAX_WAITED_FOR_BYTES;
         plan.for_stores &= plan.bytes() <= MAX_WAITED_FOR_BYTES;
         self.maker.prepare(plan)
     }
 
-    /// Lets go of the prepared segment. With `roll`, begins with small files again, and makes the
+    /// Releases the prepared segment. With `roll`, begins with small files again, and makes the
     /// first of them.
     fn start_small(&self, roll: bool) -> Result<Option<Arc<Segment>>> {
         let mut state = self.state.lock();
@@ -562,7 +563,7 @@ impl LogSync {
 
     /// Whether the log takes no more space than it has to: with `needless`, which says that nothing
     /// in it is needed any more, that of an empty database.
-    pub fn is_at_rest(&self, needless: bool) -> bool {
+    pub fn is_idle(&self, needless: bool) -> bool {
         let state = self.state.lock();
         let small = state.retired.is_empty() && state.active.file.len() <= self.maker.smallest_bytes;
         state.free.is_empty() && state.prepared.is_none() && (small || !needless)
@@ -610,9 +611,8 @@ impl LogSync {
         state.retired.iter().find(|r| r.last_sequence >= needed).map_or(state.active.number, |r| r.segment.number)
     }
 
-    /// Lets go of the segments before `floor`, which a durable manifest must name. Up to `keep`
-    /// files stay for reuse; the paths of the others, no longer known here, are returned for
-    /// removal.
+    /// Releases the segments before `floor`, which a durable manifest must name. Up to `keep` files
+    /// stay for reuse; the paths of the others, no longer known here, are returned for removal.
     pub fn release(&self, floor: u64, keep: usize) -> Vec<PathBuf> {
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|r| r.segment.number < floor) {
@@ -642,14 +642,14 @@ impl LogSync {
         self.state.lock().segments().map(|segment| segment.file.len()).sum()
     }
 
-    /// Bytes of records since the log was last emptied for being at rest.
-    pub fn unrested_bytes(&self) -> u64 {
+    /// Bytes of records since the log was last emptied because the database was idle.
+    pub fn bytes_since_idle(&self) -> u64 {
         let all = self.inherited_bytes + self.appended.load(Ordering::Relaxed);
         all.saturating_sub(self.unrested_from.load(Ordering::Relaxed))
     }
 
-    /// Says that the log is being emptied for being at rest.
-    pub fn note_rest(&self) {
+    /// Notes that the log is being emptied because the database is idle.
+    pub fn note_idle(&self) {
         self.unrested_from.store(self.inherited_bytes + self.appended.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
@@ -672,8 +672,8 @@ struct Stretch {
     to: u64,
 }
 
-/// Syncs stretches that are not empty, in order. `note`: remember each segment as synced up to
-/// there, which promises the same of all segments before.
+/// Syncs ranges that are not empty, in order. `note`: remember each segment as synced up to there,
+/// which promises the same of all segments before.
 fn sync_stretches(stretches: &[Stretch], note: bool) -> Result<()> {
     for Stretch { segment, from, to } in stretches {
         if from < to {

@@ -107,7 +107,7 @@ fn merges_beside_each_other_lose_no_write() {
 #[test]
 fn what_made_a_file_longer_is_there_after_a_power_loss() {
     let options = |env: &MemEnv| -> Options {
-        simulated(env.clone()).wal_segment_bytes(8 << 10).large_value_bytes(2000).target_file_bytes(16 << 10)
+        simulated(env.clone()).wal_segment_bytes(8 << 10).min_blob_size(2000).target_file_bytes(16 << 10)
     };
     let env = MemEnv::new();
     let db = Db::open("/db", options(&env)).unwrap();

@@ -197,7 +197,7 @@ fn a_table_that_a_lost_edit_may_have_announced_is_kept() {
 fn a_damaged_table_that_a_lost_edit_may_have_announced_is_kept() {
     for from_the_end in [1, 9, 60, 100] {
         let env = MemEnv::new();
-        let db = Db::open(DIRECTORY, options(&env).large_value_bytes(100)).unwrap();
+        let db = Db::open(DIRECTORY, options(&env).min_blob_size(100)).unwrap();
         keyspace(&db, "a").put("a", "1".repeat(1000)).unwrap();
         db.flush().unwrap();
         let after = env.crash(&CrashMode::LoseAll, 0);

@@ -26,7 +26,7 @@ fn options(env: &MemEnv) -> Options {
         .block_bytes(256)
         .target_file_bytes(1 << 10)
         .compression(Compression::None)
-        .large_value_bytes(600)
+        .min_blob_size(600)
 }
 
 fn put_all(db: &Db, name: &str, keys: std::ops::Range<u32>, value_bytes: usize) {
@@ -245,8 +245,8 @@ fn a_table_that_says_how_far_it_reaches_is_not_alone() {
 }
 
 /// Seen: deleted keys came back. Trigger: a power loss that took the manifest's last record, which
-/// nothing had synced, and the removal of merged tables; then a repair for another reason. Cost:
-/// what a merge had dropped for good, with a warning that said so of any repair.
+/// nothing had synced, and the removal of compacted tables; then a repair for another reason. Cost:
+/// entries that a compaction had dropped for good, with a warning that said so of any repair.
 #[test]
 fn what_a_merge_has_dropped_does_not_come_back_because_the_end_of_the_manifest_is_torn() {
     for cut_bytes in [0, 1, 9] {

@@ -238,7 +238,7 @@ fn an_environment_that_reads_to_read_comes_to_an_end() {
     assert_eq!(reads, Ok(()));
 }
 
-/// Trap: a length is asked for with a lock held that figures need.
+/// Pitfall: a length is read with a lock held that statistics need.
 #[test]
 fn lengths_may_be_answered_with_figures() {
     let asked = outcome(|| {
@@ -326,7 +326,7 @@ fn the_last_handle_may_go_in_the_background() {
         k.merge("key", "1").unwrap();
         k.merge("key", "2").unwrap();
         waits.store(true, SeqCst);
-        // Until the memtable is put aside, and a little more: its flush is at the operator then.
+        // Until the memtable is rotated, and a little more: its flush is at the operator then.
         for number in 0..120u64 {
             k.put(number.to_be_bytes(), [7; 900]).unwrap();
         }

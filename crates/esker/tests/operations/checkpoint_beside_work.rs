@@ -73,7 +73,7 @@ impl Env for Interrupting {
 fn writes_flushes_and_merges_go_on_while_it_copies() {
     let env = MemEnv::new();
     let interrupting = Interrupting { inner: env.clone(), work: Arc::default() };
-    let options = || simulated(&env).large_value_bytes(1000);
+    let options = || simulated(&env).min_blob_size(1000);
     let db = Db::open(DIRECTORY, options().env(Arc::new(interrupting.clone()))).unwrap();
     let names = keyspace(&db, "names");
     for round in 0..3u32 {
@@ -103,14 +103,14 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
     assert_eq!(names.iter().count(), 1);
 }
 
-/// Seen: a checkpoint that has to copy went well over a damaged file, and the damage was found by
-/// whoever opened the copy. Trigger: no hard links, and a flipped bit anywhere in what is copied.
-/// Cost: a backup that is none.
+/// Seen: a checkpoint that has to copy succeeded over a damaged file, and the damage was found when
+/// the copy was opened. Trigger: no hard links, and a flipped bit anywhere in what is copied. Cost:
+/// a backup that is none.
 #[test]
 fn a_checkpoint_that_copies_refuses_what_has_rotted() {
     let env = MemEnv::new();
     let interrupting = Interrupting { inner: env.clone(), work: Arc::default() };
-    let options = simulated(&env).large_value_bytes(1000);
+    let options = simulated(&env).min_blob_size(1000);
     let db = Db::open(DIRECTORY, options.clone().env(Arc::new(interrupting))).unwrap();
     let names = keyspace(&db, "names");
     for number in 0..50u32 {

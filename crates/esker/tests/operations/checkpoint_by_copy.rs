@@ -32,7 +32,7 @@ fn fill(db: &Db) {
 }
 
 fn options(env: &MemEnv) -> Options {
-    simulated(env).large_value_bytes(200)
+    simulated(env).min_blob_size(200)
 }
 
 fn contents(db: &Db) -> BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>> {
@@ -151,7 +151,7 @@ fn a_copy_that_is_cut_short_leaves_the_database_whole() {
         let scratch = Scratch::new();
         let (path, target) = (scratch.path().join("db"), scratch.path().join("copy"));
         let options = || {
-            let options = Options::default().background_threads(0).large_value_bytes(200);
+            let options = Options::default().background_threads(0).min_blob_size(200);
             options.read_mode(read_mode).compression(compression)
         };
         let db = Db::open(&path, options()).unwrap();

@@ -47,7 +47,7 @@ fn tables_that_overlap_nothing_are_not_written_again() {
         let flushed: Model = found.into_iter().filter(|(key, _)| model.contains_key(key)).collect();
         assert!(flushed == model, "{mode:?}");
     }
-    // Whoever asks for it gets everything in its final form.
+    // A manual compaction leaves everything in its final form.
     db.compact().unwrap();
     let all = db.stats().compaction_read_bytes - stats.compaction_read_bytes;
     assert!(all * 10 > flushed * 4, "{}", db.stats());

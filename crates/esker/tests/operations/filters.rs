@@ -61,7 +61,7 @@ fn what_is_decided_happens_and_flushes_ask_nothing() {
 fn what_is_removed_uncovers_nothing_older() {
     let scratch = Scratch::new("filter-older");
     // No value is large: they are to fill the memory.
-    let db = Db::open(scratch.path(), tiny().write_buffer_bytes(1 << 20).large_value_bytes(0)).unwrap();
+    let db = Db::open(scratch.path(), tiny().write_buffer_bytes(1 << 20).min_blob_size(0)).unwrap();
     let (k, _) = open(&db);
     for at in 0..3000 {
         k.put(format!("{at:05}"), format!("old {at}")).unwrap();

@@ -59,7 +59,7 @@ fn the_buffer_holds_exactly_what_a_get_returns() {
         let context = format!("seed {seed}");
         let machine = Machine::new();
         let compression = if seed % 2 == 0 { Compression::Lz4 } else { Compression::None };
-        let options = machine.options().large_value_bytes(2000).compression(compression).block_cache_bytes(8 << 10);
+        let options = machine.options().min_blob_size(2000).compression(compression).block_cache_bytes(8 << 10);
         let db = Db::open(DIRECTORY, options).unwrap();
         let options =
             KeyspaceOptions::default().merge_operator(StringAppend::new(b",")).ttl(Ttl::Enabled { default: None });

@@ -49,7 +49,7 @@ fn options() -> Options {
     Options::default()
         .background_threads(0)
         .wal_segment_bytes(8 << 10)
-        .large_value_bytes(1000)
+        .min_blob_size(1000)
         .compression(Compression::None)
 }
 

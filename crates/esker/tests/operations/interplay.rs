@@ -53,7 +53,7 @@ fn fifo_drops_what_a_transaction_must_find() {
 
 fn half_expired(collect: bool) -> u64 {
     let clock = Arc::new(esker::ManualClock::new(1_000_000));
-    let db = Db::open("/db", simulated().clock(clock.clone()).large_value_bytes(1000)).unwrap();
+    let db = Db::open("/db", simulated().clock(clock.clone()).min_blob_size(1000)).unwrap();
     let k = db.keyspace("k", KeyspaceOptions::default().ttl(Ttl::Enabled { default: None })).unwrap();
     k.put("n", "never").unwrap();
     for i in 0..6 {

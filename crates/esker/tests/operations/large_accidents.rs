@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 fn options(env: &MemEnv) -> Options {
-    simulated(env).large_value_bytes(1000)
+    simulated(env).min_blob_size(1000)
 }
 
 fn blobs(env: &MemEnv) -> Vec<PathBuf> {
@@ -42,7 +42,7 @@ fn large_values_of_a_load_outlive_a_merge_that_ends_before_it_is_installed() {
     std::thread::scope(|scope| {
         scope.spawn(|| db.compact().unwrap());
         wait_until("the merge is at work", || begun.load(SeqCst));
-        // Written while the merge is at work; installed when it lets go of the job lock.
+        // Written while the merge is at work; installed when it releases the job lock.
         loaded.ingest([("a", vec![7; 5000])]).unwrap();
     });
     assert_eq!(loaded.get("a").unwrap().map(|value| value.len()), Some(5000));

@@ -11,6 +11,7 @@ mod compact_range;
 mod compaction_power_loss;
 mod compaction_support;
 mod compaction_work;
+mod conditional;
 mod events;
 mod everyday;
 mod examples;

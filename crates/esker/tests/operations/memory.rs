@@ -25,7 +25,7 @@ fn value(seed: u64, bytes: usize) -> Vec<u8> {
 }
 
 fn all_memtables(stats: &Stats) -> u64 {
-    stats.memory.memtable_bytes + stats.memory.frozen_memtable_bytes
+    stats.memory.memtable_bytes + stats.memory.immutable_memtable_bytes
 }
 
 #[test]

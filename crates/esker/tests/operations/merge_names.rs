@@ -144,8 +144,7 @@ fn names_that_cannot_be_kept_are_refused() {
     db.keyspace("still writable", KeyspaceOptions::default()).unwrap().put("a", "b").unwrap();
 }
 
-/// Trap: whoever opens the database next finds the built-in operator of that name attached, and
-/// other values.
+/// Pitfall: the next open finds the built-in operator of that name attached, and other values.
 #[test]
 fn names_of_built_in_operators_are_reserved() {
     let scratch = Scratch::new("reserved");

@@ -373,7 +373,7 @@ fn a_failing_device_ends_the_repair_without_harm() {
 #[test]
 fn a_missing_blob_file_costs_its_values_and_nothing_else() {
     let machine = crate::common::Machine::new();
-    let options = || machine.options().large_value_bytes(1000);
+    let options = || machine.options().min_blob_size(1000);
     let db = esker::Db::open(crate::common::DIRECTORY, options()).unwrap();
     let keyspace = db.keyspace("k", Default::default()).unwrap();
     keyspace.put("large", vec![7; 5000]).unwrap();

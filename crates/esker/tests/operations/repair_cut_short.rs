@@ -15,7 +15,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// damaged.
 fn damaged(what: &[&str]) -> (Files, Vec<String>) {
     let env = MemEnv::new();
-    let db = Db::open(DIRECTORY, simulated(&env).large_value_bytes(1000)).unwrap();
+    let db = Db::open(DIRECTORY, simulated(&env).min_blob_size(1000)).unwrap();
     let names = keyspace(&db, "names");
     for round in 0..2 {
         for number in 0..60 {

@@ -132,8 +132,8 @@ fn a_block_that_is_read_again_is_checked_again() {
 fn damage_that_is_gone_is_no_problem_any_more() {
     for large in [false, true] {
         let scratch = Scratch::new();
-        let large_value_bytes = if large { 50 } else { 1 << 15 };
-        let options = options(Compression::None, ReadMode::Mmap).large_value_bytes(large_value_bytes);
+        let min_blob_size = if large { 50 } else { 1 << 15 };
+        let options = options(Compression::None, ReadMode::Mmap).min_blob_size(min_blob_size);
         let db = Db::open(scratch.path(), options).unwrap();
         let keyspace = fill(&db);
         let (path, at) = find(&files(scratch.path(), if large { "blob" } else { "table" }), &value(200, 1));

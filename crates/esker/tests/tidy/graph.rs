@@ -5,8 +5,8 @@ use crate::report::Violation;
 use crate::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The engine's rooms. A file imports only from a smaller number, or from its own room.
-const ROOMS: [(&str, u32); 19] = [
+/// The engine's modules. A file imports only from a smaller number, or from its own module.
+const MODULES: [(&str, u32); 19] = [
     ("error", 0),
     ("base", 0),
     ("env", 1),
@@ -30,8 +30,8 @@ const ROOMS: [(&str, u32); 19] = [
     ("internals", 7),
 ];
 
-/// The rooms within `db`, by the same rule.
-const DB_ROOMS: [(&str, u32); 9] = [
+/// The modules within `db`, by the same rule.
+const DB_MODULES: [(&str, u32); 9] = [
     ("state", 0),
     ("files", 1),
     ("write_controller", 1),
@@ -76,17 +76,17 @@ pub fn needless(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation
         .collect()
 }
 
-/// Every import that goes up, or sideways into another room.
+/// Every import that goes up, or sideways into another module.
 pub fn layers(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
     for module in workspace.modules.iter().filter(|module| module.root == ENGINE && !module.test) {
         let numbered = match module.path.as_slice() {
-            [room] => number(&ROOMS, room),
-            [parent, room] if parent == "db" => number(&DB_ROOMS, room),
+            [part] => number(&MODULES, part),
+            [parent, part] if parent == "db" => number(&DB_MODULES, part),
             _ => continue,
         };
         if numbered.is_none() {
-            let what = format!("room `{}` has no number in tidy's table of rooms", module.path.join("::"));
+            let what = format!("module `{}` has no number in tidy's table of modules", module.path.join("::"));
             found.push(Violation::new(&module.file, 1, what));
         }
     }
@@ -102,28 +102,28 @@ pub fn layers(workspace: &Workspace, allowed: &[Allowed<'_>]) -> Vec<Violation> 
 /// What is wrong with an import from one module of the engine by another, if anything is.
 fn goes_up(from: &[String], to: &[String]) -> Option<String> {
     let within_db = |path: &[String]| path.len() > 1 && path[0] == "db";
-    let (rooms, depth): (&[(&str, u32)], usize) = match within_db(from) && within_db(to) {
-        true => (&DB_ROOMS, 1),
-        false => (&ROOMS, 0),
+    let (modules, depth): (&[(&str, u32)], usize) = match within_db(from) && within_db(to) {
+        true => (&DB_MODULES, 1),
+        false => (&MODULES, 0),
     };
     let (from, to) = (from.get(depth), to.get(depth));
     if from == to {
         return None;
     }
-    let number_of = |room: Option<&String>| room.map_or(Some(ROOT_NUMBER), |room| number(rooms, room));
+    let number_of = |part: Option<&String>| part.map_or(Some(ROOT_NUMBER), |part| number(modules, part));
     let (above, below) = (number_of(from)?, number_of(to)?);
-    // `base` and `error` are one room: an error names positions, and everything fails with an
+    // `base` and `error` are one module: an error names positions, and everything fails with an
     // error.
     let is_base = depth == 0 && above == 0;
     if below < above || (below == above && (is_base || above == ROOT_NUMBER)) {
         return None;
     }
-    let name = |room: Option<&String>| room.map_or_else(|| "lib.rs".to_owned(), |room| format!("`{room}`"));
-    Some(format!("room {} ({above}) imports from {} ({below})", name(from), name(to)))
+    let name = |part: Option<&String>| part.map_or_else(|| "lib.rs".to_owned(), |part| format!("`{part}`"));
+    Some(format!("module {} ({above}) imports from {} ({below})", name(from), name(to)))
 }
 
-fn number(rooms: &[(&str, u32)], room: &str) -> Option<u32> {
-    rooms.iter().find(|(name, _)| *name == room).map(|(_, number)| *number)
+fn number(modules: &[(&str, u32)], part: &str) -> Option<u32> {
+    modules.iter().find(|(name, _)| *name == part).map(|(_, number)| *number)
 }
 
 /// Every cycle of imports, in every crate. Modules are compared with their siblings and their

@@ -8,6 +8,7 @@ mod graph;
 mod imports;
 mod lexer;
 mod planted;
+mod prose;
 mod public;
 mod report;
 mod size;
@@ -51,7 +52,7 @@ fn the_workspace_is_seen() {
 }
 
 #[test]
-fn rooms_import_only_from_below() {
+fn modules_import_only_from_below() {
     none(graph::layers(workspace(), &exceptions::IMPORTS));
 }
 
@@ -98,6 +99,16 @@ fn text_is_ascii() {
 #[test]
 fn text_names_no_machine() {
     none(text::machine_paths(workspace()));
+}
+
+#[test]
+fn comments_are_wrapped() {
+    none(prose::wide_comments(workspace()));
+}
+
+#[test]
+fn prose_has_the_words_of_the_field() {
+    none(prose::dialect(workspace()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::report::Violation;
 use crate::workspace::Workspace;
-use crate::{code, documents, graph, lexer, public, size, text, versions};
+use crate::{code, documents, graph, lexer, prose, public, size, text, versions};
 
 /// A workspace of one engine crate with these files below `crates/esker/src`.
 fn engine(files: &[(&str, &str)]) -> Workspace {
@@ -40,7 +40,7 @@ fn an_import_from_above() {
     expect(
         &graph::layers(&workspace, &[]),
         &[
-            ("base/key.rs", 3, "room `base` (0) imports from `table` (3)"),
+            ("base/key.rs", 3, "module `base` (0) imports from `table` (3)"),
             ("wal.rs", 2, "`wal` (3) imports from `table`"),
         ],
     );
@@ -225,6 +225,39 @@ fn text() {
     let workspace = engine(&[("lib.rs", "// a caf\u{e9}\n"), ("main.rs", &path), ("page.md", "a\n\u{2014}\n")]);
     expect(&text::ascii(&workspace), &[("lib.rs", 1, "\\u{e9}"), ("page.md", 2, "\\u{2014}")]);
     expect(&text::machine_paths(&workspace), &[("main.rs", 1, "one machine")]);
+}
+
+#[test]
+fn comments_that_are_too_wide() {
+    let wide = "x".repeat(97);
+    let text = format!(
+        "// {wide}\n//! {wide}\nlet a = 1; // {wide}\n//! ```\n//! {wide}\n//! ```\n/// | {wide} |\n    // {wide}\n"
+    );
+    let workspace = engine(&[("lib.rs", &text)]);
+    expect(&prose::wide_comments(&workspace), &[("lib.rs", 2, "101 columns"), ("lib.rs", 8, "104 columns")]);
+}
+
+#[test]
+fn private_words() {
+    let text = "//! Entries in THE order; in the order of keys.\n//!\n//! ```\n//! whoever\n//! ```\n\
+        fn f() {} // whoever\n/// A memtable is put\n/// aside, `frozen` and not `whoever\n/// asked for` it.\n\
+        /// | Whoever |\n\n// Whoever waits.\nlet a = \"\n// frozen\n\";\n";
+    let workspace = engine(&[("lib.rs", text)]);
+    let expected =
+        [("lib.rs", 1, "internal key order"), ("lib.rs", 7, "rotated"), ("lib.rs", 12, "name the component")];
+    expect(&prose::dialect(&workspace), &expected);
+    let pages = |path: &str| {
+        let page = "# Traps\n\nThe log lets\ngo of it.\n".to_owned();
+        let found = prose::dialect(&Workspace::new([(path.to_owned(), page)].into()));
+        found.iter().map(|violation| violation.to_string()).collect::<Vec<_>>()
+    };
+    let expected = [
+        "doc/format/wal.md:3: \"lets go of\" is a private word; the field says: releases",
+        "doc/format/wal.md:1: \"Traps\" is a private word; the field says: Pitfalls",
+    ];
+    assert_eq!(pages("doc/format/wal.md"), expected);
+    assert_eq!(pages("doc/a.md").len(), 2);
+    assert_eq!(pages("doc/decisions/0001.md").len(), 0);
 }
 
 #[test]

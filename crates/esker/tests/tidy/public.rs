@@ -1,5 +1,5 @@
-//! The rule about documentation: whoever uses the engine finds, at every public item, an example
-//! that compiles, and how it fails.
+//! The rule about documentation: every public item has an example that compiles, and says how it
+//! fails.
 //!
 //! Public is what `lib.rs` re-exports or holds in a `pub mod`: types, traits and functions, their
 //! `pub` methods and constants, and the methods of traits. Fields and variants are explained by the
@@ -24,7 +24,7 @@ pub fn undocumented(workspace: &Workspace) -> Vec<Violation> {
         for index in 0..source.tokens.len() {
             for item in items(source, index, &|name, is_declaration| {
                 exports.iter().any(|(export, below)| {
-                    // Methods may be in another file of the room.
+                    // Methods may be in another file of the module.
                     let below = if is_declaration { below } else { below.split('/').next().unwrap_or(below) };
                     export == name && inside.starts_with(below)
                 })

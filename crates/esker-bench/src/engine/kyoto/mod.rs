@@ -17,8 +17,8 @@ use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number};
 use super::{
-    Capabilities, Compression, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
+    Operation, Result, Session, WriteMode,
 };
 use ffi::Api;
 use std::ffi::{CStr, c_char, c_void};
@@ -28,6 +28,10 @@ use std::ptr;
 const NAME: &str = "kyoto";
 const MAP_BYTES: u64 = 256 << 20;
 const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
+
+/// What it can do.
+const CAPABILITIES: Capabilities =
+    Capabilities { batch: true, reverse: true, compression: true, concurrent_writers: true, ..Capabilities::NONE };
 
 /// The registry row of Kyoto Cabinet.
 pub fn kind() -> EngineKind {
@@ -60,10 +64,10 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
     let path = format!("{}{tuning}#pccap={cache}#psiz={page}#msiz={MAP_BYTES}", file.display());
     let path = c_path(NAME, Path::new(&path))?;
     let mode = ffi::OPEN_WRITER | ffi::OPEN_CREATE | if options.sync { ffi::OPEN_AUTO_SYNC } else { 0 };
-    let settings = settings(options, operator, page, cache);
+    let description = settings(options, operator, page, cache).describe(NAME, version(library), CAPABILITIES);
     // SAFETY: a plain constructor; `Drop` releases the object.
     let db = unsafe { (library.api.kcdbnew)() };
-    let mut database = Kyoto { library, db, open: false, auto_sync: options.sync, operator, settings };
+    let mut database = Kyoto { library, db, open: false, auto_sync: options.sync, operator, description };
     // SAFETY: the object is live and the path zero-terminated.
     let opened = unsafe { (library.api.kcdbopen)(db, path.as_ptr(), mode) };
     database.check(opened)?;
@@ -95,7 +99,7 @@ struct Kyoto {
     open: bool,
     auto_sync: bool,
     operator: Option<MergeOperator>,
-    settings: Settings,
+    description: Description,
 }
 
 // SAFETY: a Kyoto Cabinet database object may be used from any thread; it locks itself, and error codes are kept per
@@ -145,29 +149,8 @@ impl Drop for Kyoto {
 }
 
 impl Engine for Kyoto {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version(self.library)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: false,
-            compact: false,
-            compression: true,
-            concurrent_writers: true,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
@@ -181,11 +164,6 @@ impl Engine for Kyoto {
     fn compact_all(&self) -> Result<()> {
         // A B+ tree has nothing to merge; what is dirty is written.
         self.synchronize(false)
-    }
-
-    fn wait_idle(&self) -> Result<()> {
-        // No background threads.
-        Ok(())
     }
 
     fn property(&self, name: &str) -> Option<String> {

@@ -13,8 +13,8 @@ use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
 use super::settings::{Settings, make_directory, switch, wait_until_quiet};
 use super::{
-    Capabilities, Compression, Counters, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    Operation, Result, Session, Tree, WriteMode,
+    Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
+    Iteration, Operation, Result, Session, Tree, WriteMode,
 };
 use ffi::Api;
 use std::ffi::{CString, c_char};
@@ -33,6 +33,16 @@ const LEAST_FILE_BYTES: usize = 1 << 20;
 const BATCH_BYTES: usize = 7 + 12;
 /// An operation in a batch has its kind and two lengths, of one byte each as a rule.
 const OPERATION_BYTES: usize = 3;
+
+/// What it can do.
+const CAPABILITIES: Capabilities = Capabilities {
+    batch: true,
+    reverse: true,
+    compact: true,
+    compression: true,
+    concurrent_writers: true,
+    ..Capabilities::NONE
+};
 
 /// The registry row of LevelDB.
 pub fn kind() -> EngineKind {
@@ -66,7 +76,7 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
         directory: directory.to_path_buf(),
         operator,
         locks: KeyLocks::default(),
-        settings: plan.settings(options, operator),
+        description: plan.settings(options, operator).describe(NAME, version(library), CAPABILITIES),
         logged_bytes: AtomicU64::new(0),
     };
     database.create_options(&plan);
@@ -155,7 +165,7 @@ struct LevelDb {
     directory: PathBuf,
     operator: Option<MergeOperator>,
     locks: KeyLocks,
-    settings: Settings,
+    description: Description,
     /// What sessions that have ended gave to the log.
     logged_bytes: AtomicU64,
 }
@@ -234,29 +244,8 @@ fn check(api: &Api, error: *mut c_char) -> Result<()> {
 }
 
 impl Engine for LevelDb {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        version(self.library)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: false,
-            batch: true,
-            reverse: true,
-            disable_wal: false,
-            compact: true,
-            compression: true,
-            concurrent_writers: true,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {

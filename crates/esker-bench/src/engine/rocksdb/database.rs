@@ -1,10 +1,10 @@
 //! The open database that the engine and its sessions share.
 
 use super::ffi::{self, Api};
+use crate::engine::Description;
 use crate::engine::counting::{self, Comparisons};
 use crate::engine::dynamic::{Loaded, take_string};
 use crate::engine::merge::MergeOperator;
-use crate::engine::settings::Settings;
 use crate::engine::{EngineError, Result};
 use std::ffi::c_char;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub struct RocksDb {
     pub(super) levels: i32,
     /// Data blocks that sessions looked at, those still open not included.
     pub(super) blocks_searched: AtomicU64,
-    pub(super) settings: Settings,
+    pub(super) description: Description,
 }
 
 // SAFETY: RocksDB's database object may be used from any thread; the options are only read after open (their

@@ -15,7 +15,9 @@ mod session;
 use super::dynamic::{self, Loaded, c_path, take_string};
 use super::merge::MergeOperator;
 use super::settings::{make_directory, wait_until_quiet};
-use super::{Capabilities, Counters, Engine, EngineError, EngineKind, EngineOptions, Result, Session, Tree};
+use super::{
+    Capabilities, Counters, Description, Engine, EngineError, EngineKind, EngineOptions, Result, Session, Tree,
+};
 use database::{NAME, RocksDb, check};
 use ffi::Api;
 use plan::Plan;
@@ -26,6 +28,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Compression kinds of `rocksdb/c.h`, best first, for `Compression::Lz`.
 const LZ_KINDS: [(i32, &str); 2] = [(4, "lz4"), (1, "snappy")];
+
+/// What it can do, merges apart.
+const CAPABILITIES: Capabilities = Capabilities {
+    batch: true,
+    reverse: true,
+    disable_wal: true,
+    compact: true,
+    compression: true,
+    concurrent_writers: true,
+    ..Capabilities::NONE
+};
 
 /// The registry row of RocksDB.
 pub fn kind() -> EngineKind {
@@ -80,6 +93,7 @@ fn open_with(
 ) -> Result<RocksDb> {
     let api = &library.api;
     let path = c_path(NAME, directory)?;
+    let capabilities = Capabilities { merge: plan.operator.is_some(), ..CAPABILITIES };
     let mut database = RocksDb {
         library,
         db: ptr::null_mut(),
@@ -93,7 +107,7 @@ fn open_with(
         statistics: plan.statistics,
         levels: plan.levels(),
         blocks_searched: AtomicU64::new(0),
-        settings: plan.settings(compression),
+        description: plan.settings(compression).describe(NAME, version(library), capabilities),
     };
     if plan.comparisons {
         database.count_comparisons();
@@ -116,6 +130,9 @@ fn open_with(
         database.db = (api.rocksdb_open)(database.options, path.as_ptr(), &mut error);
         check(api, error)?;
     }
+    if let Some(number) = recorded_version(directory) {
+        database.description.version = format!("{number} ({})", library.file_name());
+    }
     Ok(database)
 }
 
@@ -126,32 +143,8 @@ impl RocksDb {
 }
 
 impl Engine for RocksDb {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn version(&self) -> String {
-        match recorded_version(&self.directory) {
-            Some(number) => format!("{number} ({})", self.library.file_name()),
-            None => version(self.library),
-        }
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            merge: self.operator.is_some(),
-            batch: true,
-            reverse: true,
-            disable_wal: true,
-            compact: true,
-            compression: true,
-            concurrent_writers: true,
-            ttl: false,
-        }
-    }
-
-    fn effective_settings(&self) -> Vec<(String, String)> {
-        self.settings.list()
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {

@@ -1,8 +1,9 @@
 //! What the device and the operating system have to do with it: LDB-5, LDB-10 and LDB-12.
 
 use super::role::{BASELINE, Role, ratio};
-use crate::judgement::case::{Case, Ratio, all, held, number};
+use crate::judgement::case::{Case, Ratio, all, held};
 use crate::judgement::verdict::{Judgement, SURVIVORS, Verdict};
+use crate::report::number::three_digits as number;
 use crate::stats::median;
 
 const SYNC: &str = "sync";

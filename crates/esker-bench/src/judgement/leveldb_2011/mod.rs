@@ -1,8 +1,8 @@
 //! The page of 2011: LDB-1 to LDB-13. It compares LevelDB with TreeDB and SQLite; every other engine is judged in LevelDB's place.
 
 mod device;
-mod gains;
 mod ranking;
+mod ratios;
 mod role;
 mod work;
 
@@ -13,18 +13,12 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     let judged = match case.hypothesis.id.as_str() {
         "LDB-1" => ranking::baseline(case),
         "LDB-2" => ranking::large_values(case),
-        "LDB-3" => gains::batches(case),
-        "LDB-4" => gains::random_batches(case),
         "LDB-5" => device::synchronous(case),
-        "LDB-6" => gains::compression(case),
-        "LDB-7" => gains::more_memory(case),
-        "LDB-8" => gains::larger_caches(case),
-        "LDB-9" => gains::uncompressed_reads(case),
         "LDB-10" => Ok(device::file_systems(case)),
         "LDB-11" => work::processors(case),
         "LDB-12" => device::killed(case),
         "LDB-13" => work::sorted_files(case),
-        _ => Err("there is no rule for this claim".into()),
+        _ => ratios::judge(case),
     };
     judged.unwrap_or_else(|why| case.not_measured(why))
 }

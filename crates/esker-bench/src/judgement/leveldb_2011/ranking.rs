@@ -1,10 +1,12 @@
 //! Who is first: LDB-1 and LDB-2.
 
 use super::role::{BASELINE, Role};
-use crate::judgement::case::{Case, ONE_REPETITION, Ratio, all, held, listed, number};
+use crate::judgement::case::{Case, ONE_REPETITION, Ratio, all, held};
 use crate::judgement::verdict::{Judgement, Verdict};
 use crate::published;
 use crate::record::Record;
+use crate::report::number::three_digits as number;
+use crate::report::words::listed;
 use crate::stats::median;
 
 /// The engines of a chart with their repetitions, fastest first.

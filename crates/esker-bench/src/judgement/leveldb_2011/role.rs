@@ -50,9 +50,3 @@ pub fn ratio(case: &Case<'_>, of: (&str, &str), to: (&str, &str)) -> Result<Rati
         case.reason(experiment, row)
     })
 }
-
-/// The rates of `experiment` over the baseline, in the order `sequential`, `random`.
-pub fn pair(case: &Case<'_>, experiment: &str, rows: [&str; 2], base: [&str; 2]) -> Result<[Ratio; 2], String> {
-    let of = |index: usize| ratio(case, (experiment, rows[index]), (BASELINE, base[index]));
-    Ok([of(0)?, of(1)?])
-}

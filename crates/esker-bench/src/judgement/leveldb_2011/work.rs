@@ -1,9 +1,11 @@
 //! Processor time and background work: LDB-11 and LDB-13.
 
-use crate::judgement::case::{Case, held, listed, number};
+use crate::judgement::case::{Case, held};
 use crate::judgement::verdict::{Judgement, Verdict};
 use crate::measurements::Query;
 use crate::record::Record;
+use crate::report::number::three_digits as number;
+use crate::report::words::listed;
 use crate::stats::median;
 
 /// Seconds below which the clock of processor time is too coarse.

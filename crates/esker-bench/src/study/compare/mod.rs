@@ -4,8 +4,9 @@ pub mod verdict;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
 use crate::output::say;
+use crate::report::blocks::{Block, Column, Field, Line as TableLine, Table};
+use crate::report::render::text;
 use crate::study::scoreboard::summary::Line;
-use crate::study::scoreboard::table::aligned;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use verdict::{Compared, Verdict, compare, replace};
@@ -108,29 +109,26 @@ fn read(path: &Path) -> Result<Vec<Line>, String> {
 }
 
 fn table(rows: &[Compared], max_loss: f64) -> String {
-    let head = ["row", "kept", "now", "change", "noise", "verdict", "measured by"];
-    let mut cells = vec![head.map(String::from).to_vec()];
-    for row in rows {
-        let verdict = match row.verdict {
-            Verdict::Held => "held".to_string(),
-            Verdict::Unclear => "unclear".to_string(),
-            Verdict::Lost => "LOST".to_string(),
-            Verdict::Incomparable(reason) => reason.to_string(),
-        };
-        cells.push(vec![
-            row.row.clone(),
+    let line = |row: &Compared| {
+        let cells = [
             format!("{:.3}", row.base),
             format!("{:.3}", row.new),
             format!("{:+.1}%", row.loss * 100.0),
             format!("{:.1}%", row.noise * 100.0),
-            verdict,
+            row.verdict.to_string(),
             row.yardsticks.join(","),
-        ]);
-    }
+        ];
+        TableLine::new(&row.row, cells.map(Field::from).into())
+    };
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let (lost, unclear) = (count(Verdict::Lost), count(Verdict::Unclear));
     let compared = rows.iter().filter(|row| !matches!(row.verdict, Verdict::Incomparable(_))).count();
-    let sum =
-        format!("{compared} rows compared: {lost} lost more than {max_loss} % beyond the noise, {unclear} unclear");
-    format!("Esker's time over the yardsticks', kept and now: larger is slower.\n\n{}\n\n{sum}", aligned(&cells, false))
+    let columns = ["kept", "now", "change", "noise", "verdict", "measured by"].map(Column::number);
+    let caption = "Esker's time over the yardsticks', kept and now: larger is slower.";
+    text::blocks(&[
+        Block::Table(Table::new(caption, "row", columns, rows.iter().map(line))),
+        Block::Text(format!(
+            "{compared} rows compared: {lost} lost more than {max_loss} % beyond the noise, {unclear} unclear"
+        )),
+    ])
 }

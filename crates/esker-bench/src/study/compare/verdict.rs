@@ -5,8 +5,10 @@
 //! larger that figure became. Its noise is half the spread, (slowest - fastest) / median, of each of the times it is made of, added as
 //! independent errors are.
 
+use crate::report::engine_style::OURS;
 use crate::stats::geometric_mean;
-use crate::study::scoreboard::summary::{Line, SUBJECT};
+use crate::study::scoreboard::summary::Line;
+use std::fmt;
 
 /// What is to be done about a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,17 @@ pub enum Verdict {
     Lost,
     /// Nothing can be said, for this reason.
     Incomparable(&'static str),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Verdict::Held => "held",
+            Verdict::Unclear => "unclear",
+            Verdict::Lost => "LOST",
+            Verdict::Incomparable(reason) => reason,
+        })
+    }
 }
 
 /// One row of both files.
@@ -42,11 +55,11 @@ pub struct Compared {
 
 /// Compares every row that Esker has in `base`. Rows that `new` does not have are left out: it may have been asked for some only.
 pub fn compare(base: &[Line], new: &[Line], yardsticks: &[String], max_loss: f64) -> Vec<Compared> {
-    let own = base.iter().filter(|line| line.engine == SUBJECT);
+    let own = base.iter().filter(|line| line.engine == OURS);
     own.filter_map(|before| {
-        let after = find(new, &before.row, SUBJECT)?;
+        let after = find(new, &before.row, OURS)?;
         let both = |name: &&str| find(base, &before.row, name).is_some() && find(new, &before.row, name).is_some();
-        let others = base.iter().filter(|line| line.row == before.row && line.engine != SUBJECT);
+        let others = base.iter().filter(|line| line.row == before.row && line.engine != OURS);
         let names = others.map(|line| line.engine.as_str());
         let names: Vec<&str> = names
             .filter(|name| yardsticks.is_empty() || yardsticks.iter().any(|wanted| wanted == name))

@@ -38,14 +38,16 @@ pub struct GridArguments {
 }
 
 /// The engines that were asked for and are here, with their libraries.
-struct Present {
-    names: Vec<String>,
-    libraries: BTreeMap<String, PathBuf>,
+pub struct Present {
+    /// Their names.
+    pub names: Vec<String>,
+    /// Shared libraries by engine.
+    pub libraries: BTreeMap<String, PathBuf>,
 }
 
 impl GridArguments {
     /// An engine that was named must be here; of `all`, and of the study's own choice, those that are not are left out with a line.
-    fn present(&self, chosen: &str, kinds: &[EngineKind]) -> Result<Present, String> {
+    pub fn present(&self, chosen: &str, kinds: &[EngineKind]) -> Result<Present, String> {
         let wanted = self.engines.as_deref().unwrap_or(chosen);
         let named = self.engines.as_deref().is_some_and(|names| names != "all");
         let libraries: BTreeMap<String, PathBuf> =

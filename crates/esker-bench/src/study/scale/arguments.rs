@@ -17,6 +17,18 @@ pub enum Part {
     Dataset,
 }
 
+impl Part {
+    /// Its name in the plan.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Grow => "grow",
+            Part::Threads => "threads",
+            Part::Open => "open",
+            Part::Dataset => "dataset",
+        }
+    }
+}
+
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {

@@ -2,8 +2,11 @@
 
 use super::arguments::Part;
 use crate::record::Record;
+use crate::report::blocks::{Block, Column, Field, Line, Table};
+use crate::report::measured::distinct;
+use crate::report::number::short;
+use crate::report::render::text;
 use crate::stats::median;
-use crate::study::scoreboard::table::{aligned, figure};
 use serde::Serialize;
 
 /// One number that a part is about.
@@ -98,90 +101,55 @@ fn rows<'a>(records: &'a [Record], engine: &str) -> Vec<&'a str> {
     distinct(records.iter().filter(|record| record.engine == engine).map(|record| record.row.as_str()))
 }
 
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found: Vec<&str> = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
-}
-
 fn of_row<'a>(records: &'a [Record], engine: &'a str, row: &'a str) -> impl Iterator<Item = &'a Record> {
     let counts = |record: &&Record| record.skipped.is_none() && record.ops > 0;
     records.iter().filter(move |record| record.engine == engine && record.row == row).filter(counts)
 }
 
-/// The rows and figures of a part as text.
-pub fn text(part: Part, records: &[Record], figures: &[Figure]) -> String {
-    let head: &[&str] = match part {
-        Part::Grow | Part::Threads | Part::Dataset => &[
-            "row",
-            "engine",
-            "entries",
-            "threads",
-            "us/op",
-            "op/s",
-            "p99 us",
-            "max ms",
-            "stalled s",
-            "worst s/median",
-            "disk MiB",
-            "peak MiB",
-            "RSS MiB",
-        ],
-        Part::Open => &["row", "engine", "entries", "median ms", "max ms", "RSS MiB"],
-    };
-    let mut cells = vec![head.iter().map(|cell| cell.to_string()).collect::<Vec<String>>()];
-    for record in records {
-        cells.push(match part {
-            Part::Open => opening(record),
-            _ => working(record),
-        });
-    }
-    let mut text = format!("{}\n\n{}\n", title(part), aligned(&cells, false));
-    for Figure { engine, row, name, value, .. } in figures {
-        text.push_str(&format!("\n{engine}, {row}: {name}: {}", figure(*value)));
-    }
-    text.push('\n');
-    text
-}
+/// A column of a table.
+type Shown = (&'static str, fn(&Record) -> String);
 
-fn title(part: Part) -> &'static str {
-    match part {
-        Part::Grow => "More entries",
-        Part::Threads => "More threads, the same work",
-        Part::Open => "Opening",
-        Part::Dataset => "More data",
-    }
-}
+const NAMES: [Shown; 2] = [("engine", |record| record.engine.clone()), ("entries", |record| record.num.to_string())];
+
+const WORKING: [Shown; 10] = [
+    ("threads", |record| record.threads.to_string()),
+    ("us/op", |record| short(record.micros_per_op_wall)),
+    ("op/s", |record| format!("{:.0}", record.ops_per_sec)),
+    ("p99 us", |record| short(record.p99_us)),
+    ("max ms", |record| short(record.max_us / 1e3)),
+    ("stalled s", |record| short(record.counters.stall_micros as f64 / 1e6)),
+    ("worst s/median", |record| {
+        ratio(record.worst_second_ops, record.median_second_ops).map_or_else(|| "-".into(), short)
+    }),
+    ("disk MiB", |record| mebibytes(record.settled_disk_bytes.unwrap_or(record.disk_bytes))),
+    ("peak MiB", |record| mebibytes(record.peak_disk_bytes)),
+    ("RSS MiB", |record| mebibytes(record.rss_peak_bytes)),
+];
+
+const OPENING: [Shown; 3] = [
+    ("median ms", |record| short(record.p50_us / 1e3)),
+    ("max ms", |record| short(record.max_us / 1e3)),
+    ("RSS MiB", |record| mebibytes(record.rss_peak_bytes)),
+];
 
 fn mebibytes(bytes: u64) -> String {
-    figure(bytes as f64 / 1_048_576.0)
+    short(bytes as f64 / 1_048_576.0)
 }
 
-fn working(record: &Record) -> Vec<String> {
-    let worst = ratio(record.worst_second_ops, record.median_second_ops);
-    vec![
-        record.row.clone(),
-        record.engine.clone(),
-        record.num.to_string(),
-        record.threads.to_string(),
-        figure(record.micros_per_op_wall),
-        format!("{:.0}", record.ops_per_sec),
-        figure(record.p99_us),
-        figure(record.max_us / 1e3),
-        figure(record.counters.stall_micros as f64 / 1e6),
-        worst.map_or_else(|| "-".into(), figure),
-        mebibytes(record.settled_disk_bytes.unwrap_or(record.disk_bytes)),
-        mebibytes(record.peak_disk_bytes),
-        mebibytes(record.rss_peak_bytes),
-    ]
-}
-
-fn opening(record: &Record) -> Vec<String> {
-    let (median, longest) = (figure(record.p50_us / 1e3), figure(record.max_us / 1e3));
-    let name = (record.row.clone(), record.engine.clone());
-    vec![name.0, name.1, record.num.to_string(), median, longest, mebibytes(record.rss_peak_bytes)]
+/// The rows and figures of a part as text.
+pub fn text(part: Part, records: &[Record], figures: &[Figure]) -> String {
+    let (title, shown) = match part {
+        Part::Grow => ("More entries", &WORKING[..]),
+        Part::Threads => ("More threads, the same work", &WORKING[..]),
+        Part::Open => ("Opening", &OPENING[..]),
+        Part::Dataset => ("More data", &WORKING[..]),
+    };
+    let shown = || NAMES.iter().chain(shown);
+    let line = |record: &Record| Line::new(&record.row, shown().map(|(_, text)| Field::from(text(record))).collect());
+    let columns: Vec<Column> = shown().map(|(name, _)| Column::number(*name)).collect();
+    let table = Table::new(title, "row", columns, records.iter().map(line));
+    let figure =
+        |Figure { engine, row, name, value, .. }: &Figure| format!("{engine}, {row}: {name}: {}", short(*value));
+    let figures: Vec<String> = figures.iter().map(figure).collect();
+    format!("{}\n", text::blocks(&[Block::Table(table), Block::Text(figures.join("\n"))]))
 }

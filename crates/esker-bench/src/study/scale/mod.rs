@@ -6,21 +6,19 @@ mod figures;
 mod parts;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::engine::{EngineKind, registry};
-use crate::flags::config::{default_directory, engine_names, library};
+use crate::engine::EngineKind;
+use crate::flags::config::default_directory;
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
 use crate::output::{LineFile, say};
 use crate::progress::Display;
 use crate::record::{Host, Record};
 use crate::study::child::Place;
-use crate::study::task::{Ended, Surroundings, Task, collect};
+use crate::study::grid::{Execution, GridArguments, Plan, perform};
 use arguments::Part;
 use figures::Figure;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
 
 pub use arguments::Arguments;
 
@@ -86,13 +84,9 @@ fn run(
 
 struct Study<'a> {
     arguments: &'a Arguments,
-    engines: Vec<&'a EngineKind>,
-    libraries: BTreeMap<String, PathBuf>,
-    db: PathBuf,
+    plan: Plan,
     host: Host,
-    display: Display,
-    interrupt: Interrupt,
-    place: Place,
+    execution: Execution<'a>,
 }
 
 impl<'a> Study<'a> {
@@ -104,23 +98,13 @@ impl<'a> Study<'a> {
         place: Place,
     ) -> Result<Study<'a>, String> {
         parts::check(arguments)?;
-        let names = engine_names(&arguments.engines)?;
-        let libraries: BTreeMap<String, PathBuf> =
-            arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?;
-        let mut engines = Vec::new();
-        for name in &names {
-            let kind = kinds.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no engine {name} here"))?;
-            match (kind.probe)(libraries.get(name).map(|path| path.as_path())) {
-                Ok(_) => engines.push(kind),
-                Err(problem) if arguments.engines == "all" => {
-                    eprintln!("{}", registry::left_out(name, &problem.to_string()))
-                }
-                Err(problem) => return Err(problem.to_string()),
-            }
-        }
+        let (engines, libraries) = (Some(arguments.engines.clone()), arguments.libraries.clone());
+        let present = GridArguments { engines, libraries, ..GridArguments::default() }.present("esker", kinds)?;
         let db = arguments.db.clone().unwrap_or_else(default_directory);
         let host = host::describe(&db);
-        Ok(Study { arguments, engines, libraries, db, host, display, interrupt, place })
+        let plan = parts::plan(arguments, &present.names, host.memory_bytes)?;
+        let execution = Execution { kinds, libraries: present.libraries, db, interrupt, display, place };
+        Ok(Study { arguments, plan, host, execution })
     }
 
     /// Whether every engine did all it was asked for.
@@ -134,25 +118,19 @@ impl<'a> Study<'a> {
         let mut all_well = true;
         for part in parts::chosen(self.arguments) {
             let mut records = Vec::new();
-            for repetition in 1..=self.arguments.repeat {
-                for parts::Work { mut task, name } in parts::work(part, self.arguments, self.host.memory_bytes) {
-                    for kind in &self.engines {
-                        if self.interrupt.is_requested() {
-                            break;
-                        }
-                        eprintln!("{name}: {}", kind.name);
-                        task.engine = kind.name.into();
-                        task.repetition = repetition;
-                        let (made, problem) = self.perform(&task, kind)?;
-                        for record in &made {
-                            keep(&Line::Row { part, record })?;
-                        }
-                        records.extend(made);
-                        if let Some(problem) = problem {
-                            eprintln!("{}: {name}: {problem}", kind.name);
-                            all_well = false;
-                        }
-                    }
+            for cell in self.plan.cells.iter().filter(|cell| cell.experiment == part.name()) {
+                if self.execution.interrupt.is_requested() {
+                    break;
+                }
+                eprintln!("{}", cell.name());
+                let performed = perform(cell, &self.execution, &self.host)?;
+                for record in &performed.records {
+                    keep(&Line::Row { part, record })?;
+                }
+                records.extend(performed.records.iter().cloned());
+                if let Some(problem) = performed.finished(cell, &self.host).and_then(|finished| finished.failure) {
+                    eprintln!("{}: {problem}", cell.name());
+                    all_well = false;
                 }
             }
             let figures = figures::of(part, &records);
@@ -162,23 +140,5 @@ impl<'a> Study<'a> {
             say(out, &figures::text(part, &records, &figures));
         }
         Ok(all_well)
-    }
-
-    fn perform(&self, task: &Task, kind: &EngineKind) -> Result<(Vec<Record>, Option<String>), String> {
-        let mut task = task.clone();
-        task.flags.insert("db".into(), self.db.display().to_string());
-        task.libraries = self.libraries.clone();
-        task.host = self.host.clone();
-        let around = Surroundings { kind, display: self.display, interrupt: &self.interrupt };
-        let (mut records, mut ended) = (Vec::new(), None);
-        self.place.perform(&task, &around, &mut |event| {
-            ended = ended.take().or(collect(event, &mut records));
-            Ok(())
-        })?;
-        let problem = match ended {
-            Some(Ended::Failed(problem)) => Some(problem),
-            _ => None,
-        };
-        Ok((records, problem))
     }
 }

@@ -1,9 +1,8 @@
 //! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal durability, memory and compression.
 
-pub mod details;
 pub mod rows;
 pub mod summary;
-pub mod table;
+pub mod tables;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
 use crate::engine::{EngineKind, registry};
@@ -16,9 +15,9 @@ use crate::record::{Host, Record, Run};
 use crate::study::child::Place;
 use crate::study::grid::{Cell, Execution, Finished, Plan, RunDirectory, kept_cells, perform};
 use crate::study::memory::MEMORY;
-use crate::study::task::{Budget, Step, Task};
+use crate::study::plan::Wanted;
+use crate::study::task::{Budget, Step};
 use crate::workload;
-use rows::{GROUPS, Group, Operations, Row};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -125,6 +124,18 @@ impl Size {
             budget: arguments.quick.then_some(Duration::from_secs(160)),
         })
     }
+
+    /// What is asked of the plan for these engines.
+    fn wanted(&self, engines: Vec<String>) -> Wanted {
+        let numbers = [
+            ("num", self.num),
+            ("memory", self.memory),
+            ("synced_writes", self.synced_writes),
+            ("quick", u64::from(self.budget.is_some())),
+        ];
+        let numbers = numbers.map(|(name, value)| (name.to_string(), value.to_string())).into();
+        Wanted { engines, repeat: self.repeat, numbers, ..Wanted::default() }
+    }
 }
 
 /// Runs the study and returns the exit code of the process.
@@ -190,43 +201,8 @@ impl Base {
             rows: arguments.rows_from.as_deref().map(row_names).transpose()?,
         };
         // Whatever is wrong with the flags is wrong for every group: learn it now.
-        for group in GROUPS {
-            base.task(group, size, "esker").config()?;
-        }
+        rows::plan(&size.wanted(vec!["esker".into()]))?;
         Ok(base)
-    }
-
-    /// The flags of one group.
-    fn flags(&self, group: &Group, size: Size) -> BTreeMap<String, String> {
-        let benchmarks: Vec<&str> = group.rows.iter().map(|row| row.benchmark).collect();
-        let mut flags = BTreeMap::from([
-            ("benchmarks".to_string(), benchmarks.join(",")),
-            ("num".to_string(), size.num.to_string()),
-        ]);
-        if group.disable_wal {
-            flags.insert("disable_wal".into(), "1".into());
-        }
-        if group.counters {
-            flags.insert("value_size".into(), "8".into());
-            flags.insert("merge_operator".into(), "uint64add".into());
-        }
-        flags
-    }
-
-    /// What one engine does of a group: without steps.
-    fn task(&self, group: &Group, size: Size, engine: &str) -> Task {
-        Task {
-            engine: engine.into(),
-            repetition: 1,
-            flags: self.flags(group, size),
-            libraries: BTreeMap::new(),
-            memory: Some(size.memory),
-            host: Host::default(),
-            steps: Vec::new(),
-            budget: None,
-            keep: false,
-            verify: false,
-        }
     }
 }
 
@@ -291,36 +267,22 @@ impl<'a> Board<'a> {
             return Err("no engine can be used here".into());
         }
         if let Some(path) = &arguments.run {
-            board.directory = Some(RunDirectory::create_or_resume(path, &board.plan())?);
+            board.directory = Some(RunDirectory::create_or_resume(path, &board.plan()?)?);
         }
         Ok(board)
     }
 
     /// All that is to be done, in order.
-    fn plan(&self) -> Plan {
-        let mut cells = Vec::new();
-        for repetition in 1..=self.size.repeat {
-            // Each repetition begins with another engine, so that none always runs on a machine just idle or just busy.
-            let mut engines = self.engines.clone();
-            let turn = (repetition as usize - 1) % engines.len();
-            engines.rotate_left(turn);
-            for group in self.groups() {
-                for engine in &engines {
-                    let mut task = self.base.task(group, self.size, engine);
-                    task.repetition = repetition;
-                    task.steps = group.rows.iter().filter_map(|row| self.step(group, row)).collect();
-                    cells.push(Cell {
-                        experiment: group.name.into(),
-                        engine: engine.to_string(),
-                        variant: String::new(),
-                        variables: BTreeMap::new(),
-                        repetition,
-                        tasks: vec![task],
-                    });
-                }
-            }
+    fn plan(&self) -> Result<Plan, String> {
+        let engines = self.engines.iter().map(|name| name.to_string()).collect();
+        let mut plan = rows::plan(&self.size.wanted(engines))?;
+        let wanted = |step: &Step| step.row.as_ref().is_some_and(|row| self.wants(&rows::label(row, step.threads)));
+        plan.cells.retain(|cell| cell.tasks.iter().flat_map(|task| &task.steps).any(wanted));
+        for task in plan.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
+            let steps = std::mem::take(&mut task.steps);
+            task.steps = steps.into_iter().filter_map(|step| self.step(step)).collect();
         }
-        Plan { study: "scoreboard".into(), title: TITLE.into(), cells }
+        Ok(plan)
     }
 
     fn leave_out(&mut self, name: &str, problem: &str) {
@@ -328,14 +290,9 @@ impl<'a> Board<'a> {
         self.problem |= self.base.named;
     }
 
-    fn wants(&self, row: &Row) -> bool {
-        self.arguments.rows.as_deref().is_none_or(|text| row.label().contains(text))
-            && self.base.rows.as_ref().is_none_or(|rows| rows.contains(&row.label()))
-    }
-
-    fn groups(&self) -> Vec<&'static Group> {
-        let wanted = |group: &&Group| group.rows.iter().any(|row| row.name.is_some() && self.wants(row));
-        GROUPS.iter().filter(wanted).collect()
+    fn wants(&self, label: &str) -> bool {
+        self.arguments.rows.as_deref().is_none_or(|text| label.contains(text))
+            && self.base.rows.as_ref().is_none_or(|rows| rows.iter().any(|row| row == label))
     }
 
     fn measure(&mut self) -> Result<(), String> {
@@ -343,7 +300,7 @@ impl<'a> Board<'a> {
         for split in MEMORY.iter().filter(|split| self.engines.contains(&split.engine)) {
             eprintln!("  {}", split.describe());
         }
-        let plan = self.plan();
+        let plan = self.plan()?;
         let kept = match &self.directory {
             Some(directory) => kept_cells(&plan, directory, &self.host)?,
             None => vec![None; plan.cells.len()],
@@ -389,33 +346,18 @@ impl<'a> Board<'a> {
         finished.failure.map_or(Ok(()), Err)
     }
 
-    /// A row as a step; `None` if nobody asked for it and no other row reads what it loads.
-    fn step(&self, group: &Group, row: &Row) -> Option<Step> {
-        let benchmark = workload::find(row.benchmark)?;
-        let wanted = self.wants(row);
+    /// A step of the plan as it is done; `None` if nobody asked for its row and no other row reads what it loads.
+    fn step(&self, mut step: Step) -> Option<Step> {
+        let benchmark = workload::find(&step.benchmark)?;
+        let is_wanted = step.row.as_ref().is_some_and(|row| self.wants(&rows::label(row, step.threads)));
         // Rows of a list are measured again: what comes before them in their group must be as it was.
-        if !wanted && !benchmark.fresh && row.name.is_some() && self.base.rows.is_none() {
+        if !is_wanted && !benchmark.fresh && step.row.is_some() && self.base.rows.is_none() {
             return None;
         }
-        let size = self.size;
-        let mut step = Step::new(row.benchmark, row.name.filter(|_| wanted));
-        step.threads = row.threads;
-        match row.operations {
-            Operations::Defined => {}
-            Operations::Synced => step.writes = Some(size.synced_writes),
-            Operations::Shared => {
-                let each = (size.num / u64::from(row.threads)).max(1);
-                (step.writes, step.reads) = (Some(each), Some(each));
-            }
+        if !is_wanted {
+            (step.row, step.settle) = (None, false);
         }
-        // Slow operations: all of them are timed, and the clock does not matter.
-        step.every_latency =
-            row.operations == Operations::Synced || step.has_large_values() || row.benchmark == "scanwhilewriting";
-        step.most_seconds = if benchmark.fresh { size.load_limit } else { size.row_limit }.as_secs_f64();
-        // Waiting takes time that a quick study has only where the group waits anyway.
-        let waits = !self.arguments.quick || group.rows.iter().any(|row| row.benchmark == "waitidle");
-        step.settle = benchmark.fresh && step.row.is_some() && waits && row.operations == Operations::Defined;
-        step.writes_per_second = row.writes_per_second.map(f64::from);
+        step.most_seconds = if benchmark.fresh { self.size.load_limit } else { self.size.row_limit }.as_secs_f64();
         Some(step)
     }
 
@@ -430,20 +372,19 @@ impl<'a> Board<'a> {
     }
 
     fn report(self, out: &mut dyn Write) -> i32 {
-        let lines = summary::summarize(&self.records);
-        let means = summary::means(&lines);
+        let groups = summary::groups(&self.records);
+        let (lines, means) = (summary::summarize(&groups), summary::means(&groups));
         let csv = self.arguments.csv.as_deref();
         if csv == Some(Path::new("-")) {
-            say(out, table::comma_separated(&lines).trim_end());
+            say(out, tables::comma_separated(&lines).trim_end());
         } else {
-            say(out, &table::text(&lines, &means));
-            say(out, &format!("\n{}", details::text(&lines, &means)));
+            say(out, &tables::text(&groups, &lines, &means));
         }
         let mut problem = self.problem;
         let run = Run { title: TITLE.into(), host: self.host.clone(), records: self.records };
         for result in [
             self.arguments.json.as_deref().map(|path| write_json(path, &lines, &means)),
-            csv.filter(|path| *path != Path::new("-")).map(|path| save(path, &table::comma_separated(&lines))),
+            csv.filter(|path| *path != Path::new("-")).map(|path| save(path, &tables::comma_separated(&lines))),
             self.arguments.html.as_deref().map(|path| {
                 crate::report::write_html(&run, path).map_err(|e| format!("cannot write {}: {e}", path.display()))
             }),
@@ -472,8 +413,7 @@ impl<'a> Board<'a> {
 fn row_names(path: &Path) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let names: Vec<String> = text.lines().map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
-    let known = |name: &String| GROUPS.iter().flat_map(|group| group.rows).any(|row| row.label() == *name);
-    match names.iter().find(|name| !known(name)) {
+    match names.iter().find(|name| !rows::is_label(name)) {
         Some(name) => Err(format!("{}: there is no row {name}", path.display())),
         None => Ok(names),
     }

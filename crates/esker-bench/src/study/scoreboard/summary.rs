@@ -1,15 +1,12 @@
 //! The scoreboard's arithmetic: from records to one line per row and engine.
 
-use super::rows::GROUPS;
+use super::rows;
 use crate::record::Record;
+use crate::report::engine_style::OURS;
+use crate::report::groups::{Group, Groups, Peer, REFERENCE_PEER};
+use crate::report::measured::Measured;
 use crate::stats;
 use serde::{Deserialize, Serialize};
-
-/// The engine that the board is about.
-pub const SUBJECT: &str = "esker";
-
-/// The engine that every ratio is also taken to.
-pub const REFERENCE_PEER: &str = "rocksdb";
 
 /// One row on one engine over all repetitions; a JSON line of `--json`.
 /// Fields that came later are 0 or absent in older files.
@@ -35,7 +32,9 @@ pub struct Line {
     pub interval_low: f64,
     /// Its upper end.
     pub interval_high: f64,
-    /// The best peer's median divided by this engine's: above 1, this engine is faster than every peer. A peer is any engine but Esker.
+    /// The best peer's median divided by this engine's: above 1, this engine is faster than every
+    /// peer. A peer is any engine but Esker whose writes are as durable as Esker's; none for an
+    /// engine whose writes are not.
     pub ratio_to_best_peer: Option<f64>,
     /// The fastest peer.
     pub best_peer: Option<String>,
@@ -77,45 +76,29 @@ pub struct Line {
     pub durability: Option<crate::engine::Durability>,
     /// The message of the last repetition.
     pub message: String,
+    /// The load that ended early, if one did: the row was measured on fewer entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_load: Option<String>,
 }
 
-/// The row a record belongs to, as tables name it.
-fn label_of(record: &Record) -> String {
-    let rows = GROUPS.iter().flat_map(|group| group.rows);
-    let matching = rows.filter(|row| row.name == Some(record.row.as_str()) && row.threads == record.threads);
-    matching.map(|row| row.label()).next().unwrap_or_else(|| record.row.clone())
+/// The rows of some records, as far as they did anything.
+pub fn groups(records: &[Record]) -> Groups<'_> {
+    Groups::of(records.iter().filter(|record| record.skipped.is_none() && record.ops > 0))
+}
+
+/// What tables call a row.
+pub fn label(group: &Group) -> String {
+    rows::label(group.row, group.threads)
 }
 
 /// Sums the records up, rows in the order of their first record, engines likewise within each.
-pub fn summarize(records: &[Record]) -> Vec<Line> {
-    let mut keys: Vec<(String, String)> = Vec::new();
-    let mut labels: Vec<String> = Vec::new();
-    for record in records.iter().filter(|record| counts(record)) {
-        let key = (label_of(record), record.engine.clone());
-        if !labels.contains(&key.0) {
-            labels.push(key.0.clone());
-        }
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    let mut lines = Vec::new();
-    for label in &labels {
-        let of_row = keys.iter().filter(|(row, _)| row == label);
-        let mut row: Vec<Line> = of_row.filter_map(|(row, engine)| line(records, row, engine)).collect();
-        set_ratios(&mut row);
-        lines.append(&mut row);
-    }
-    lines
+pub fn summarize(groups: &Groups) -> Vec<Line> {
+    let lines = groups.groups.iter().flat_map(|group| group.cells.iter().filter_map(|cell| line(group, cell)));
+    lines.collect()
 }
 
-fn counts(record: &Record) -> bool {
-    record.skipped.is_none() && record.ops > 0
-}
-
-fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
-    let of_line = |record: &&Record| counts(record) && record.engine == engine && label_of(record) == label;
-    let records: Vec<&Record> = records.iter().filter(of_line).collect();
+fn line(group: &Group, cell: &Measured) -> Option<Line> {
+    let records = &cell.ran;
     let micros: Vec<f64> = records.iter().map(|record| record.micros_per_op_wall).collect();
     let median = |of: fn(&Record) -> Option<f64>| {
         stats::median(&records.iter().filter_map(|record| of(record)).collect::<Vec<_>>())
@@ -124,10 +107,11 @@ fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
     let (min, max) = stats::extent(&micros)?;
     let (interval_low, interval_high) = stats::bootstrap_interval(&micros, 1)?;
     let last = records.last()?;
+    let ratio = |to| group.ratio(&cell.key.engine, to);
     Some(Line {
         kind: "row".into(),
-        row: label.to_string(),
-        engine: engine.to_string(),
+        row: label(group),
+        engine: cell.key.engine.clone(),
         engine_version: last.engine_version.clone(),
         threads: last.threads,
         micros_per_op: stats::median(&micros)?,
@@ -135,9 +119,9 @@ fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
         max,
         interval_low,
         interval_high,
-        ratio_to_best_peer: None,
-        best_peer: None,
-        ratio_to_rocksdb: None,
+        ratio_to_best_peer: ratio(Peer::Best).map(|ratio| ratio.value),
+        best_peer: ratio(Peer::Best).map(|ratio| ratio.peer.to_string()),
+        ratio_to_rocksdb: ratio(Peer::Named(REFERENCE_PEER)).map(|ratio| ratio.value),
         repetitions: micros.len(),
         ops: last.ops,
         p99_us: median(|record| Some(record.p99_us))?,
@@ -152,21 +136,8 @@ fn line(records: &[Record], label: &str, engine: &str) -> Option<Line> {
         writer_wanted_per_sec: last.writer_wanted_per_sec,
         durability: last.durability,
         message: last.message.clone(),
+        short_load: cell.short_load.map(String::from),
     })
-}
-
-/// Sets the ratios of the lines of one row.
-fn set_ratios(row: &mut [Line]) {
-    let peers = row.iter().filter(|line| line.engine != SUBJECT);
-    let best = peers.min_by(|a, b| a.micros_per_op.total_cmp(&b.micros_per_op));
-    let best = best.map(|line| (line.engine.clone(), line.micros_per_op));
-    let rocksdb = row.iter().find(|line| line.engine == REFERENCE_PEER).map(|line| line.micros_per_op);
-    for line in row {
-        let own = line.micros_per_op.max(f64::MIN_POSITIVE);
-        line.ratio_to_best_peer = best.as_ref().map(|(_, micros)| micros / own);
-        line.best_peer = best.as_ref().map(|(engine, _)| engine.clone());
-        line.ratio_to_rocksdb = rocksdb.map(|micros| micros / own);
-    }
 }
 
 /// The geometric means of an engine over the rows it has.
@@ -184,39 +155,36 @@ pub struct Means {
     pub ratio_to_best_peer: Option<f64>,
     /// Mean of the ratios to RocksDB.
     pub ratio_to_rocksdb: Option<f64>,
-    /// Rows that the means are over.
+    /// Rows that the mean of the medians is over.
     pub rows: usize,
+    /// Rows that the mean of the ratios to the best peer is over: those in which its writes are as
+    /// durable as Esker's.
+    pub rows_compared: usize,
 }
 
 /// The means of every engine, in the order of the lines.
-pub fn means(lines: &[Line]) -> Vec<Means> {
-    let mut engines: Vec<&str> = Vec::new();
-    for line in lines {
-        if !engines.contains(&line.engine.as_str()) {
-            engines.push(&line.engine);
-        }
-    }
-    let of_engine = |engine: &str| {
-        let own: Vec<&Line> = lines.iter().filter(|line| line.engine == engine).collect();
-        let mean = |value: fn(&Line) -> Option<f64>| {
-            stats::geometric_mean(&own.iter().filter_map(|line| value(line)).collect::<Vec<_>>())
-        };
+pub fn means(groups: &Groups) -> Vec<Means> {
+    let of_engine = |engine: &&str| {
+        let cells = groups.groups.iter().filter_map(|group| group.cell(engine)?.micros());
+        let micros: Vec<f64> = cells.collect();
+        let to_best = groups.mean_ratio(engine, Peer::Best);
         Some(Means {
             kind: "mean",
             row: "geometric mean",
             engine: engine.to_string(),
-            micros_per_op: mean(|line| Some(line.micros_per_op))?,
-            ratio_to_best_peer: mean(|line| line.ratio_to_best_peer),
-            ratio_to_rocksdb: mean(|line| line.ratio_to_rocksdb),
-            rows: own.len(),
+            micros_per_op: stats::geometric_mean(&micros)?,
+            ratio_to_best_peer: to_best.map(|mean| mean.value),
+            ratio_to_rocksdb: groups.mean_ratio(engine, Peer::Named(REFERENCE_PEER)).map(|mean| mean.value),
+            rows: micros.len(),
+            rows_compared: to_best.map_or(0, |mean| mean.rows),
         })
     };
-    engines.into_iter().filter_map(of_engine).collect()
+    groups.engines.iter().filter_map(of_engine).collect()
 }
 
 /// The rows in which Esker's ratio to the best peer is below `least`.
 pub fn behind(lines: &[Line], least: f64) -> Vec<&Line> {
-    let subject = lines.iter().filter(|line| line.engine == SUBJECT);
+    let subject = lines.iter().filter(|line| line.engine == OURS);
     subject.filter(|line| line.ratio_to_best_peer.is_some_and(|ratio| ratio < least)).collect()
 }
 
@@ -252,7 +220,8 @@ mod tests {
 
     #[test]
     fn medians_spreads_and_ratios() {
-        let lines = summarize(&records());
+        let records = records();
+        let lines = summarize(&groups(&records));
         assert_eq!(lines.len(), 5);
         let esker = &lines[0];
         assert_eq!((esker.row.as_str(), esker.engine.as_str()), ("fillseq", "esker"));
@@ -268,7 +237,7 @@ mod tests {
 
     #[test]
     fn means_are_geometric() {
-        let means = means(&summarize(&records()));
+        let means = means(&groups(&records()));
         assert_eq!(means[0].engine, "esker");
         assert!((means[0].ratio_to_rocksdb.unwrap() - 8.0).abs() < 1e-9);
         assert!((means[0].ratio_to_best_peer.unwrap() - 32f64.sqrt()).abs() < 1e-9);
@@ -277,17 +246,19 @@ mod tests {
 
     #[test]
     fn rows_behind_are_named() {
-        let lines = summarize(&records());
+        let records = records();
+        let lines = summarize(&groups(&records));
         assert!(behind(&lines, 2.0).is_empty());
         assert_eq!(behind(&lines, 3.0).len(), 1);
-        let alone = summarize(&[record("esker", "fillseq", 1, 1.0)]);
+        let alone = summarize(&groups(&[record("esker", "fillseq", 1, 1.0)]));
         assert_eq!(alone[0].ratio_to_best_peer, None);
         assert!(behind(&alone, 3.0).is_empty());
     }
 
     #[test]
     fn json_lines_have_the_promised_fields() {
-        let lines = summarize(&records());
+        let records = records();
+        let lines = summarize(&groups(&records));
         let json = serde_json::to_value(&lines[0]).unwrap();
         for field in ["row", "engine", "micros_per_op", "min", "max", "ratio_to_best_peer", "ratio_to_rocksdb"] {
             assert!(!json[field].is_null(), "{field}");

@@ -5,11 +5,12 @@ use super::scenario::directory_bytes;
 use crate::interrupt::Interrupt;
 use crate::keys::KeyBuffer;
 use crate::random::LehmerRandom;
+use crate::report::blocks::{Block, Column, Field, Line, Table};
+use crate::report::render::text;
 use crate::stats::{extent, median};
 use crate::values::ValuePool;
 use esker::{Db, Keyspace, KeyspaceOptions, Options, Ttl, WriteOptions};
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -150,20 +151,21 @@ fn read(keyspace: &Keyspace, num: u64) -> esker::Result<()> {
 
 /// The rows as text.
 pub fn table(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "\ncost                    fillrandom us/op        vs none   readrandom us/op        vs none   bytes/key   log bytes/put\n",
-    );
     let base = rows.first().map(|row| (median(&row.fillrandom_us), median(&row.readrandom_us)));
-    for row in rows {
-        let figure = |values: &[f64], base: Option<f64>| {
-            let (Some(middle), Some((low, high))) = (median(values), extent(values)) else { return "-".to_owned() };
-            let ratio = base.map_or("-".to_owned(), |base| format!("{:.3}x", middle / base));
-            format!("{middle:.3} ({low:.3}-{high:.3})   {ratio:>8}")
+    let figure = |values: &[f64], base: Option<f64>| {
+        let (Some(middle), Some((low, high))) = (median(values), extent(values)) else {
+            return ["-", "-"].map(String::from);
         };
+        let ratio = base.map_or("-".to_owned(), |base| format!("{:.3}x", middle / base));
+        [format!("{middle:.3} ({low:.3}-{high:.3})"), ratio]
+    };
+    let line = |row: &Row| {
         let fill = figure(&row.fillrandom_us, base.and_then(|base| base.0));
         let read = figure(&row.readrandom_us, base.and_then(|base| base.1));
-        let (disk, wal) = (row.disk_bytes_per_key, row.wal_bytes_per_put);
-        let _ = writeln!(text, "{:<22}  {fill:<32}{read:<32}{disk:>11.1}{wal:>16.1}", row.variant.label());
-    }
-    text
+        let bytes = [row.disk_bytes_per_key, row.wal_bytes_per_put].map(|bytes| format!("{bytes:.1}"));
+        Line::new(row.variant.label(), fill.into_iter().chain(read).chain(bytes).map(Field::from).collect())
+    };
+    let columns = ["fillrandom us/op", "vs none", "readrandom us/op", "vs none", "bytes/key", "log bytes/put"]
+        .map(Column::number);
+    text::blocks(&[Block::Table(Table::new("", "cost", columns, rows.iter().map(line)))])
 }

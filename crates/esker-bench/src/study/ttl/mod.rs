@@ -119,7 +119,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write, interrupt: &Interrupt) -> Res
     }
     if !arguments.skip_cost && !interrupt.is_requested() {
         let rows = cost::run(directory.path(), arguments.num, arguments.repeat, interrupt)?;
-        say(out, &cost::table(&rows));
+        say(out, &format!("\n{}", cost::table(&rows)));
         for row in &rows {
             keep(&Line::Cost(row))?;
         }

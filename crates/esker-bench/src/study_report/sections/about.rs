@@ -1,9 +1,10 @@
 //! How to read the page, and what is wrong with what it shows.
 
-use super::super::blocks::{Block, Section};
 use super::super::findings::Findings;
-use super::super::measured::Measured;
+use crate::report::blocks::{Block, Section};
+use crate::report::measured::{Measured, SHORT};
 use crate::report::number;
+use crate::report::words::some;
 use crate::study::grid::StudyRun;
 
 /// The section.
@@ -30,7 +31,18 @@ pub fn section(runs: &[StudyRun], all: &[Measured<'_>], findings: &Findings) -> 
             "Broken rules of fairness: {count}; the rows are marked with \u{2021} and listed."
         )));
     }
-    Section { id: "about".into(), title: "About this page".into(), blocks }
+    let short: Vec<String> = all.iter().filter(|measured| measured.short_load.is_some()).map(place).collect();
+    if !short.is_empty() {
+        blocks.push(Block::Warning(format!(
+            "{SHORT} marks what was measured on fewer entries, since a load ended early: {}.",
+            some(&short)
+        )));
+    }
+    Section::new("about", "About this page", blocks)
+}
+
+fn place(measured: &Measured<'_>) -> String {
+    format!("{} in {}", measured.key.engine_name(), measured.key.row)
 }
 
 fn reading(all: &[Measured<'_>]) -> String {

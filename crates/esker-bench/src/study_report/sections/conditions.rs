@@ -1,9 +1,9 @@
 //! Where, when and how the runs were made, what is missing in them, and how far their repetitions lie apart.
 
-use super::super::blocks::{Block, Column, Field, Line, Section, Table};
-use super::super::measured::{Measured, engine_name};
 use crate::record::Host;
+use crate::report::blocks::{Block, Column, Field, Line, Section, Table};
 use crate::report::engine_style::{display_name, rank};
+use crate::report::measured::{Measured, distinct, engine_name};
 use crate::report::number;
 use crate::stats;
 use crate::study::grid::{Finished, StudyRun};
@@ -24,8 +24,10 @@ pub fn section(runs: &[StudyRun], all: &[Measured<'_>]) -> Section {
                 .into(),
         ));
     }
-    blocks.extend([Block::Table(runs_table(runs)), Block::Table(machines(&hosts)), Block::Table(versions(all))]);
+    blocks.extend([runs_table(runs), machines(&hosts), versions(all)].map(Block::Table));
     blocks.extend(spread(all));
+    let failure =
+        |finished: &Finished| finished.failure.as_ref().map(|reason| format!("{}: {reason}", finished.cell.name()));
     let failures: Vec<String> = cells().filter_map(failure).collect();
     if !failures.is_empty() {
         blocks.extend([Block::Title("Cells that failed".into()), Block::List(failures)]);
@@ -37,65 +39,62 @@ pub fn section(runs: &[StudyRun], all: &[Measured<'_>]) -> Section {
     if !commands.is_empty() {
         blocks.extend([Block::Title("Commands".into()), Block::Code(commands.join("\n"))]);
     }
-    Section { id: "conditions".into(), title: "Conditions".into(), blocks }
+    Section::new("conditions", "Conditions", blocks)
 }
 
 fn same_machine(one: &Host, two: &Host) -> bool {
-    let key = |host: &Host| {
-        (
-            host.cpu.clone(),
-            host.cores,
-            host.memory_bytes,
-            host.kernel.clone(),
-            host.file_system.clone(),
-            host.esker_build.clone(),
-        )
-    };
-    key(one) == key(two)
+    let hardware = |host: &Host| (host.cores, host.memory_bytes);
+    let software = |host: &Host| [&host.cpu, &host.kernel, &host.file_system, &host.esker_build].map(String::clone);
+    hardware(one) == hardware(two) && software(one) == software(two)
 }
 
-fn failure(finished: &Finished) -> Option<String> {
-    finished.failure.as_ref().map(|reason| format!("{}: {reason}", finished.cell.name()))
+/// A text, or that it was not recorded.
+fn recorded(text: &str) -> Field {
+    if text.is_empty() { "not recorded" } else { text }.into()
 }
 
 /// What each run holds.
 fn runs_table(runs: &[StudyRun]) -> Table {
     let line = |run: &StudyRun| {
         let whole = |count: usize| Field::from(number::whole(count as f64));
-        let dates = |finished: &Finished| Some(day(finished.finished_unix_s)).filter(|_| finished.finished_unix_s > 0);
-        let first = run.finished.iter().min_by_key(|finished| finished.finished_unix_s).and_then(dates);
-        let last = run.finished.iter().max_by_key(|finished| finished.finished_unix_s).and_then(dates);
-        let period = match (first, last) {
-            (Some(first), Some(last)) if first == last => first,
-            (Some(first), Some(last)) => format!("{first} to {last}"),
-            _ => "not recorded".into(),
-        };
+        let failed = run.finished.iter().filter(|finished| finished.failure.is_some()).count();
         let repetitions = run.finished.iter().map(|finished| finished.cell.repetition).max().unwrap_or(0);
-        Line {
-            head: if run.study.is_empty() { "(no study)".into() } else { run.study.clone() },
-            ours: false,
-            cells: vec![
-                run.title.clone().into(),
-                whole(run.finished.len()),
-                whole(run.finished.iter().filter(|finished| finished.failure.is_some()).count()),
-                whole(run.missing),
-                whole(repetitions as usize),
-                number::whole(run.finished.iter().map(|finished| finished.seconds).sum()).into(),
-                load(&run.finished),
-                period.into(),
-            ],
-        }
+        let seconds: f64 = run.finished.iter().map(|finished| finished.seconds).sum();
+        let cells = vec![
+            run.title.clone().into(),
+            whole(run.finished.len()),
+            whole(failed),
+            whole(run.missing),
+            whole(repetitions as usize),
+            number::whole(seconds).into(),
+            load(&run.finished),
+            period(&run.finished),
+        ];
+        Line::new(if run.study.is_empty() { "(no study)" } else { &run.study }, cells)
     };
-    let numbers = ["cells done", "of these failed", "not done yet", "repetitions", "seconds"];
-    let mut columns: Vec<Column> = numbers.into_iter().map(Column::number).collect();
-    columns.push(Column::words("load before"));
-    columns.insert(0, Column::words("title"));
-    columns.push(Column::words("measured"));
-    Table {
-        caption: "What the runs hold. Figures of one repetition have no spread, and small differences between them mean nothing.".into(),
-        head: "study".into(),
-        columns,
-        lines: runs.iter().map(line).collect(),
+    let columns = vec![
+        Column::words("title"),
+        Column::number("cells done"),
+        Column::number("of these failed"),
+        Column::number("not done yet"),
+        Column::number("repetitions"),
+        Column::number("seconds"),
+        Column::words("load before"),
+        Column::words("measured"),
+    ];
+    let caption = "What the runs hold. Figures of one repetition have no spread, and small differences between them mean nothing.";
+    Table::new(caption, "study", columns, runs.iter().map(line))
+}
+
+/// When the first and the last cell were measured.
+fn period(finished: &[Finished]) -> Field {
+    let times = || finished.iter().map(|finished| finished.finished_unix_s);
+    match (times().min(), times().max()) {
+        (Some(first), Some(last)) if first > 0 => match (day(first), day(last)) {
+            (first, last) if first == last => first.into(),
+            (first, last) => format!("{first} to {last}").into(),
+        },
+        _ => recorded(""),
     }
 }
 
@@ -105,7 +104,7 @@ fn load(finished: &[Finished]) -> Field {
     match stats::extent(&loads) {
         Some((low, high)) if high > low => format!("{low:.2} to {high:.2}").into(),
         Some((low, _)) if finished.iter().any(|finished| finished.host.cores > 0) => format!("{low:.2}").into(),
-        _ => "not recorded".into(),
+        _ => recorded(""),
     }
 }
 
@@ -116,61 +115,31 @@ fn day(unix_s: u64) -> String {
 }
 
 fn machines(hosts: &[&Host]) -> Table {
-    let named = |value: String| if value.is_empty() { Field::from("not recorded") } else { Field::from(value) };
-    let line = |host: &&Host| Line {
-        head: if host.cpu.is_empty() { "not recorded".into() } else { host.cpu.clone() },
-        ours: false,
-        cells: vec![
-            number::whole(f64::from(host.cores)).into(),
-            named(if host.memory_bytes > 0 { number::bytes(host.memory_bytes as f64) } else { String::new() }),
-            named(host.kernel.clone()),
-            named(host.file_system.clone()),
-            named(host.mount_options.clone()),
-            named(host.governor.clone()),
-            named(host.esker_build.clone()),
-        ],
+    let line = |host: &&Host| {
+        let memory = if host.memory_bytes > 0 { number::bytes(host.memory_bytes as f64) } else { String::new() };
+        let texts = [&memory, &host.kernel, &host.file_system, &host.mount_options, &host.governor, &host.esker_build];
+        let cores = Field::from(number::whole(f64::from(host.cores)));
+        let cells = std::iter::once(cores).chain(texts.map(|text| recorded(text))).collect();
+        Line::new(recorded(&host.cpu).text, cells)
     };
-    let columns = vec![
-        Column::number("cores"),
-        Column::number("memory"),
-        Column::words("kernel"),
-        Column::words("file system"),
-        Column::words("mount options"),
-        Column::words("governor"),
-        Column::words("build"),
-    ];
-    Table {
-        caption: "The machines.".into(),
-        head: "processor".into(),
-        columns,
-        lines: hosts.iter().map(line).collect(),
-    }
+    let words = ["kernel", "file system", "mount options", "governor", "build"].map(Column::words);
+    let columns: Vec<Column> = ["cores", "memory"].map(Column::number).into_iter().chain(words).collect();
+    Table::new("The machines.", "processor", columns, hosts.iter().map(line))
 }
 
 /// The versions of the engines.
 fn versions(all: &[Measured<'_>]) -> Table {
-    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
-    for record in all.iter().flat_map(|measured| &measured.ran) {
-        let position = found.iter().position(|(engine, _)| *engine == record.engine).unwrap_or_else(|| {
-            found.push((&record.engine, Vec::new()));
-            found.len() - 1
-        });
-        if !record.engine_version.is_empty() && !found[position].1.contains(&record.engine_version.as_str()) {
-            found[position].1.push(&record.engine_version);
-        }
-    }
-    found.sort_by_key(|(engine, _)| rank(engine));
-    let line = |(engine, versions): &(&str, Vec<&str>)| Line {
-        head: display_name(engine).to_string(),
-        ours: false,
-        cells: vec![versions.join(", ").into()],
+    let records = || all.iter().flat_map(|measured| &measured.ran);
+    let mut engines = distinct(records().map(|record| record.engine.as_str()));
+    engines.sort_by_key(|engine| rank(engine));
+    let line = |engine: &str| {
+        let of_engine = records().filter(|record| record.engine == engine);
+        let mut versions = distinct(of_engine.map(|record| record.engine_version.as_str()));
+        versions.retain(|version| !version.is_empty());
+        Line::new(display_name(engine), vec![versions.join(", ").into()])
     };
-    Table {
-        caption: "The engines, with the versions they report.".into(),
-        head: "engine".into(),
-        columns: vec![Column::words("version")],
-        lines: found.iter().map(line).collect(),
-    }
+    let caption = "The engines, with the versions they report.";
+    Table::new(caption, "engine", [Column::words("version")], engines.into_iter().map(line))
 }
 
 /// How far repetitions lie apart.
@@ -181,18 +150,16 @@ fn spread(all: &[Measured<'_>]) -> Option<Block> {
     let middle = stats::median(&figures)?;
     let (widest, of) = spreads.iter().max_by(|one, two| one.0.total_cmp(&two.0))?;
     let key = &of.key;
+    let setting = key.setting();
     Some(Block::Text(format!(
         "Of {} measurements with two repetitions or more, the median spread, (fastest - slowest) / median, is {:.1} %; the widest, \
-         {:.0} %, is that of {} in {} ({}).",
+         {:.0} %, is that of {} in {} ({}{}{setting}).",
         spreads.len(),
         middle * 100.0,
         widest * 100.0,
         key.row,
         engine_name(&key.engine, &key.variant),
-        if key.setting().is_empty() {
-            key.experiment.clone()
-        } else {
-            format!("{}, {}", key.experiment, key.setting())
-        },
+        key.experiment,
+        if setting.is_empty() { "" } else { ", " },
     )))
 }

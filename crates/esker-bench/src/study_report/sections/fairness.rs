@@ -1,9 +1,9 @@
 //! What broke a rule of fairness, each where the page marks it.
 
-use super::super::blocks::{Block, Column, Line, Section, Table};
 use super::super::findings::{Findings, Violation};
-use super::super::measured::{engine_name, setting};
-use crate::report::engine_style::{OURS, display_name};
+use crate::report::blocks::{Block, Column, Line, Section, Table};
+use crate::report::engine_style::display_name;
+use crate::report::measured::{distinct, engine_name, setting};
 use std::collections::BTreeSet;
 
 /// The section; none if nothing was measured that could break a rule.
@@ -27,26 +27,18 @@ pub fn section(findings: &Findings) -> Option<Section> {
         ));
     }
     if !violations.is_empty() {
-        let table = Table {
-            caption: "What broke a rule, and in how many figures.".into(),
-            head: "engine".into(),
-            columns: vec![
-                Column::words("study"),
-                Column::words("experiment"),
-                Column::words("what"),
-                Column::words("rows"),
-                Column::words("setting"),
-                Column::number("figures"),
-            ],
-            lines: alike(violations).iter().map(|alike| line(alike)).collect(),
-        };
+        let mut columns: Vec<Column> = ["study", "experiment", "what", "rows", "setting"].map(Column::words).into();
+        columns.push(Column::number("figures"));
+        let lines = alike(violations);
+        let lines = lines.iter().map(|alike| line(alike));
+        let table = Table::new("What broke a rule, and in how many figures.", "engine", columns, lines);
         let warning = format!(
             "{} figures are marked with \u{2021}: what they were measured under is not what the others were.",
             violations.len()
         );
         blocks.extend([Block::Warning(warning), Block::Table(table)]);
     }
-    Some(Section { id: "fairness".into(), title: "Fairness".into(), blocks })
+    Some(Section::new("fairness", "Fairness", blocks))
 }
 
 /// Violations that say the same of the same engine in the same experiment, in the order of the first of each.
@@ -66,40 +58,28 @@ fn alike(violations: &[(String, Violation)]) -> Vec<Vec<&(String, Violation)>> {
 
 fn line(alike: &[&(String, Violation)]) -> Line {
     let (study, first) = alike[0];
-    let distinct = |of: &dyn Fn(&Violation) -> String| {
-        let mut found: Vec<String> = Vec::new();
-        for (_, violation) in alike {
-            let value = of(violation);
-            if !found.contains(&value) {
-                found.push(value);
-            }
-        }
-        found
-    };
-    let settings = distinct(&|violation| setting(&violation.variables));
-    Line {
-        head: engine_name(&first.engine, &first.variant),
-        ours: first.engine == OURS,
-        cells: vec![
-            study.clone().into(),
-            first.experiment.clone().into(),
-            first.reason.clone().into(),
-            distinct(&|violation| violation.row.clone()).join(", ").into(),
-            match settings.as_slice() {
-                [one] => one.clone().into(),
-                many => format!("{} settings", many.len()).into(),
-            },
-            alike.len().to_string().into(),
-        ],
-    }
+    let settings = distinct(alike.iter().map(|(_, violation)| setting(&violation.variables)));
+    let rows = distinct(alike.iter().map(|(_, violation)| violation.row.as_str()));
+    let cells = vec![
+        study.clone().into(),
+        first.experiment.clone().into(),
+        first.reason.clone().into(),
+        rows.join(", ").into(),
+        match settings.as_slice() {
+            [one] => one.clone().into(),
+            many => format!("{} settings", many.len()).into(),
+        },
+        alike.len().to_string().into(),
+    ];
+    Line::of(&first.engine, engine_name(&first.engine, &first.variant), cells)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::load::cell_of_records;
-    use super::super::super::markdown;
     use super::*;
     use crate::record::Record;
+    use crate::report::render::markdown;
     use crate::study::grid::StudyRun;
 
     /// What the section says of a run of these engines.

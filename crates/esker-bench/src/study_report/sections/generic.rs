@@ -1,11 +1,10 @@
 //! Any study: for each experiment a chart per row over the variables, and a table with everything that was taken.
 
-use super::super::blocks::{Bar, Block, Chart, Column, Field, Line, Look, Section, Table};
 use super::super::findings::Findings;
-use super::super::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
 use crate::engine::Tree;
 use crate::record::Record;
-use crate::report::engine_style::OURS;
+use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Look, Section, Table, Whose};
+use crate::report::measured::{Key, Measured, distinct, order, readable, readable_value, setting};
 use crate::report::number;
 use crate::stats;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +15,11 @@ const MOST_BARS: usize = 48;
 /// The section of a study that has no form of its own.
 pub fn section(study: &str, title: &str, all: &[&Measured<'_>], findings: &Findings) -> Section {
     let mut blocks = Vec::new();
-    for experiment in distinct(all.iter().copied(), |key| key.experiment.clone()) {
+    for experiment in distinct(all.iter().map(|measured| measured.key.experiment.clone())) {
         blocks.extend(self::experiment(&experiment, &experiment, all, findings));
     }
     let id: String = study.chars().filter(char::is_ascii_alphanumeric).collect();
-    Section { id: format!("study-{id}"), title: title.to_string(), blocks }
+    Section::new(format!("study-{id}"), title, blocks)
 }
 
 /// One experiment under a heading of its own; nothing if nothing was measured.
@@ -47,7 +46,7 @@ pub fn tables(name: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Blo
 /// The rows of an experiment in the order in which they were made, and what was measured in that of their variables.
 fn choose<'a, 'b>(name: &str, all: &[&'a Measured<'b>]) -> (Vec<String>, Vec<&'a Measured<'b>>) {
     let mut chosen: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == name).collect();
-    let rows = distinct(chosen.iter().copied(), |key| key.row.clone());
+    let rows = distinct(chosen.iter().map(|measured| measured.key.row.clone()));
     chosen.sort_by(|one, two| order(&one.key, &two.key));
     (rows, chosen)
 }
@@ -67,7 +66,7 @@ fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart
     }
     let paced = timed.iter().all(|measured| measured.key.variables.contains_key(PACED));
     let title = if paced { format!("{row}: 99th percentile from the intended start") } else { row.to_string() };
-    let engines = distinct(timed.iter().copied(), Key::engine_name);
+    let engines = distinct(timed.iter().map(|measured| measured.key.engine_name()));
     let varying = varying(&timed);
     let bars = |engine: Option<&String>| -> Vec<Bar> {
         let of_engine =
@@ -75,7 +74,7 @@ fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart
         of_engine.map(|measured| bar(measured, paced, &varying, engine.is_none(), findings)).collect()
     };
     let setting_of = |key: &Key| setting(&only(&varying, &key.variables));
-    let settings = distinct(timed.iter().copied(), setting_of);
+    let settings = distinct(timed.iter().map(|measured| setting_of(&measured.key)));
     if varying.is_empty() || engines.len() == 1 {
         let single = engines.first().filter(|_| engines.len() == 1);
         let title = single.map_or(title.clone(), |engine| format!("{title}, {engine}"));
@@ -125,15 +124,15 @@ fn bar(measured: &Measured<'_>, paced: bool, varying: &BTreeSet<String>, named: 
     let parts = [if named { key.engine_name() } else { String::new() }, setting(&only(varying, &key.variables))];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let name = if parts.is_empty() { key.engine_name() } else { parts.join(", ") };
-    let (name, ours) = (name + findings.mark(key), key.engine == OURS);
+    let (name, of) = (name + &findings.mark(measured), Whose::engine(&key.engine));
     if paced {
         let tail = measured.median(|record| record.p99_us);
         let most = longest(measured).map(|most| format!("max {}", number::duration(most)));
         let text = tail.map_or(number::ABSENT.to_string(), number::duration);
-        return Bar { name, ours, length: tail, text, note: most.unwrap_or_default(), ..Bar::default() };
+        return Bar { name, of, length: tail, text, note: most.unwrap_or_default(), ..Bar::default() };
     }
     let text = format!("{} ops/sec", measured.rate().map_or(number::ABSENT.to_string(), number::figure));
-    Bar { name, ours, length: measured.rate(), range: measured.rates(), text, ..Bar::default() }
+    Bar { name, of, length: measured.rate(), range: measured.rates(), text, ..Bar::default() }
 }
 
 type Figure = (&'static str, fn(&Measured<'_>) -> Option<String>);
@@ -261,23 +260,23 @@ fn table(rows: &[String], chosen: &[&Measured<'_>], findings: &Findings) -> Tabl
     let mut lines = Vec::new();
     for row in rows {
         for measured in chosen.iter().filter(|measured| measured.key.row == *row) {
-            let mut cells: Vec<Field> = vec![(measured.key.engine_name() + findings.mark(&measured.key)).into()];
+            let mut cells: Vec<Field> = vec![(measured.key.engine_name() + &findings.mark(measured)).into()];
             cells.extend(variables.iter().map(|name| Field::from(readable_value(measured.key.variable(name)))));
-            cells.extend(shown.iter().map(|(_, figure)| figure(measured).map_or(absent(), Field::from)));
+            cells.extend(shown.iter().map(|(_, figure)| Field::from(figure(measured))));
             cells.extend(noted.then(|| message(measured)));
-            lines.push(Line { head: row.clone(), ours: measured.key.engine == OURS, cells });
+            lines.push(Line::of(&measured.key.engine, row, cells));
         }
     }
     let has = |name: &str| shown.iter().any(|(figure, _)| *figure == name);
-    let caption = "Medians over the repetitions; the spread is (fastest - slowest) / median of the rates.";
+    let repeated = chosen.iter().any(|measured| measured.ran.len() > 1);
+    let caption = if repeated {
+        "Medians over the repetitions; the spread is (fastest - slowest) / median of the rates."
+    } else {
+        "Figures of one repetition."
+    };
     let explained = EXPLAINED.iter().filter(|(name, _)| has(name)).map(|(_, explanation)| *explanation);
     let caption = std::iter::once(caption).chain(explained).collect::<Vec<_>>().join(" ");
-    Table { caption, head: "row".into(), columns, lines }
-}
-
-/// The field for a figure that was not taken.
-pub fn absent() -> Field {
-    Field { text: number::ABSENT.to_string(), look: Look::Quiet }
+    Table::new(caption, "row", columns, lines)
 }
 
 /// What a measurement says, marked where it says that something did not hold.
@@ -288,7 +287,7 @@ fn message(measured: &Measured<'_>) -> Field {
         text if text.starts_with("held") => Look::Good,
         _ => Look::Plain,
     };
-    Field { text, look }
+    Field::looking(look, text)
 }
 
 fn capitalized(text: &str) -> String {

@@ -1,11 +1,10 @@
 //! The memtable study: latency over write buffer and file size as heat maps, the published one beside those measured here.
 
-use super::super::blocks::{Block, HeatMap, Section};
 use super::super::findings::Findings;
-use super::super::measured::{Key, Measured, compare_values, distinct, engine_name};
 use super::generic;
 use super::other_figures;
-use crate::report::engine_style::rank;
+use crate::report::blocks::{Block, HeatMap, Section};
+use crate::report::measured::{Key, Measured, compare_values, distinct, engine_name, engines};
 use crate::report::number;
 use std::collections::BTreeMap;
 
@@ -34,7 +33,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
         }
     }
     blocks.extend(found(&grid));
-    let mut rest = distinct(all.iter().copied(), |key| key.experiment.clone());
+    let mut rest = distinct(all.iter().map(|measured| measured.key.experiment.clone()));
     rest.retain(|experiment| experiment != GRID);
     for experiment in rest {
         let heading = match experiment.as_str() {
@@ -47,7 +46,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
         blocks.push(Block::Folded("Every figure of the grid".into(), generic::experiment(GRID, "", all, findings)));
     }
     blocks.extend(other_figures::block(STUDY, all));
-    Section { id: "study-memtable".into(), title: "Write buffer and file size".into(), blocks }
+    Section::new("study-memtable", "Write buffer and file size", blocks)
 }
 
 /// The published map of a row.
@@ -62,23 +61,15 @@ fn published(row: &str, findings: &Findings) -> Option<HeatMap> {
 /// A map for each engine.
 fn measured(row: &str, grid: &[&Measured<'_>], findings: &Findings) -> Vec<HeatMap> {
     let of_row: Vec<&Measured> = grid.iter().copied().filter(|measured| measured.key.row == row).collect();
-    let mut engines: Vec<(&str, &str)> = Vec::new();
-    for measured in &of_row {
-        let engine = (measured.key.engine.as_str(), measured.key.variant.as_str());
-        if !engines.contains(&engine) {
-            engines.push(engine);
-        }
-    }
-    engines.sort_by_key(|(engine, _)| rank(engine));
     let map_of = |(engine, variant): (&str, &str)| {
         let own = |key: &Key| key.engine == engine && key.variant == variant;
         let of_engine: Vec<&&Measured> = of_row.iter().filter(|measured| own(&measured.key)).collect();
-        let mark = of_engine.iter().map(|measured| findings.mark(&measured.key)).find(|mark| !mark.is_empty());
+        let mark = of_engine.iter().map(|measured| findings.mark(measured)).find(|mark| !mark.is_empty());
         let timed = of_engine.iter().filter_map(|measured| Some((measured.key.variables.clone(), measured.micros()?)));
         let title = format!("{}{}, {row}", engine_name(engine, variant), mark.unwrap_or_default());
         map(title, false, &timed.collect::<Vec<_>>())
     };
-    engines.into_iter().filter_map(map_of).collect()
+    engines(of_row.iter().copied()).into_iter().filter_map(map_of).collect()
 }
 
 fn map(title: String, published: bool, figures: &[(BTreeMap<String, String>, f64)]) -> Option<HeatMap> {

@@ -11,17 +11,18 @@ mod page_2011;
 mod published;
 mod rmw;
 
-use super::blocks::Section;
 use super::findings::Findings;
-use super::measured::{self, Measured, distinct};
+use super::measured::measure;
+use crate::report::blocks::Section;
+use crate::report::measured::{Measured, distinct};
 use crate::study::grid::StudyRun;
 use std::collections::BTreeSet;
 
 /// All sections, in the order of the page.
 pub fn all(runs: &[StudyRun], findings: &Findings) -> Vec<Section> {
-    let all = measured::measure(runs);
+    let all = measure(runs);
     let mut sections = vec![about::section(runs, &all, findings)];
-    for study in distinct(&all, |key| key.study.clone()) {
+    for study in distinct(all.iter().map(|measured| measured.key.study.clone())) {
         let of_study: Vec<&Measured> = all.iter().filter(|measured| measured.key.study == study).collect();
         sections.push(match study.as_str() {
             "memtable" => memtable::section(&of_study, findings),

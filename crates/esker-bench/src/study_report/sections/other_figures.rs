@@ -1,10 +1,8 @@
 //! Figures by the authors of a document that it does not have itself, beside what was measured of the same.
 
-use super::super::blocks::{Block, Column, Field, Line, Table};
-use super::super::measured::{Measured, engine_name};
-use super::generic::absent;
 use crate::published::{OtherFigures, other_figures};
-use crate::report::engine_style::rank;
+use crate::report::blocks::{Block, Column, Field, Line, Table};
+use crate::report::measured::{Measured, engine_name, engines};
 use crate::report::number;
 
 /// Those of a study, folded; none if there are none.
@@ -19,14 +17,7 @@ pub fn block(study: &str, all: &[&Measured<'_>]) -> Option<Block> {
 }
 
 fn table(series: &OtherFigures, all: &[&Measured<'_>]) -> Table {
-    let mut engines: Vec<(&str, &str)> = Vec::new();
-    for measured in all.iter().filter(|measured| is_of(series, measured)) {
-        let engine = (measured.key.engine.as_str(), measured.key.variant.as_str());
-        if !engines.contains(&engine) {
-            engines.push(engine);
-        }
-    }
-    engines.sort_by_key(|(engine, _)| rank(engine));
+    let engines = engines(all.iter().copied().filter(|measured| is_of(series, measured)));
     let with = [series.row.as_str(), series.with.as_str()].into_iter().filter(|part| !part.is_empty());
     let mut columns = vec![Column::number("published")];
     columns.extend(engines.iter().map(|(engine, variant)| Column::number(engine_name(engine, variant))));
@@ -39,16 +30,12 @@ fn table(series: &OtherFigures, all: &[&Measured<'_>]) -> Table {
                     && measured.key.variable(&series.experiment) == value.value
             };
             let found = all.iter().find(is_it).and_then(|measured| measured.micros());
-            cells.push(found.map_or_else(absent, |micros| number::figure(micros).into()));
+            cells.push(found.map(number::figure).into());
         }
-        Line { head: value.value.clone(), ours: false, cells }
+        Line::new(&value.value, cells)
     };
-    Table {
-        caption: format!("{} ({}), from {}.", with.collect::<Vec<_>>().join("; "), series.unit, series.document),
-        head: series.by.clone(),
-        columns,
-        lines: series.values.iter().map(line).collect(),
-    }
+    let caption = format!("{} ({}), from {}.", with.collect::<Vec<_>>().join("; "), series.unit, series.document);
+    Table::new(caption, &series.by, columns, series.values.iter().map(line))
 }
 
 /// Whether it is one of the figures that the series has; times only.

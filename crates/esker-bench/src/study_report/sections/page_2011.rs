@@ -1,14 +1,15 @@
 //! The benchmark page that LevelDB's authors published in 2011, as it is laid out there: every section and every chart, the published bars
 //! beside those measured here.
 
-use super::super::blocks::{Bar, Block, Chart, Section};
 use super::super::findings::{Compared, Findings, engine_of};
-use super::super::measured::{Measured, distinct, order};
 use super::generic;
 use super::other_figures;
-use crate::report::engine_style::{OURS, display_name};
+use crate::report::blocks::{Bar, Block, Chart, Section, Whose};
+use crate::report::engine_style::display_name;
+use crate::report::measured::{Measured, distinct, order};
 use crate::report::number;
 use crate::stats::bootstrap_ratio_interval;
+use serde::Deserialize;
 
 const STUDY: &str = "leveldb-2011";
 const BASELINE: &str = "baseline";
@@ -16,120 +17,25 @@ const BASELINE: &str = "baseline";
 const RATIO_TOLERANCE: f64 = 0.05;
 const SEED: u32 = 301;
 
-/// A group of charts under a heading.
+/// A group of charts under a heading, as `data/page_2011.json` has them in the order of the page.
+#[derive(Deserialize)]
 struct Part {
     /// The chapter it opens, if it opens one.
-    chapter: &'static str,
-    heading: &'static str,
-    experiment: &'static str,
-    about: &'static str,
-    charts: &'static [Drawn],
+    #[serde(default)]
+    chapter: String,
+    heading: String,
+    experiment: String,
+    #[serde(default)]
+    about: String,
+    charts: Vec<Drawn>,
 }
 
 /// One chart: what it is called, its row, and the row of the baseline that it is a ratio to.
-type Drawn = (&'static str, &'static str, &'static str);
+type Drawn = (String, String, String);
 
-const SEQUENTIAL_WRITES: &str = "Sequential writes";
-const RANDOM_WRITES: &str = "Random writes";
-const WRITES: [Drawn; 2] = [(SEQUENTIAL_WRITES, "fillseq", "fillseq"), (RANDOM_WRITES, "fillrandom", "fillrandom")];
-const READS: [Drawn; 2] = [("Sequential reads", "readseq", "readseq"), ("Random reads", "readrandom", "readrandom")];
-
-const PAGE: [Part; 12] = [
-    Part {
-        chapter: "1. Baseline performance",
-        heading: "A. Sequential reads",
-        experiment: BASELINE,
-        about: "Keys of 16 bytes, values of 100 bytes that a simple compressor halves, 4 MB of memory, writes handed to the \
-                operating system without waiting for the device.",
-        charts: &[
-            ("Sequential reads", "readseq", ""),
-            ("After a random fill", "readseq after fillrandom", ""),
-            ("After a compaction", "readseq after compact", ""),
-        ],
-    },
-    Part {
-        chapter: "",
-        heading: "B. Random reads",
-        experiment: BASELINE,
-        about: "",
-        charts: &[
-            ("Random reads", "readrandom", ""),
-            ("After a random fill", "readrandom after fillrandom", ""),
-            ("After a compaction", "readrandom after compact", ""),
-        ],
-    },
-    Part {
-        chapter: "",
-        heading: "C. Sequential writes",
-        experiment: BASELINE,
-        about: "",
-        charts: &[(SEQUENTIAL_WRITES, "fillseq", "")],
-    },
-    Part {
-        chapter: "",
-        heading: "D. Random writes",
-        experiment: BASELINE,
-        about: "",
-        charts: &[(RANDOM_WRITES, "fillrandom", "")],
-    },
-    Part {
-        chapter: "2. Write performance under different configurations",
-        heading: "A. Large values",
-        experiment: "large values",
-        about: "1000 values of 100,000 bytes into an empty database.",
-        charts: &[(SEQUENTIAL_WRITES, "fillseq100K", ""), (RANDOM_WRITES, "fillrand100K", "")],
-    },
-    Part {
-        chapter: "",
-        heading: "B. Batch writes",
-        experiment: "batches",
-        about: "Batches of 1000 values of 100 bytes; the figures are entries per second. TreeDB had no batches in 2011.",
-        charts: &[(SEQUENTIAL_WRITES, "fillseqbatch", "fillseq"), (RANDOM_WRITES, "fillrandbatch", "fillrandom")],
-    },
-    Part {
-        chapter: "",
-        heading: "C. Synchronous writes",
-        experiment: "sync",
-        about: "Every write is on the device before the next begins; in 2011 with the write cache of the drive off.",
-        charts: &[(SEQUENTIAL_WRITES, "fillseqsync", "fillseq"), (RANDOM_WRITES, "fillrandsync", "fillrandom")],
-    },
-    Part {
-        chapter: "",
-        heading: "D. Turning compression off",
-        experiment: "no compression",
-        about: "The figures of SQLite in 2011 are copies of its baseline.",
-        charts: &WRITES,
-    },
-    Part {
-        chapter: "",
-        heading: "E. Using more memory",
-        experiment: "more memory",
-        about: "128 MB in all: for LevelDB and its like a write buffer of 120 MB and a cache of 8 MB.",
-        charts: &WRITES,
-    },
-    Part {
-        chapter: "3. Read performance under different configurations",
-        heading: "A. Larger caches",
-        experiment: "larger caches",
-        about: "128 MB in all: for LevelDB and its like a write buffer of 8 MB and a cache of 120 MB.",
-        charts: &READS,
-    },
-    Part {
-        chapter: "",
-        heading: "B. No compression reads",
-        experiment: "no compression reads",
-        about: "A database of a million entries, written without compression.",
-        charts: &READS,
-    },
-    Part {
-        chapter: "Note about ext4 file systems",
-        heading: "Synchronous writes on ext4",
-        experiment: "ext4",
-        about: "The figures above were published for ext3. The page says that SQLite lost nothing that one would notice, without a \
-                figure; the file system of the synchronous writes measured here is among the conditions.",
-        charts: &[("Synchronous writes", "fillseqsync", "")],
-    },
-];
+fn page() -> Vec<Part> {
+    serde_json::from_str(include_str!("../../../data/page_2011.json")).expect("the tests read the file")
+}
 
 /// The section of the study.
 pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
@@ -140,17 +46,17 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
          the bootstrap stands in square brackets. Chapters, charts and order are those of the published page."
             .into(),
     )];
-    for part in &PAGE {
+    for part in &page() {
         if !part.chapter.is_empty() {
-            blocks.push(Block::Title(part.chapter.into()));
+            blocks.push(Block::Title(part.chapter.clone()));
         }
-        blocks.push(Block::Subtitle(part.heading.into()));
+        blocks.push(Block::Subtitle(part.heading.clone()));
         if !part.about.is_empty() {
-            blocks.push(Block::Text(part.about.into()));
+            blocks.push(Block::Text(part.about.clone()));
         }
         let before = blocks.len();
         let mut more = Vec::new();
-        for drawn in part.charts {
+        for drawn in &part.charts {
             match (published(part, drawn, findings), measured(part, drawn, all, findings)) {
                 (None, measured) => more.extend(measured),
                 (published, measured) => blocks.push(Block::Charts(published.into_iter().chain(measured).collect())),
@@ -163,16 +69,16 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
             blocks.push(Block::Text("Not measured.".into()));
         }
     }
-    let experiments = distinct(all.iter().copied(), |key| key.experiment.clone());
+    let experiments = distinct(all.iter().map(|measured| measured.key.experiment.clone()));
     let tables = experiments.iter().flat_map(|experiment| generic::experiment(experiment, experiment, all, findings));
     blocks.push(Block::Folded("Every row of the study with its figures".into(), tables.collect()));
     blocks.extend(other_figures::block(STUDY, all));
-    Section { id: "study-leveldb2011".into(), title: "LevelDB benchmarks of 2011, then and now".into(), blocks }
+    Section::new("study-leveldb2011", "LevelDB benchmarks of 2011, then and now", blocks)
 }
 
 /// The published chart: bars as long as they were drawn.
 fn published(part: &Part, drawn: &Drawn, findings: &Findings) -> Option<Chart> {
-    let records = findings.published(STUDY, part.experiment).filter(|compared| compared.record.row == drawn.1);
+    let records = findings.published(STUDY, &part.experiment).filter(|compared| compared.record.row == drawn.1);
     let bars: Vec<Bar> = records.map(published_bar).collect();
     (!bars.is_empty()).then(|| Chart { title: format!("{}, published in 2011", drawn.0), bars, full: None })
 }
@@ -181,7 +87,7 @@ fn published_bar(compared: &Compared) -> Bar {
     let record = &compared.record;
     Bar {
         name: engine_of(&record.engine).map_or(record.engine.as_str(), display_name).to_string(),
-        published: true,
+        of: Whose::Published,
         length: record.bar_px.map(f64::from).or(Some(record.figure)),
         text: format!("{} {}", number::whole(record.figure), record.unit),
         note: published_note(record.published_ratio, record.recomputed_ratio),
@@ -202,22 +108,15 @@ fn published_note(published: Option<f64>, recomputed: Option<f64>) -> String {
 
 /// The chart of what was measured here.
 fn measured(part: &Part, drawn: &Drawn, all: &[&Measured<'_>], findings: &Findings) -> Option<Chart> {
-    let (title, row, baseline) = *drawn;
-    let wanted = |measured: &&&Measured| measured.key.experiment == part.experiment && measured.key.row == row;
+    let (title, row, baseline) = drawn;
+    let wanted = |measured: &&&Measured| measured.key.experiment == part.experiment && measured.key.row == *row;
     let mut chosen: Vec<&Measured> = all.iter().filter(wanted).copied().collect();
     chosen.sort_by(|one, two| order(&one.key, &two.key));
     let unit = if part.experiment == "batches" { "entries/sec" } else { "ops/sec" };
-    let bar = |measured: &&Measured| Bar {
-        name: measured.key.engine_name() + findings.mark(&measured.key),
-        ours: measured.key.engine == OURS,
-        length: measured.rate(),
-        range: measured.rates(),
-        text: measured.rate().map_or(number::ABSENT.to_string(), |rate| format!("{} {unit}", number::whole(rate))),
-        note: match (measured.rate(), measured.skipped) {
-            (None, reason) => reason.unwrap_or("not measured").to_string(),
-            (Some(_), _) => baseline_of(measured, baseline, all).map_or_else(String::new, |base| note(measured, base)),
-        },
-        ..Bar::default()
+    let bar = |measured: &&Measured| {
+        let name = measured.key.engine_name() + &findings.mark(measured);
+        let base = baseline_of(measured, baseline, all);
+        measured.bar(name, unit, base.map_or_else(String::new, |base| note(measured, base)))
     };
     (!chosen.is_empty()).then(|| Chart {
         title: format!("{title}, measured here"),
@@ -264,8 +163,9 @@ mod tests {
         let runs = [StudyRun { study: STUDY.into(), finished, ..StudyRun::default() }];
         let all = measure(&runs);
         let all: Vec<&Measured<'_>> = all.iter().collect();
-        let part = PAGE.iter().find(|part| part.experiment == "more memory").unwrap();
-        measured(part, &WRITES[1], &all, &Findings::default()).unwrap().bars[0].note.clone()
+        let page = page();
+        let part = page.iter().find(|part| part.experiment == "more memory").unwrap();
+        measured(part, &part.charts[1], &all, &Findings::default()).unwrap().bars[0].note.clone()
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Every published record beside what was measured of it.
 
-use super::super::blocks::{Block, Column, Field, Line, Section, Table};
 use super::super::findings::{Answer, Compared, Findings};
-use super::generic::absent;
 use crate::published::consistency_checks;
+use crate::report::blocks::{Block, Column, Field, Line, Section, Table};
 use crate::report::engine_style::{display_name, rank};
+use crate::report::measured::distinct;
 use crate::report::number;
 
 /// Ratios that differ by more than this do not follow from the figures.
@@ -23,13 +23,7 @@ pub fn section(findings: &Findings) -> Option<Section> {
          2011 says little, its ratio to the baseline more.",
         compared.len()
     ))];
-    let mut studies: Vec<&str> = Vec::new();
-    for one in compared {
-        if !studies.contains(&one.record.study.as_str()) {
-            studies.push(&one.record.study);
-        }
-    }
-    for study in studies {
+    for study in distinct(compared.iter().map(|one| one.record.study.as_str())) {
         let of_study: Vec<&Compared> = compared.iter().filter(|compared| compared.record.study == study).collect();
         blocks.push(Block::Title(format!("Records of {study}")));
         blocks.push(Block::Table(table(study, &of_study)));
@@ -50,28 +44,20 @@ pub fn section(findings: &Findings) -> Option<Section> {
             blocks.push(Block::Folded(title, vec![Block::List(corrections)]));
         }
     }
-    Some(Section { id: "published".into(), title: "Published records".into(), blocks })
+    Some(Section::new("published", "Published records", blocks))
 }
 
 fn table(study: &str, compared: &[&Compared]) -> Table {
-    let mut engines: Vec<&str> = Vec::new();
-    for measured in compared.iter().flat_map(|compared| &compared.measured) {
-        if !engines.contains(&measured.engine.as_str()) {
-            engines.push(&measured.engine);
-        }
-    }
+    let measured = compared.iter().flat_map(|compared| &compared.measured);
+    let mut engines = distinct(measured.map(|measured| measured.engine.as_str()));
     engines.sort_by_key(|engine| rank(engine));
     let mut columns = vec![Column::words("published with"), Column::number("published"), Column::words("unit")];
     columns.extend(engines.iter().map(|engine| Column::words(display_name(engine))));
     if engines.is_empty() {
         columns.push(Column::words("measured"));
     }
-    Table {
-        caption: format!("Published records of {study}, and what was measured of the same."),
-        head: "record".into(),
-        columns,
-        lines: compared.iter().map(|compared| line(compared, &engines)).collect(),
-    }
+    let caption = format!("Published records of {study}, and what was measured of the same.");
+    Table::new(caption, "record", columns, compared.iter().map(|compared| line(compared, &engines)))
 }
 
 fn line(compared: &Compared, engines: &[&str]) -> Line {
@@ -87,12 +73,12 @@ fn line(compared: &Compared, engines: &[&str]) -> Line {
     for engine in engines {
         let own: Vec<String> =
             compared.measured.iter().filter(|measured| measured.engine == *engine).map(measured_text).collect();
-        cells.push(if own.is_empty() { absent() } else { own.join("; ").into() });
+        cells.push(if own.is_empty() { Field::absent() } else { own.join("; ").into() });
     }
     if engines.is_empty() {
-        cells.push(absent());
+        cells.push(Field::absent());
     }
-    Line { head: record.id.clone(), ours: false, cells }
+    Line::new(&record.id, cells)
 }
 
 /// `4,030,000 [3,900,000 to 4,100,000] (1.08x) after compact`.

@@ -1,11 +1,11 @@
 //! The study of read-modify-write: reading, changing and writing back against merging, with the published figures, and what a look at every
 //! counter has shown.
 
-use super::super::blocks::{Bar, Block, Chart, Column, Field, Line, Section, Table};
 use super::super::findings::{Findings, engine_of};
-use super::super::measured::{Key, Measured, distinct, order};
-use super::generic::{self, absent};
-use crate::report::engine_style::{OURS, display_name};
+use super::generic::{self};
+use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Section, Table, Whose};
+use crate::report::engine_style::display_name;
+use crate::report::measured::{Key, Measured, distinct, order};
 use crate::report::number;
 use crate::stats;
 
@@ -31,7 +31,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
     if !pairs.is_empty() {
         blocks.extend([Block::Title("Merging against updating".into()), Block::Table(table(&pairs, all, findings))]);
     }
-    for experiment in distinct(all.iter().copied(), |key| key.experiment.clone()) {
+    for experiment in distinct(all.iter().map(|measured| measured.key.experiment.clone())) {
         if pairs.iter().any(|pair| pair.key.experiment == experiment) {
             let line = format!("Every row of {experiment}, with latencies");
             blocks.push(Block::Folded(line, generic::tables(&experiment, all, findings)));
@@ -39,7 +39,7 @@ pub fn section(all: &[&Measured<'_>], findings: &Findings) -> Section {
             blocks.extend(generic::experiment(&experiment, &experiment, all, findings));
         }
     }
-    Section { id: "study-rmw".into(), title: "Read-modify-write".into(), blocks }
+    Section::new("study-rmw", "Read-modify-write", blocks)
 }
 
 /// Both benchmarks of one engine in one setting.
@@ -71,13 +71,7 @@ fn pairs<'a, 'b>(all: &[&'a Measured<'b>]) -> Vec<Pair<'a, 'b>> {
 
 /// A chart for each experiment and setting.
 fn charts(pairs: &[Pair<'_, '_>], findings: &Findings) -> Option<Block> {
-    let mut titles: Vec<String> = Vec::new();
-    for pair in pairs {
-        let title = title(&pair.key);
-        if !titles.contains(&title) {
-            titles.push(title);
-        }
-    }
+    let titles = distinct(pairs.iter().map(|pair| title(&pair.key)));
     let chart = |title: &String| {
         let mut of_chart: Vec<&Pair> = pairs.iter().filter(|pair| self::title(&pair.key) == *title).collect();
         of_chart.sort_by(|one, two| order(&one.key, &two.key));
@@ -97,19 +91,8 @@ fn title(key: &Key) -> String {
 }
 
 fn bar(measured: &Measured<'_>, findings: &Findings) -> Bar {
-    let rate = measured.rate();
-    Bar {
-        name: format!("{} {}{}", measured.key.engine_name(), measured.key.row, findings.mark(&measured.key)),
-        ours: measured.key.engine == OURS,
-        length: rate,
-        range: measured.rates(),
-        text: rate.map_or(number::ABSENT.to_string(), |rate| format!("{} ops/sec", number::whole(rate))),
-        note: match (rate, measured.skipped) {
-            (None, reason) => reason.unwrap_or("not measured").to_string(),
-            (Some(_), _) => measured.median(|record| record.wall_s).map(duration).unwrap_or_default(),
-        },
-        ..Bar::default()
-    }
+    let name = format!("{} {}{}", measured.key.engine_name(), measured.key.row, findings.mark(measured));
+    measured.bar(name, "ops/sec", measured.median(|record| record.wall_s).map(duration).unwrap_or_default())
 }
 
 /// The published figure of a row in a unit. Three documents print the same.
@@ -127,7 +110,7 @@ fn published_bars(experiment: &str, findings: &Findings) -> Vec<Bar> {
         let seconds = published(row, "seconds", findings).map(|(_, seconds)| duration(seconds));
         Some(Bar {
             name: format!("Published{flags}: {engine} {row}"),
-            published: true,
+            of: Whose::Published,
             length: Some(rate),
             text: format!("{} ops/sec", number::whole(rate)),
             note: format!("{}, 32 hardware threads, 50 M keys", seconds.unwrap_or_default()),
@@ -155,45 +138,34 @@ fn table(pairs: &[Pair<'_, '_>], all: &[&Measured<'_>], findings: &Findings) -> 
     let mut sorted: Vec<&Pair> = pairs.iter().collect();
     sorted.sort_by(|one, two| one.key.experiment.cmp(&two.key.experiment).then_with(|| order(&one.key, &two.key)));
     lines.extend(sorted.into_iter().map(|pair| line(pair, all, findings)));
-    Table {
-        caption: "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
-                  the rate of merging over that of updating."
-            .into(),
-        head: "engine".into(),
-        columns,
-        lines,
-    }
+    let caption = "Microseconds of wall time per operation of all threads together, and the time of the benchmark. The speed-up is \
+                   the rate of merging over that of updating.";
+    Table::new(caption, "engine", columns, lines)
 }
 
 fn line(pair: &Pair<'_, '_>, all: &[&Measured<'_>], findings: &Findings) -> Line {
-    let field = |value: Option<String>| value.map_or(absent(), Field::from);
-    let micros = |side: Option<&Measured>| field(side.and_then(|m| m.micros()).map(number::figure));
-    let time = |side: Option<&Measured>| field(side.and_then(|m| m.median(|r| r.wall_s)).map(duration));
+    let micros = |side: Option<&Measured>| Field::from(side.and_then(|m| m.micros()).map(number::figure));
+    let time = |side: Option<&Measured>| Field::from(side.and_then(|m| m.median(|r| r.wall_s)).map(duration));
     let rates = |side: Option<&Measured>| side.map(|m| m.figures(|r| r.ops_per_sec)).unwrap_or_default();
     let (merges, updates) = (rates(pair.merge), rates(pair.update));
     let speed_up = stats::median(&merges).zip(stats::median(&updates)).map(|(merge, update)| merge / update);
     let interval = stats::bootstrap_ratio_interval(&merges, &updates, BOOTSTRAP_SEED)
         .map(|(low, high)| format!("{} to {}", number::ratio(low), number::ratio(high)));
     let found = pair.update.and_then(|m| m.ran.iter().find_map(|record| Some((record.found?, record.num))));
-    let mark =
-        [pair.update, pair.merge].into_iter().flatten().map(|m| findings.mark(&m.key)).find(|mark| !mark.is_empty());
-    Line {
-        head: pair.key.engine_name() + mark.unwrap_or_default(),
-        ours: pair.key.engine == OURS,
-        cells: vec![
-            title(&pair.key).into(),
-            micros(pair.update),
-            time(pair.update),
-            micros(pair.merge),
-            time(pair.merge),
-            field(speed_up.map(number::ratio)),
-            field(interval),
-            field(
-                found.map(|(found, num)| format!("{} of {}", number::whole(found as f64), number::whole(num as f64))),
-            ),
-            verified(&pair.key, all),
-        ],
-    }
+    let mark = [pair.update, pair.merge].into_iter().flatten().map(|m| findings.mark(m)).find(|mark| !mark.is_empty());
+    let found = found.map(|(found, num)| format!("{} of {}", number::whole(found as f64), number::whole(num as f64)));
+    let cells = vec![
+        title(&pair.key).into(),
+        micros(pair.update),
+        time(pair.update),
+        micros(pair.merge),
+        time(pair.merge),
+        speed_up.map(number::ratio).into(),
+        interval.into(),
+        found.into(),
+        verified(&pair.key, all),
+    ];
+    Line::of(&pair.key.engine, pair.key.engine_name() + mark.as_deref().unwrap_or_default(), cells)
 }
 
 /// What the rows that look at everything afterwards say.
@@ -213,23 +185,20 @@ fn published_line(findings: &Findings) -> Option<Line> {
     let figure = |row: &str, unit: &str| published(row, unit, findings);
     let (engine, update) = figure(UPDATE, "wall micros/op")?;
     let (_, merge) = figure(MERGE, "wall micros/op")?;
-    let time = |row: &str| figure(row, "seconds").map_or(absent(), |(_, seconds)| duration(seconds).into());
+    let time = |row: &str| Field::from(figure(row, "seconds").map(|(_, seconds)| duration(seconds)));
     let speed_up = figure(MERGE, "ops/sec").zip(figure(UPDATE, "ops/sec")).map(|((_, one), (_, two))| one / two);
-    Some(Line {
-        head: format!("Published: {engine}"),
-        ours: false,
-        cells: vec![
-            "10 threads, 50,000,000 keys, on 32 hardware threads".into(),
-            number::figure(update).into(),
-            time(UPDATE),
-            number::figure(merge).into(),
-            time(MERGE),
-            speed_up.map_or(absent(), |ratio| number::ratio(ratio).into()),
-            absent(),
-            figure(UPDATE, "found").map_or(absent(), |(_, found)| number::whole(found).into()),
-            absent(),
-        ],
-    })
+    let cells = vec![
+        "10 threads, 50,000,000 keys, on 32 hardware threads".into(),
+        number::figure(update).into(),
+        time(UPDATE),
+        number::figure(merge).into(),
+        time(MERGE),
+        speed_up.map(number::ratio).into(),
+        Field::absent(),
+        figure(UPDATE, "found").map(|(_, found)| number::whole(found)).into(),
+        Field::absent(),
+    ];
+    Some(Line::new(format!("Published: {engine}"), cells))
 }
 
 /// `248 min 46 s`.
@@ -254,7 +223,7 @@ mod tests {
     fn bars(experiment: &str) -> Vec<String> {
         let finished = [UPDATE, MERGE].map(|row| {
             let record = Record { row: row.into(), ops: 10, ops_per_sec: 5.0, ..Record::default() };
-            let mut finished = cell_of_records(experiment, OURS, vec![record]);
+            let mut finished = cell_of_records(experiment, "esker", vec![record]);
             finished.cell.variables = [("threads", "10"), (BENCHMARK, row)].map(|(n, v)| (n.into(), v.into())).into();
             finished
         });

@@ -36,7 +36,7 @@ pub mod raw {
     #[inline(always)]
     pub fn begin(_start: *mut u8, _words: usize) {}
 
-    /// Says that memory goes: what is at these addresses later has nothing to do with what was.
+    /// Notes that memory is released: later contents of these addresses are unrelated.
     #[inline(always)]
     pub fn end(_start: *const u8, _bytes: usize) {}
 

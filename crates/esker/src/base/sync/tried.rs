@@ -1,10 +1,10 @@
-//! The same of loom. All threads of a model run on one thread of the system, in turn.
+//! The same types under loom. All threads of a model run on one thread of the system, in turn.
 //!
-//! What loom has not is replaced by what its documentation promises, and no more: parking_lot's
-//! locks by loom's, and arc-swap's pointers by [`ArcSwapAny`]. So what is tried is the engine above
-//! arc-swap, not arc-swap (doc/decisions/0032). References of `Arc` are those of the standard
-//! library: when they are counted is tried, since threads take turns in between, the orderings
-//! within `Arc` are not.
+//! A type that loom lacks is replaced by what its documentation promises, and no more:
+//! parking_lot's locks by loom's, and arc-swap's pointers by [`ArcSwapAny`]. So what is tried is
+//! the engine above arc-swap, not arc-swap (doc/decisions/0032). References of `Arc` are those of
+//! the standard library: when they are counted is tried, since threads take turns in between, the
+//! orderings within `Arc` are not.
 
 pub use loom::hint::spin_loop;
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
@@ -96,9 +96,9 @@ impl<T> OnceLock<T> {
 pub struct ArcSwapAny<T: Kept> {
     values: std::sync::Mutex<Vec<Value<T>>>,
     current: AtomicUsize,
-    /// Touched, for nothing that anybody could see, before `current` is. Loom remembers the last
-    /// access of an atomic only: a load of one thread would be forgotten when another one loads
-    /// before it swaps, as whoever replaces a view does, and no other order of the two be tried.
+    /// Accessed before `current`, without a visible effect. Loom remembers the last access of an
+    /// atomic only: a load of one thread would be forgotten when another one loads before it swaps,
+    /// as the replacement of a read state does, and no other order of the two be tried.
     order: AtomicUsize,
 }
 
@@ -236,8 +236,8 @@ impl<T: Kept> fmt::Debug for ArcSwapAny<T> {
     }
 }
 
-/// Loom's atomics cannot lie in memory that somebody else owns: they are kept beside it, found by
-/// its address, while a model runs once.
+/// Loom's atomics cannot lie in memory with another owner: they are kept beside it, found by its
+/// address, while a model runs once.
 pub mod raw {
     use super::{AtomicU32, AtomicU64};
     use loom::cell::UnsafeCell;
@@ -306,7 +306,7 @@ pub mod raw {
         PLAIN.with_borrow_mut(|kept| let_go(kept, start / 8..end.div_ceil(8)));
     }
 
-    /// Bytes are looked after in stretches of eight.
+    /// Bytes are tracked in units of eight.
     fn plain(start: *const u8, bytes: usize) -> impl Iterator<Item = &'static UnsafeCell<()>> {
         (start.addr() / 8..(start.addr() + bytes).div_ceil(8)).map(|at| of(&PLAIN, at, || UnsafeCell::new(())))
     }
@@ -319,7 +319,7 @@ pub mod raw {
         plain(start, bytes).for_each(|cell| cell.with_mut(|_| ()));
     }
 
-    /// Lets go of all of it, at the end of a run.
+    /// Releases all of it, at the end of a run.
     pub fn forget() {
         fn free<T>(kept: &mut Objects<T>) {
             for object in kept.now.drain().map(|(_, object)| object).chain(kept.gone.drain(..)) {

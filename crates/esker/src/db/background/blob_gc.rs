@@ -1,10 +1,10 @@
-//! Emptying blob files that are mostly garbage, or whose values a database at rest can make
-//! smaller: which files, and which table to rewrite next. (`compaction.rs` does it.)
+//! Blob garbage collection: which blob files are mostly garbage, or hold values that an idle
+//! database can compress, and which table to rewrite next. `compaction.rs` does the rewrite.
 
 use crate::blob::format::HEADER_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::job::blob_compression::{Shrinkable, due, least_bytes};
-use crate::job::blob_garbage::{BlobShape, condemned as choose};
+use crate::job::blob_gc::{BlobShape, condemned as choose};
 use crate::job::pick::shape::Plan;
 use crate::options::CompactionStyle;
 use crate::table::Table;
@@ -70,17 +70,17 @@ fn spared(inner: &Inner) -> BTreeSet<u64> {
     spared
 }
 
-/// What there is to compress.
+/// The values to compress.
 pub enum Compressible {
-    /// Nothing, as far as anybody knows.
+    /// Nothing, as far as is known.
     Nothing,
-    /// Not all files were looked at yet.
+    /// Not all files were sampled yet.
     LookAgain,
     /// The values in these files.
     Files(BTreeSet<u64>),
 }
 
-/// Files looked at in one call: flushes wait meanwhile.
+/// Files sampled in one call: flushes wait meanwhile.
 const LOOKS: usize = 16;
 
 /// The blob files, of those with smaller numbers than `before`, whose values are to be copied
@@ -100,8 +100,8 @@ pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compre
         }
     }
     let is_free = |number: &u64| live.contains_key(number) && !spared.contains(number);
-    // First what was begun. As long as those files are there, because a table was not rewritten or
-    // a reader sees it, both they and the copies take space.
+    // Files already begun come first. While they exist, because a table was not rewritten or a
+    // reader holds them, both they and the copies take space.
     {
         let lengths = inner.blobs.lengths();
         let mut begun = inner.shrinking.lock();
@@ -128,7 +128,7 @@ pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compre
         inner.blobs.would_shrink(number)
     };
     let files = due(&files, least, would_shrink, |files| bytes_of_tables_with(inner, files), drain_requested);
-    // Asked for, all are taken together, whose tables are then rewritten once.
+    // A manual request takes all files together, so that each table is rewritten once.
     if files.is_empty() || drain_requested && look_again {
         return if look_again { Compressible::LookAgain } else { Compressible::Nothing };
     }
@@ -137,7 +137,7 @@ pub fn compressible(inner: &Inner, before: u64, drain_requested: bool) -> Compre
     Compressible::Files(files)
 }
 
-/// Whether a look may find values to compress.
+/// Whether there may be values to compress.
 pub fn may_compress(inner: &Inner) -> bool {
     inner.blobs.compresses() && inner.blobs.lengths().keys().any(|&number| inner.blobs.may_shrink(number))
 }
@@ -155,15 +155,15 @@ fn refers(table: &Table, files: &BTreeSet<u64>) -> bool {
     table.summary().blobs.keys().any(|file| files.contains(file))
 }
 
-/// Whether the keyspace's tables leave in the order of their age, which a rewritten one would not
-/// have.
+/// Whether the keyspace's tables leave in the order of their age (FIFO). A rewritten table
+/// would have no age.
 fn has_age(keyspace: &KeyspaceInner) -> bool {
     matches!(keyspace.compaction.style(), CompactionStyle::Fifo { .. })
 }
 
-/// The next table to rewrite so that these files are emptied, if any. Not of a keyspace whose
-/// tables have an age: their blob files stay until they leave. Nor one that was found damaged,
-/// unless `drain_requested` by a caller: to read it again and again would not mend it. The caller
+/// The next table to rewrite so that these files are emptied, if any. Keyspaces whose tables have
+/// an age are skipped: their blob files stay until the tables leave. A table found damaged is
+/// skipped unless `drain_requested` by a caller: reading it again does not mend it. The caller
 /// holds the job lock.
 pub fn next(inner: &Inner, files: BTreeSet<u64>, drain_requested: bool) -> Option<Collection> {
     if files.is_empty() {

@@ -1,5 +1,5 @@
-//! What flush and compaction have in common: the right to work, where tables go, and making a
-//! result durable.
+//! Common to flush and compaction: the permission to work, the place of new tables, and the version
+//! edit that makes a result durable.
 
 use crate::base::key::Sequence;
 use crate::db::files::remover;
@@ -8,7 +8,7 @@ use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::snapshots::Readers;
 use crate::error::{Error, Result};
 use crate::event_listener::TableCreated;
-use crate::job::large::{Copy, LargeValues};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::version_gc::Rules;
 use crate::merge_operator::MergeOperator;
@@ -21,14 +21,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A manifest that has got longer than this is written anew. It is read as a whole.
+/// A manifest longer than this is rewritten. It is read as a whole.
 const LONG_MANIFEST_BYTES: u64 = 32 << 20;
 
-/// The right to flush and merge, for a handle that may still write.
+/// The permission to flush and compact, for a handle that may still write.
 pub fn lock_jobs(inner: &Inner) -> Result<MutexGuard<'_, ()>> {
     inner.refuse_in_callback()?;
     let jobs = inner.jobs.lock();
-    // Whoever had it before may have closed the database.
+    // The previous holder may have closed the database.
     inner.error_state.check()?;
     Ok(jobs)
 }
@@ -63,11 +63,11 @@ pub fn with_output<T>(
         cache: Arc::clone(&inner.cache),
         read_mode: inner.options.read_mode,
         next_file: &next_file,
-        large: LargeValues {
+        large: BlobValues {
             store: &inner.blobs,
-            threshold: inner.large_threshold,
+            threshold: inner.blob_threshold,
             copy: Copy::From(&is_emptied),
-            // Whoever is in here holds the job lock until the tables are installed.
+            // The caller holds the job lock until the tables are installed.
             one_by_one: true,
         },
     })
@@ -134,9 +134,9 @@ pub fn commit(
     Ok(())
 }
 
-/// Writes the whole state to a new manifest, with `changes`, and makes it the one in force. What is
-/// in its first record is safe from damage that passes for a torn edit, so this is for changes that
-/// nothing else in the directory tells of. The caller holds the job lock.
+/// Writes the whole state to a new manifest, with `changes`, and makes it current. Its first record
+/// cannot be lost to damage that looks like a torn edit, so this is for changes that nothing else
+/// in the directory records. The caller holds the job lock.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };

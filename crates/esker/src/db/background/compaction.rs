@@ -1,5 +1,4 @@
-//! Compaction: what is next, carrying it out, and installing the result. Whoever does any of it
-//! holds the job lock.
+//! Compaction: picking, running, and installing the result. Each of these steps needs the job lock.
 
 use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::base::key_range::is_empty;
@@ -35,14 +34,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// What is done for a keyspace.
+/// A job for a keyspace.
 pub struct Job {
     keyspace: Arc<KeyspaceInner>,
     version: Arc<Version>,
     plan: Plan,
     /// Nothing older than what the plan reads exists for any of its keys.
     bottom: bool,
-    /// A caller asked for it, and waits: what can be made smaller is.
+    /// A caller requested it and waits: all that can be made smaller is rewritten.
     by_hand: bool,
     /// Those that the plan was made for. Held until it is carried out: what it takes for expired is
     /// expired for readers to come.
@@ -67,12 +66,12 @@ impl Job {
 const LEAST_KEPT: u64 = 4;
 /// A level of its own is a run of at least this many write buffers.
 const LEVEL_BASE_BUFFERS: u64 = 4;
-/// How long a merge that waits, for its rate or for a reader to leave, sleeps before it looks
-/// around.
+/// How long a compaction that waits, for its rate limit or for a reader to leave, sleeps before it
+/// checks for other work.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How often it looks whether readers have left.
+/// How often it checks whether readers have left.
 const LOOKS_FOR_READERS: u32 = 20;
-/// With a limited rate the threads of a merge may be this many entries ahead of it.
+/// With a rate limit the threads of a compaction may be this many entries ahead of it.
 const ENTRIES_AHEAD: u64 = 4096;
 
 fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, idle: bool) -> (Shape<'a>, Readers) {
@@ -94,9 +93,8 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, idle
     (shape, readers)
 }
 
-/// What is due, in some keyspace. If all that is due reads a table that was found damaged, that
-/// error: to read it again and again would not mend it. A caller who asks for a compaction has it
-/// read again.
+/// The next compaction due, in any keyspace. If every due compaction reads a table that was found
+/// damaged, that error: reading it again does not mend it. A manual compaction reads it again.
 pub fn next_job(inner: &Inner, idle: bool) -> Result<Option<Job>> {
     let mut damage = None;
     let job = inner.all_keyspaces().iter().find_map(|keyspace| {
@@ -123,7 +121,7 @@ fn known_damage(inner: &Inner, task: &CompactionInputs) -> Option<Error> {
     task.inputs.iter().flat_map(|run| &run.tables).find_map(|table| inner.error_state.damage_of(table.path()))
 }
 
-/// The earliest clock time at which something will be due although nobody writes.
+/// The earliest clock time at which something becomes due without a write.
 pub fn due_ms(inner: &Inner) -> Option<u64> {
     let due = |keyspace: &Arc<KeyspaceInner>| {
         let version = Arc::clone(&keyspace.read_state.load().version);
@@ -152,8 +150,8 @@ pub fn compress_blobs(inner: &Inner, before: u64, drain_requested: bool) -> Resu
     match empty_blobs(inner, files.clone(), drain_requested) {
         // The next time that file or table is left out.
         Err(error) if is_noted(inner, &error) => Err(error),
-        // Nobody needs this to be done. What failed may have been a flush in between, which is
-        // tried again before the next look.
+        // This work is optional. What failed may have been a flush in between, which is tried again
+        // before the next look.
         Err(_) if inner.error_state.check().is_ok() && !inner.stopping.load(Relaxed) => {
             files.iter().for_each(|&number| inner.blobs.leave_as_it_is(number));
             remover::sweep_blobs(inner);
@@ -284,7 +282,7 @@ fn merge(
     }
     let mut filter = keyspace.compaction.filter();
     let tables = loop {
-        // Kept until the result is installed.
+        // Held until the result is installed.
         let readers = inner.readers(keyspace);
         let operator = keyspace.operator();
         let rules = Rules { filter: filter.as_deref(), ..rules(keyspace, &readers, bottom, operator.as_deref()) };
@@ -315,7 +313,7 @@ fn merge(
         output_bytes: sum(&tables),
     };
     inner.events.note(|| Event::Compaction(compacted()));
-    // One that was made for the sake of large values says nothing about what is dead in the table.
+    // A rewrite for large values says nothing about the dead entries of the table.
     if rewrite && emptied.is_empty() && weight(&tables) == weight(&removed) {
         let numbers = tables.iter().map(|table| table.summary().file_number);
         keyspace.compaction.settle(numbers, &keyspace.read_state.load().version);
@@ -331,26 +329,27 @@ fn weight(tables: &[Arc<Table>]) -> (u64, u64) {
     (summaries().map(|summary| summary.entries).sum(), summaries().map(|summary| summary.expiring_entries).sum())
 }
 
-/// The threads that a merge which begins now may be divided among.
+/// The number of threads that a compaction beginning now may be divided among.
 pub fn merge_threads(inner: &Inner, keyspace: &KeyspaceInner) -> usize {
     let options = &inner.options;
     let threads = options.background_threads;
     if threads != 1 || !options.is_free("background_threads") || !condition::compaction_is_behind(keyspace) {
         return threads;
     }
-    // A budget has memory set aside for one, a limit leaves nothing to do for two, and there may be
-    // no thread to be had.
+    // A memory budget reserves memory for one thread, a rate limit leaves no work for two, and the
+    // system may refuse a thread.
     if options.memory_budget_bytes > 0
         || options.compaction_bytes_per_second > 0
         || keyspace.compaction.division_failed()
     {
         return threads;
     }
-    // One leaves the other processors to callers. But they are made to wait for this.
+    // One thread leaves the other processors to callers. Here writers are delayed for the
+    // compaction.
     std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2))
 }
 
-/// Writes the tables of a merge, flushing whatever waits for it meanwhile.
+/// Writes the tables of a compaction, and flushes the immutable memtables that wait meanwhile.
 fn write(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -391,13 +390,13 @@ fn note_damage(inner: &Inner, task: &CompactionInputs, error: &Error) {
     }
 }
 
-/// What a merge does in its pauses.
+/// What a compaction does at its yield points.
 fn yield_point(inner: &Inner, pace: &mut RateLimiter, bytes: u64) -> Result<()> {
     let look = || {
         if inner.stopping.load(Relaxed) {
             return Err(Error::ReadOnly { why: "the database is being closed".into() });
         }
-        // A long merge must not keep the log from being let go of.
+        // A long compaction must not keep log segments from being released.
         rotate_log_holders(inner);
         flush_all(inner)
     };
@@ -413,9 +412,9 @@ fn yield_point(inner: &Inner, pace: &mut RateLimiter, bytes: u64) -> Result<()> 
     Ok(())
 }
 
-/// The writer lock, with no reader at a sequence number above `newest`: nobody can see what a
-/// filter has just changed, and nobody can come to see it before it is installed. `None` if one
-/// does not go away.
+/// The writer lock, with no reader at a sequence number above `newest`: no reader sees what a
+/// filter has just changed, and none can before it is installed. `None` if such a reader does not
+/// leave.
 fn lock_without_new_readers(inner: &Inner, newest: Sequence) -> Option<MutexGuard<'_, Writer>> {
     for _ in 0..LOOKS_FOR_READERS {
         let writer = inner.writer.lock();
@@ -432,8 +431,8 @@ fn lock_without_new_readers(inner: &Inner, newest: Sequence) -> Option<MutexGuar
     None
 }
 
-/// Work that a caller asked for, again without the blob file that it found damaged, as often as it
-/// finds one. The first error about one goes to `damage`.
+/// Manual work, repeated without the blob file that it found damaged, as often as it finds one. The
+/// first error about one goes to `damage`.
 fn past_damage<T>(inner: &Inner, damage: &mut Option<Error>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match work() {
@@ -443,9 +442,9 @@ fn past_damage<T>(inner: &Inner, damage: &mut Option<Error>, mut work: impl FnMu
     }
 }
 
-/// Flushes, then merges the keyspace, or all of them, into one run each. When it is all of them,
-/// log files without use are given back too. A damaged large value is an error only when all else
-/// is done.
+/// Flushes, then compacts the keyspace, or all of them, into one run each. For all keyspaces,
+/// unused log files are given back too. A damaged large value is an error only when all else is
+/// done.
 pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     flush_now(inner)?;
     let mut damage = None;
@@ -472,7 +471,7 @@ pub fn compact_now(inner: &Inner, only: Option<u64>) -> Result<()> {
     damage.map_or(Ok(()), Err)
 }
 
-/// Flushes, then merges what the keyspace has in a range of keys into its last run.
+/// Flushes, then compacts the keyspace's entries in a range of keys into its last run.
 pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
     inner.refuse_in_callback()?;
     // One key too many does no harm.
@@ -492,8 +491,8 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
     damage.map_or(Ok(()), Err)
 }
 
-/// Does once what `choose` chooses; it is told whether merging may do something although the tables
-/// do not look like it.
+/// Runs the choice of `choose` once; its argument says whether a compaction may help although the
+/// shape of the tables does not show it.
 fn compact_keyspace(
     inner: &Inner,
     keyspace: &Arc<KeyspaceInner>,
@@ -505,7 +504,7 @@ fn compact_keyspace(
         let version = Arc::clone(&keyspace.read_state.load().version);
         let (shape, readers) = shape(inner, keyspace, &version, false);
         let plan = match keyspace.compaction.style() {
-            // A merged table would have no age: only what is due anyway is done.
+            // A compacted table would have no age: only what is due anyway is done.
             style @ CompactionStyle::Fifo { .. } => pick(&shape, style),
             _ => choose(&shape, keyspace.compaction.filter().is_some()),
         };

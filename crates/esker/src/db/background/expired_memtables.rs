@@ -1,5 +1,5 @@
-//! Memtables of an idle database in which everything that could expire has: they are put aside for
-//! a flush, which gives the bytes back.
+//! Memtables of an idle database whose expiring entries have all expired: they are rotated, and
+//! their flush gives the bytes back.
 
 use crate::db::background::rotate::rotate;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -12,7 +12,7 @@ pub fn due_ms(keyspace: &KeyspaceInner) -> Option<u64> {
     Some(keyspace.read_state.load().active.last_expiry_ms()).filter(|&expiry_ms| expiry_ms > 0)
 }
 
-/// Puts aside every active memtable whose time has come.
+/// Rotates every active memtable that is due.
 pub fn rotate_due(inner: &Inner) {
     for keyspace in inner.all_keyspaces() {
         if due_ms(&keyspace).is_some_and(|due_ms| inner.now_ms(&keyspace) >= due_ms) {

@@ -1,4 +1,4 @@
-//! Flushes: memtables become tables, oldest first.
+//! Flush: immutable memtables become tables, oldest first.
 
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
 use crate::db::background::rotate::rotate;
@@ -35,8 +35,8 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
             Some(log) if log.wants_preparation() => log.prepare_next(),
             _ => Ok(()),
         };
-        // Before a flush, which may first sort for a while, and before the memory of memtables, of
-        // which there is more.
+        // Before a flush, which may sort for a while first, and before memtable memory, which is
+        // more plentiful.
         while log.is_some_and(|log| log.prefault_step()) {}
         memory::touch_ahead(inner);
         memtable_sort::merge_runs(inner);
@@ -51,12 +51,12 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
     }
 }
 
-/// What a flush does in its pauses, for writers and for scans, which do not wait for it. Failures
-/// are left to whoever needs the segment.
+/// What a flush does at its yield points for writers and scans, which do not wait for it. A failure
+/// is left to the writer that needs the segment.
 ///
-/// The log's next segment comes first: a writer would stop for it. The rest gets no more of the
-/// time than the flush while another memtable waits, see [`TimeShare`].
-fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeShare) {
+/// The log's next segment comes first: a writer would stop for it. While another memtable waits,
+/// the other work gets no more time than the flush, see [`TimeShare`].
+fn yield_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeShare) {
     let flush_has_its_share = shares.pause(Instant::now());
     let others_may = flush_has_its_share || keyspace.read_state.load().immutable.len() < MAX_IMMUTABLE_MEMTABLES;
     let log = inner.log.as_ref().filter(|_| !inner.inline_jobs());
@@ -71,7 +71,7 @@ fn attend_to_others(inner: &Inner, keyspace: &KeyspaceInner, shares: &mut TimeSh
     shares.go_on(Instant::now());
 }
 
-/// A memtable that is seldom written holds back the log: put it aside when that has become long.
+/// A memtable that is seldom written pins the log: it is rotated once the pinned part is long.
 pub fn rotate_log_holders(inner: &Inner) {
     let Some(log) = &inner.log else { return };
     let limit = (inner.options.write_buffer_bytes as u64).max(inner.options.wal_segment_bytes) * MAX_LOG_BUFFERS;
@@ -91,9 +91,9 @@ pub fn rotate_log_holders(inner: &Inner) {
 /// A memtable that waits for its flush, and whose it is.
 type Waiting = (Arc<KeyspaceInner>, Arc<Memtable>);
 
-/// Puts aside every memtable that is not empty, all at one point of the order of writes. Returns
-/// all that wait then, oldest first.
-fn freeze_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
+/// Rotates every memtable that is not empty, all at one point of the order of writes. Returns all
+/// immutable memtables, oldest first.
+fn rotate_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
     let mut waiting: Vec<Waiting> = Vec::new();
     for keyspace in inner.all_keyspaces() {
         if !keyspace.read_state.load().active.is_empty() {
@@ -115,20 +115,21 @@ fn still_waits((keyspace, memtable): &Waiting) -> bool {
 /// still held: the tables are then the state at one point of the order of writes.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
-    let waiting = freeze_all(inner, &mut inner.writer.lock());
+    let waiting = rotate_all(inner, &mut inner.writer.lock());
     let mut waiting = waiting.iter().filter(|waiting| still_waits(waiting));
     let flushed = waiting.try_for_each(|(keyspace, memtable)| flush_one(inner, keyspace, memtable));
-    // With the job lock: the blob files of another job's result would look like nobody's.
+    // With the job lock: otherwise the blob files of another job's result would look unreferenced.
     flushed.and_then(|()| then()).inspect_err(|_| remover::sweep_blobs(inner))
 }
 
 fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtable>) -> Result<()> {
     inner.error_state.check()?;
-    // It was put aside before: from here on nobody changes it.
+    // It is immutable: no writer changes it from here on.
     inner.thread_gate.wait_for_all();
     let started = Instant::now();
     let version = Arc::clone(&keyspace.read_state.load().version);
-    // Taken before the entries are read: whoever registers later reads at or above all of them.
+    // Taken before the entries are read: a reader that registers later reads at or above all of
+    // them.
     let readers = inner.readers(keyspace);
     let operator = keyspace.operator();
     let rules = rules(keyspace, &readers, version.runs.is_empty(), operator.as_deref());
@@ -142,7 +143,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     }
     let mut shares = TimeShare::new(started);
     let Flushed { tables, expired } = with_output(inner, keyspace, last, goes_last, &BTreeSet::new(), |output| {
-        flush(memtable, rules, output, &mut || attend_to_others(inner, keyspace, &mut shares))
+        flush(memtable, rules, output, &mut || yield_to_others(inner, keyspace, &mut shares))
     })
     .inspect_err(|_| clean_up(inner))?;
     inner.counters.expired_entries.fetch_add(expired, Relaxed);
@@ -185,7 +186,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     Ok(())
 }
 
-/// Whether the tables of the memtable go into the last run. Only looked into where that makes a
+/// Whether the tables of the memtable go into the last run. Only checked where that makes a
 /// difference.
 fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool {
     let upper = inner.options.upper_compression;
@@ -220,9 +221,9 @@ fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 pub fn flush_now(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
-    let waiting = freeze_all(inner, &mut inner.writer.lock());
+    let waiting = rotate_all(inner, &mut inner.writer.lock());
     while waiting.iter().any(still_waits) {
-        // Whoever has the job lock flushes too, even in the middle of a merge.
+        // The holder of the job lock flushes too, even in the middle of a compaction.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {
             Some(_jobs) => {
                 inner.error_state.check()?;
@@ -240,6 +241,6 @@ pub fn flush_now(inner: &Inner) -> Result<()> {
 /// Flushes everything. The caller holds the job lock and the writer lock, so that nothing comes in
 /// between.
 pub fn flush_locked(inner: &Inner, writer: &mut Writer) -> Result<()> {
-    freeze_all(inner, writer);
+    rotate_all(inner, writer);
     flush_all(inner)
 }

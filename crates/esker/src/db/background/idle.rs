@@ -1,14 +1,12 @@
-//! What a database gives back when no writes come: the space of the log, and memory kept for the
-//! next memtables.
+//! What an idle database gives back: the space of the log, and memory kept for the next memtables.
 //!
 //! A memtable that is not full keeps its log, which takes more space than its table would. It is
-//! flushed, once that amounts to something. What that costs is not the flush but the merge that
-//! follows in an idle database: the small table may go into a run as large as the keyspace. So,
-//! unless somebody asked for it, as much must have been logged since the last time as is a good
-//! part of all tables. However writes and pauses take turns, each byte is then merged a limited
-//! number of times for it, and a log that stays is a small part of what the database takes. Large
-//! values that a memtable refers to count as logged: they are compressed once a table refers to
-//! them.
+//! flushed once that is worth it. The cost is not the flush but the compaction that follows in an
+//! idle database: the small table may go into a run as large as the keyspace. So, without a manual
+//! request, the bytes logged since the last time must be a good part of all tables. However writes
+//! and pauses alternate, each byte is then compacted a limited number of times for it, and a log
+//! that stays is a small part of what the database takes. Large values that a memtable refers to
+//! count as logged: they are compressed once a table refers to them.
 
 use crate::db::background::blob_gc;
 use crate::db::background::commit_version_edit::lock_jobs;
@@ -26,14 +24,14 @@ const BUFFER_PART: u64 = 8;
 /// And at least this part of what the tables take.
 const TABLES_PART: u64 = 16;
 
-/// Flushes what holds back a log that is worth it, and lets go of that log at once.
+/// Flushes the memtables that pin a log worth the flush, and releases that log at once.
 /// `drain_requested`: by a caller, who waits for it.
 pub fn empty_log(inner: &Inner, drain_requested: bool) -> Result<()> {
     if !log_is_worth_a_flush(inner, drain_requested) {
         return reclaim(inner);
     }
     if let Some(log) = &inner.log {
-        log.note_rest();
+        log.note_idle();
     }
     // Writes that come between would keep the log.
     flush_exactly(inner, || remover::reclaim_log(inner))
@@ -41,7 +39,7 @@ pub fn empty_log(inner: &Inner, drain_requested: bool) -> Result<()> {
 
 /// Gives back what was kept for more writes.
 pub fn reclaim(inner: &Inner) -> Result<()> {
-    inner.memory.note_rest(true);
+    inner.memory.note_idle(true);
     if inner.stopping.load(Relaxed) || !remover::log_is_reclaimable(inner) {
         return Ok(());
     }
@@ -63,7 +61,7 @@ fn log_is_worth_a_flush(inner: &Inner, drain_requested: bool) -> bool {
     if log.held_bytes().max(large) <= SMALL_LOG_BYTES || remover::no_memtable_has_writes(inner) {
         return false;
     }
-    let logged = log.unrested_bytes().saturating_add(large);
+    let logged = log.bytes_since_idle().saturating_add(large);
     drain_requested
         || (logged > SMALL_LOG_BYTES
             && logged >= inner.options.write_buffer_bytes as u64 / BUFFER_PART

@@ -7,7 +7,7 @@
 //! | `flush` | immutable memtables to tables |
 //! | `compaction` | compactions |
 //! | `range_del_drop` | tables that range tombstones cover are dropped unread |
-//! | `blob_gc` | blob files that are to be emptied |
+//! | `blob_gc` | blob garbage collection: which files and tables are rewritten |
 //! | `expired_memtables` | memtables of an idle database in which everything has expired |
 //! | `idle` | what an idle database gives back |
 //! | `commit_version_edit` | what makes the result of a job durable, and then visible |

@@ -1,4 +1,4 @@
-//! Removing tables that range tombstones have made useless, without reading them.
+//! Delete-only compaction: tables that range tombstones cover are dropped without being read.
 
 use crate::db::background::commit_version_edit::commit;
 use crate::db::files::remover;
@@ -8,8 +8,7 @@ use crate::job::range_del_drop::removable;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Removes what there is to remove in any keyspace. The caller holds the job lock and no merge is
-/// at work.
+/// Drops all covered tables of any keyspace. The caller holds the job lock and no compaction runs.
 pub fn reclaim_all(inner: &Inner) -> Result<()> {
     inner.all_keyspaces().iter().try_for_each(|keyspace| reclaim(inner, keyspace))
 }
@@ -18,7 +17,7 @@ pub fn reclaim_all(inner: &Inner) -> Result<()> {
 fn reclaim(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
     loop {
         let version = Arc::clone(&keyspace.read_state.load().version);
-        // Whoever registers later sees every range tombstone that is in a table.
+        // A reader that registers later sees every range tombstone that is in a table.
         let numbers = removable(&version, &inner.snapshots.all());
         if numbers.is_empty() {
             return Ok(());

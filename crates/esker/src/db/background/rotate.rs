@@ -1,11 +1,11 @@
-//! Putting full memtables aside for their flush.
+//! Rotation: a full memtable becomes immutable and waits for its flush.
 
 use crate::db::state::inner::{Inner, Writer};
 use crate::db::state::memory::new_memtable;
 use crate::db::write_controller::delay;
 
-/// Puts an empty memtable with room for `bytes` in the place of a keyspace's active one, which
-/// waits for its flush from now on. Nothing happens if the active one is empty and has that room.
+/// Rotates a keyspace's active memtable: an empty one with room for `bytes` takes its place, and it
+/// waits for its flush. Does nothing if the active one is empty and has that room.
 pub fn rotate(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
     let Some(Some(target)) = writer.keyspaces.get_mut(keyspace as usize) else { return };
     let empty = target.memtable.memtable().is_empty();

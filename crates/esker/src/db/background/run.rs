@@ -1,9 +1,10 @@
 //! The background thread: what is next, and when.
 //!
-//! One thread does all of it, so that on two cores the other belongs to the caller (only merges may
-//! have more, see `compaction.rs`): flushes first, then the next log segment, then merging. A flush
-//! that becomes due during a merge is done inside the merge. With no background thread the same
-//! steps run inside the calls that add work, in the same order every time.
+//! One thread does all of it, so that on two cores the other belongs to the caller (only
+//! compactions may use more, see `compaction.rs`): flushes first, then the next log segment, then
+//! compactions. A flush that becomes due during a compaction is done inside the compaction. With no
+//! background thread the same steps run inside the calls that add work, in the same order every
+//! time.
 
 use crate::db::background::commit_version_edit::lock_jobs;
 use crate::db::background::compaction::{carry_out, collect_blobs, compress_blobs, due_ms, next_job};
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Without a write for this long the database counts as idle.
 const IDLE_AFTER: Duration = Duration::from_millis(50);
-/// Without a write for this long the log gives back what it keeps for more of them. Longer, because
-/// the next write then begins with new files.
+/// Without a write for this long the log gives back what it keeps for more of them. It is longer
+/// because the next write then begins with new files.
 const AT_REST_AFTER: Duration = Duration::from_secs(1);
 /// How long after a failure background work is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -57,15 +58,15 @@ fn work_until_stopped(inner: &Inner) {
             (manual, manual || pause >= IDLE_AFTER, manual || pause >= AT_REST_AFTER)
         };
         if !at_rest {
-            inner.memory.note_rest(false);
+            inner.memory.note_idle(false);
         }
-        let result = if at_rest { work_at_rest(inner, manual) } else { run_all(inner, idle) };
+        let result = if at_rest { work_when_idle(inner, manual) } else { run_all(inner, idle) };
         match &result {
             Ok(()) => inner.error_state.recovered(),
-            // Giving up for a close is no failure, nor is one of its own that the database has
-            // become read-only: that was told.
+            // Giving up for a close is no failure. Neither is finding the database read-only: that
+            // was reported already.
             Err(_) if inner.stopping.load(Relaxed) || inner.error_state.check().is_err() => {}
-            Err(error) => inner.error_state.delay(error),
+            Err(error) => inner.error_state.note_background_failure(error),
         }
         let until_due = if idle && result.is_ok() { wait_for_due(inner) } else { None };
         let mut signals = inner.signals.lock();
@@ -91,9 +92,9 @@ fn work_until_stopped(inner: &Inner) {
     }
 }
 
-/// How long to wait until something expires that is worth a look. Not longer than that and not all
-/// that long: the clock may be set. Readers that see files which are to go, and before which no
-/// more are compressed, do not tell when they leave either.
+/// How long to wait until an expiry is worth a check. The wait is bounded, because the clock may be
+/// set, and because readers that hold obsolete files, before whose removal no more values are
+/// compressed, do not signal when they leave.
 fn wait_for_due(inner: &Inner) -> Option<Duration> {
     const LEAST_MS: u64 = 1000;
     const MOST_MS: u64 = 10_000;
@@ -111,7 +112,7 @@ fn wait(inner: &Inner, signals: &mut MutexGuard<'_, Signals>, patience: Option<D
     }
 }
 
-/// For how long no write has come, as far as the looks since then tell.
+/// For how long no write has come, as far as the checks since then tell.
 fn pause(inner: &Inner) -> Duration {
     // Large values come before the batch that they are part of is committed.
     let now = (inner.last_sequence.load(Relaxed), inner.thread_gate.writes() + inner.blobs.appends());
@@ -122,8 +123,7 @@ fn pause(inner: &Inner) -> Duration {
     last.1.elapsed()
 }
 
-/// Lets the thread that does the work know that there is more of it; does it here where no other
-/// thread does.
+/// Signals new work to the background thread; without one, does the work here.
 pub fn work_was_added(inner: &Inner) -> Result<()> {
     if inner.inline_jobs() {
         return run_all(inner, false);
@@ -132,7 +132,7 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
     Ok(())
 }
 
-/// Does everything that is due, in the calling thread. Others get their turn between two jobs.
+/// Does everything that is due, in the calling thread. The job lock is released between two jobs.
 pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     while !inner.stopping.load(Relaxed) {
         let _jobs = lock_jobs(inner)?;
@@ -146,18 +146,18 @@ pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
     Ok(())
 }
 
-/// Does everything that is due when no more writes are expected. First the log gives back its
-/// space, which merges can use; last, large values are compressed.
-fn work_at_rest(inner: &Inner, drain_requested: bool) -> Result<()> {
+/// Does everything that is due when no more writes are expected. The log gives back its space
+/// first, which compactions can use; large values are compressed last.
+fn work_when_idle(inner: &Inner, drain_requested: bool) -> Result<()> {
     if inner.stopping.load(Relaxed) {
         return Ok(());
     }
     idle::empty_log(inner, drain_requested)?;
     run_all(inner, true)?;
-    // What is written meanwhile is for the next time: whoever asked is not to wait for ever.
+    // Writes made meanwhile are left for the next time: the caller does not wait for ever.
     let before = inner.next_file.load(Relaxed);
-    while !inner.stopping.load(Relaxed) && (drain_requested || is_at_rest(inner)) && compress_next(inner, before)? {
-        // Writes, if some come, must not wait for a merge until all is compressed.
+    while !inner.stopping.load(Relaxed) && (drain_requested || is_idle(inner)) && compress_next(inner, before)? {
+        // Writes that come must not wait for a compaction until all values are compressed.
         run_all(inner, true)?;
     }
     idle::reclaim(inner)
@@ -169,7 +169,7 @@ fn compress_next(inner: &Inner, before: u64) -> Result<bool> {
 }
 
 /// Whether neither a write nor a load is likely to come soon.
-fn is_at_rest(inner: &Inner) -> bool {
+fn is_idle(inner: &Inner) -> bool {
     pause(inner) >= AT_REST_AFTER && inner.in_progress.lock().is_empty()
 }
 
@@ -195,7 +195,7 @@ pub fn wait_idle(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
     if inner.inline_jobs() {
-        return work_at_rest(inner, true);
+        return work_when_idle(inner, true);
     }
     let mut signals = inner.signals.lock();
     signals.manual = true;

@@ -1,4 +1,4 @@
-//! The files of a database as names in its directory. Only this room removes or moves them.
+//! The files of a database as names in its directory. Only this module removes or moves them.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! The remover of the files of a database. A file goes when no durable manifest names it and nobody
-//! can be reading it. (What a failed call has just made itself, a log segment in `wal/segment.rs`
-//! or a link in `copy.rs`, that call takes away again.)
+//! The remover of the files of a database. A file is removed when no durable manifest names it and
+//! no reader can hold it. (A file that a failed call has just made, a log segment in
+//! `wal/segment.rs` or a link in `copy.rs`, is removed by that call.)
 
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Of what a flush lets go of, so many parts of a write buffer are kept for reuse while writes
-/// come. To make a file takes the background thread some milliseconds.
+/// Of the segments that a flush releases, this many parts of a write buffer are kept for reuse
+/// while writes come. Making a file takes the background thread some milliseconds.
 const KEPT_PART: u64 = 4;
 
 /// Log segment files kept for reuse while writes come.
@@ -33,14 +33,14 @@ fn segments_to_keep(inner: &Inner) -> usize {
 }
 
 /// Takes tables that a durable edit has just removed, or that none ever named, and removes the
-/// files that nobody reads any more. A failure to remove harms nothing: the next open tries again.
+/// files that no reader holds. A failure to remove harms nothing: the next open tries again.
 pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>>) {
     let removed = removed.into_iter().inspect(|table| inner.error_state.forget_damage(table.path()));
     inner.obsolete.add(removed);
     sweep(inner);
 }
 
-/// Removes the files of retired tables that nobody reads any more.
+/// Removes the files of retired tables that no reader holds.
 pub fn sweep(inner: &Inner) {
     // They go without a lock: their files are the environment's.
     for table in inner.obsolete.take_unread() {
@@ -63,7 +63,7 @@ pub fn sweep_blobs(inner: &Inner) {
     sweep(inner);
     // In this order: what a write refers to after this is in a file that it holds now.
     let mut candidates = inner.blobs.unheld();
-    // Files of a load that no version names yet. Asked for before the versions are: a load that has
+    // Files of a load that no version names yet. Loaded before the versions: an ingest that has
     // ended is in one.
     let in_progress = inner.in_progress.lock().clone();
     candidates.retain(|number| !in_progress.contains(number));
@@ -71,13 +71,13 @@ pub fn sweep_blobs(inner: &Inner) {
         return;
     }
     let used = blobs_in_use(inner);
-    // Of the file that jobs go on in nobody knows whether there will be another job.
+    // The file that jobs append to stays open for a next job, which may never come.
     inner.blobs.end_job_file_unless(|number| used.contains(&number));
     if candidates.iter().all(|number| used.contains(number)) {
         return;
     }
-    // Again under the writer lock: a merge may have been copying a reference out of a table that
-    // has since gone (`merge_expiry.rs`).
+    // Again under the writer lock: a merge may have copied a reference out of a table that has
+    // since gone (`merge_expiry.rs`).
     let used = {
         let _writer = inner.writer.lock();
         blobs_in_use(inner)
@@ -119,8 +119,8 @@ pub fn remove_manifest(inner: &Inner, number: u64) {
     let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
 }
 
-/// Lets go of the log segments before `floor`, which a durable manifest names. `keep`: some stay
-/// for reuse.
+/// Releases the log segments before `floor`, which a durable manifest names. `keep`: some stay for
+/// reuse.
 pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
     if let Some(log) = &inner.log {
         let keep = if keep { segments_to_keep(inner) } else { 0 };
@@ -136,7 +136,7 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
 pub fn reclaim_log(inner: &Inner) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     inner.error_state.check()?;
-    if log.is_at_rest(no_memtable_has_writes(inner)) {
+    if log.is_idle(no_memtable_has_writes(inner)) {
         return Ok(());
     }
     let mut guard = inner.writer.lock();
@@ -169,7 +169,7 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
 
 /// Whether `reclaim_log` would give something back.
 pub fn log_is_reclaimable(inner: &Inner) -> bool {
-    inner.log.as_ref().is_some_and(|log| !log.is_at_rest(no_memtable_has_writes(inner)))
+    inner.log.as_ref().is_some_and(|log| !log.is_idle(no_memtable_has_writes(inner)))
 }
 
 /// Whether everything written is in tables.
@@ -181,9 +181,9 @@ pub fn no_memtable_has_writes(inner: &Inner) -> bool {
 }
 
 /// Gives files that a repair replaces or has no use for, as far as they are there, a second name in
-/// the directory `lost`, durably: what has only its old name when the new manifest is in force, the
-/// next open removes. A file that is there already keeps its name; the new one gets a number behind
-/// it.
+/// the directory `lost`, durably: a file with only its old name is removed by the next open once
+/// the new manifest is current. A file that is there already keeps its name; the new one gets a
+/// number behind it.
 pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
     let lost = directory.join(LOST);
     if env.list(directory)?.iter().any(|name| name == LOST) {
@@ -218,8 +218,8 @@ pub fn keep_in_lost(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -
     Ok(())
 }
 
-/// Removes the files that have a second name in `lost`, now that a manifest without them is in
-/// force. Returns that directory, if it exists.
+/// Removes the files that have a second name in `lost`, now that a manifest without them is
+/// current. Returns that directory, if it exists.
 pub fn remove_kept(env: &dyn Env, directory: &Path, names: &BTreeSet<String>) -> Result<Option<PathBuf>> {
     for name in names {
         let path = directory.join(name);

@@ -5,8 +5,8 @@
 //! REPAIR := number " " checksum of the number in hexadecimal "\n"
 //! ```
 //! The mark is durable before the repair makes its first file, and goes when `CURRENT` names the
-//! repair's manifest durably. What has a number from there on is otherwise a copy of what is in the
-//! directory besides, perhaps half of it, and tells nothing that may be relied on.
+//! repair's manifest durably. A file with a number from there on is otherwise a copy of others in
+//! the directory, perhaps half of one, and must not be relied on.
 
 use crate::base::checksum::checksum;
 use crate::env::Env;

@@ -4,18 +4,20 @@
 //! Planted and seen: no fence in `ThreadGate::enter`, or in `wait`; `is_left` loading relaxed;
 //! `GatePass` leaving relaxed; `wait` not waiting for the open count; `Eight::add` in two steps;
 //! the writer folding by reading; chains open to changes, or replaced from two operands on;
-//! `closing` not looked at; the number of a chain's newest operand read without the writer lock.
+//! barriers not looked at, or not waited behind; the number of a chain's newest operand read
+//! without the writer lock.
 
 use super::*;
 use crate::base::clock::ManualClock;
 use crate::base::key::MAX_SEQUENCE;
-use crate::base::sync::{AtomicBool, Mutex};
+use crate::base::sync::{AtomicBool, AtomicUsize, Mutex};
 use crate::db::state::read_state::{ReadState, ReadStateCell};
 use crate::db::state::snapshots::{SnapshotGuard, SnapshotList};
 use crate::db::state::thread_gate::ThreadGate;
 use crate::db::write::in_place_write::change_in_place;
 use crate::memtable::Change;
 use loom::thread;
+use std::sync::atomic::Ordering::Release;
 
 const KEY: &[u8] = b"k";
 const ONE: [u8; 8] = 1u64.to_le_bytes();
@@ -27,7 +29,7 @@ struct Database {
     read_state: ReadStateCell,
     gate: ThreadGate,
     snapshots: Arc<SnapshotList>,
-    closing: AtomicBool,
+    barriers: AtomicUsize,
 }
 
 struct Writer {
@@ -45,14 +47,14 @@ impl Database {
             read_state: ReadStateCell::new(ReadState::of_memtable(active)),
             gate: ThreadGate::default(),
             snapshots: Arc::default(),
-            closing: AtomicBool::new(false),
+            barriers: AtomicUsize::new(0),
         })
     }
 
     /// Adds one in place, as a thread with this slot; whether it could.
     fn add(&self, slot: usize) -> bool {
         let gate = self.gate.enter_slot(slot);
-        change_in_place(gate, &self.closing, &self.read_state, &self.snapshots, KEY, hash(KEY), Change::Add(1))
+        change_in_place(gate, &self.barriers, &self.read_state, &self.snapshots, KEY, hash(KEY), Change::Add(1))
     }
 
     /// Adds one as `commit.rs` does.
@@ -63,6 +65,19 @@ impl Database {
         write(&mut writer.memtable, Kind::Merge, KEY, sequence, &ONE, self.snapshots.newest());
     }
 
+    /// Adds ten to what it reads, as a conditional write does (`in_place_write::Barrier`).
+    fn replace(&self) {
+        let mut writer = self.writer.lock();
+        self.barriers.fetch_add(1, Relaxed);
+        self.gate.wait_for_all();
+        let value = self.sum(MAX_SEQUENCE) + 10;
+        writer.last_sequence += 1;
+        let sequence = writer.last_sequence;
+        write(&mut writer.memtable, Kind::Put, KEY, sequence, &value.to_le_bytes(), self.snapshots.newest());
+        drop(writer);
+        self.barriers.fetch_sub(1, Release);
+    }
+
     /// As `Inner::register_snapshot`.
     fn snapshot(&self) -> SnapshotGuard {
         let writer = self.writer.lock();
@@ -71,7 +86,7 @@ impl Database {
         snapshot_guard
     }
 
-    /// Puts the active memtable aside, and returns it.
+    /// Rotates the active memtable, and returns it.
     fn rotate(&self) -> Arc<Memtable> {
         let mut writer = self.writer.lock();
         let old = Arc::clone(writer.memtable.memtable());
@@ -140,10 +155,24 @@ fn nothing_is_acknowledged_after_a_close() {
         let database = Database::new();
         let other = Arc::clone(&database);
         let thread = thread::spawn(move || u64::from(other.add(0)) + u64::from(other.add(0)));
-        database.closing.store(true, Relaxed);
+        database.barriers.fetch_add(1, Relaxed);
         database.gate.wait_for_all();
         let kept = database.sum(MAX_SEQUENCE);
         assert_eq!(thread.join().unwrap() + 1, kept);
+    });
+}
+
+#[test]
+fn a_conditional_write_replaces_what_it_has_seen() {
+    explore("a conditional write", PREEMPTIONS, || {
+        let database = Database::new();
+        let threads = [adding(&database, 0), adding(&database, 1)];
+        database.replace();
+        if !database.add(0) {
+            database.merge();
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(database.sum(MAX_SEQUENCE), 14);
     });
 }
 
@@ -181,8 +210,8 @@ fn collapse(database: &Database) {
     }
 }
 
-/// Whoever waits is done although others come and go in the same slot, and sees all of whom it has
-/// waited for.
+/// A thread that waits finishes although others enter and leave the same slot, and sees all that
+/// the threads it waited for did.
 #[test]
 fn threads_that_share_a_slot_are_waited_for() {
     explore("shared slots", PREEMPTIONS, || {

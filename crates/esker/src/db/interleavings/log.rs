@@ -1,11 +1,11 @@
-//! Group sync and the hand-over of segments: whoever's sync returns finds its record on the device,
-//! and all before it; nobody waits for ever.
+//! Group sync and the hand-over of segments: a writer whose sync returns finds its record on the
+//! device, and all before it; no thread waits for ever.
 //!
 //! Planted and seen: `sync_to` noting the end as it is after the sync instead of what was chosen
 //! before; only the active segment synced; `Syncing` not telling those that wait; `take_prepared`
-//! not waiting for whoever prepares; the old segment retired after its successor becomes active, in
-//! two steps. The bytes of files are not among what is tried: a file shows what was written to it
-//! at once.
+//! not waiting for the thread that prepares; the old segment retired after its successor becomes
+//! active, in two steps. The bytes of files are not among what is tried: a file shows what was
+//! written to it at once.
 
 use super::*;
 use crate::base::sync::{Mutex, yield_now};

@@ -1,7 +1,7 @@
-//! Readers beside a memtable that is put aside and flushed, beside a merge and the remover of the
-//! tables it has replaced, and beside two who install at once (`read_state.rs`,
+//! Readers beside a memtable that is rotated and flushed, beside a compaction and the remover of
+//! the tables it has replaced, and beside two threads that install at once (`read_state.rs`,
 //! `obsolete_tables.rs`): a reader always finds the key, a snapshot the same value, later reads
-//! never older ones, and no file goes while somebody who holds a table reads it.
+//! never older ones, and no file is removed while a reader holds its table.
 //!
 //! Planted and seen: `install_flush` in two steps; `ReadStateCell::change` loading before it locks;
 //! `rotate_memtable` forgetting what waits already; `take_unread` counting one reference too few;
@@ -25,9 +25,9 @@ use crate::db::state::read_stats::ReadStats;
 use crate::db::state::snapshots::{SnapshotGuard, SnapshotList};
 use crate::env::Env;
 use crate::env::mem::MemEnv;
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::compact::compact;
 use crate::job::flush::flush;
-use crate::job::large::{Copy, LargeValues};
 use crate::job::output::OutputOptions;
 use crate::job::output_splitter::OutputSplitter;
 use crate::job::version_gc::Rules;
@@ -135,7 +135,7 @@ impl Keyspace {
             cache: Arc::new(BlockCache::new(0)),
             read_mode: ReadMode::Mmap,
             next_file: &|| self.next_file(),
-            large: LargeValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
+            large: BlobValues { store: &blobs, threshold: usize::MAX, copy: Copy::From(&|_| false), one_by_one: true },
         })
     }
 
@@ -222,7 +222,7 @@ fn a_get_beside_a_flush_finds_what_is_there() {
 }
 
 #[test]
-fn a_writer_beside_a_freeze_loses_nothing() {
+fn a_writer_beside_a_rotation_loses_nothing() {
     explore("a writer beside a rotate", PREEMPTIONS, || {
         let keyspace = Keyspace::new();
         keyspace.put();
@@ -275,7 +275,7 @@ fn a_merge_and_the_remover_of_its_inputs_leave_readers_what_they_have() {
         merging.join().unwrap();
         sweeping.join().unwrap();
         assert_eq!(keyspace.get(MAX_SEQUENCE), 1);
-        // Whoever loaded the read state before the merge has let go of it.
+        // The reader that loaded the read state before the compaction has released it.
         keyspace.sweep();
         assert_eq!(keyspace.files(), 1);
     });
@@ -295,12 +295,12 @@ fn what_two_install_at_once_is_all_there() {
         keyspace.sweep();
         let read_state = keyspace.read_states.load();
         let tables = read_state.version.tables().count();
-        // The merge may have come after the flush.
+        // The compaction may have come after the flush.
         assert!(read_state.immutable.is_empty() && (1..=2).contains(&tables) && keyspace.files() == tables);
     });
 }
 
-/// What the log may let go of at a flush is in tables with it, whatever is written and put aside
+/// What the log releases at a flush is in tables with it, whatever is written and rotated
 /// meanwhile.
 #[test]
 fn the_log_keeps_what_a_flush_leaves_out() {

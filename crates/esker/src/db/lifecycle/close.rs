@@ -2,6 +2,7 @@
 
 use crate::db::background::flush;
 use crate::db::state::inner::{Inner, Writer};
+use crate::db::write::in_place_write;
 use crate::error::Result;
 use std::sync::atomic::Ordering;
 
@@ -13,15 +14,14 @@ pub fn close(inner: &Inner) -> Result<()> {
     }
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
     let flushed = if has_unlogged_writes(inner) { flush::flush_now(inner) } else { Ok(()) };
-    // Now: a merge at work gives up instead of being waited for.
+    // Before the locks: a running compaction gives up instead of being waited for.
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
     let mut writer = inner.writer.lock();
-    inner.closing.store(true, Ordering::Release);
-    inner.thread_gate.wait_for_all();
+    in_place_write::Barrier::raise(inner).keep();
     let result = flushed.and_then(|()| finish(inner, &mut writer));
-    // Whatever became of it: the caller releases the lock on the directory, and then somebody else
-    // may write there.
+    // In any case: the caller releases the lock on the directory, and another process may then
+    // write there.
     inner.error_state.refuse_writes("it was closed");
     result
 }

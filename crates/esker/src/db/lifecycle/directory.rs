@@ -23,7 +23,7 @@ pub fn blob_store(directory: &Path, options: &Options) -> Arc<BlobStore> {
 }
 
 pub fn segment_maker(directory: &Path, options: &Options) -> SegmentMaker {
-    // Room for the header, the link and a small record, whatever was asked for.
+    // Room for the header, the link and a small record, whatever size was requested.
     let largest_bytes = options.wal_segment_bytes.clamp(256, MAX_SEGMENT_BYTES);
     SegmentMaker {
         env: Arc::clone(&options.env),
@@ -80,8 +80,8 @@ pub fn refuse_missing_current(options: &Options, directory: &Path) -> Result<()>
             return missing(format!("there is a blob file, {name}"));
         }
     }
-    // A log that was written to, or goes on from an earlier one, belongs to a database whose
-    // `CURRENT` got lost.
+    // A log that was written to, or continues an earlier one, belongs to a database whose `CURRENT`
+    // was lost.
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
     if holds_history(&maker)? { missing("the log holds writes".into()) } else { Ok(()) }
 }

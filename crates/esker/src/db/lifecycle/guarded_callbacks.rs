@@ -1,5 +1,5 @@
-//! The user's callbacks as a database calls them: what they call back can tell that they do
-//! (`base/callback.rs`).
+//! The user's callbacks as a database calls them: a call that one makes back into the database is
+//! recognized (`base/callback.rs`).
 
 use crate::base::callback::Database;
 use crate::base::clock::{Clock, SystemClock};
@@ -7,7 +7,7 @@ use crate::compaction_filter::{CompactionFilter, Decision};
 use crate::merge_operator::{MergeError, MergeOperator, built_in};
 use std::sync::Arc;
 
-/// A callback, and who calls it.
+/// A callback, and its caller.
 #[derive(Debug)]
 struct Guarded<C: ?Sized> {
     database: Database,
@@ -78,7 +78,7 @@ impl CompactionFilter for Guarded<dyn CompactionFilter> {
 }
 
 impl Clock for Guarded<dyn Clock> {
-    /// A clock that asks the database for something that needs the time, which needs the clock,
+    /// A clock that calls the database for something that needs the time, which needs the clock,
     /// gets the system's time in the end.
     fn now_ms(&self) -> u64 {
         match self.database.enter() {

@@ -1,6 +1,6 @@
-//! The user's environment as a database calls it: what its calls call back can tell that they do
-//! (`base/callback.rs`). Environments that call nothing are left as they are: the way through here
-//! takes some nanoseconds, which a write to a mapped log would feel.
+//! The user's environment as a database calls it: a call that it makes back into the database is
+//! recognized (`base/callback.rs`). Environments that call nothing are left as they are: the guard
+//! takes some nanoseconds, which show in a write to a mapped log.
 
 use crate::base::callback::{Database, Inside};
 use crate::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
@@ -17,7 +17,7 @@ pub fn environment(database: Database, directory: &Path, env: Arc<dyn Env>) -> A
     Arc::new(Guarded { caller: Caller { database, directory: directory.into() }, called: env, going: None })
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Clone)]
 struct Caller {
     database: Database,
@@ -31,12 +31,12 @@ impl Caller {
     }
 }
 
-/// An environment, a file of it or a lock, and who calls. That it goes is a call as any other:
-/// files go with locks held.
+/// An environment, a file of it or a lock, and the caller. Its drop is a call as any other: files
+/// are dropped with locks held.
 struct Guarded<C> {
     caller: Caller,
     called: C,
-    /// Set when this goes, and behind what goes then.
+    /// Set when this is dropped, and behind what is dropped then.
     going: Option<Inside>,
 }
 
@@ -46,8 +46,8 @@ impl<C> Drop for Guarded<C> {
     }
 }
 
-/// A file of a fixed length. It is asked for once: the log wants to know it with locks held that
-/// figures take.
+/// A file of a fixed length. It is read once: the log needs it with locks held that statistics
+/// take.
 #[derive(Debug)]
 struct Fixed<F: ?Sized> {
     file: Arc<F>,

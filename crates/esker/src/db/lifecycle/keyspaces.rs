@@ -75,7 +75,7 @@ fn set_compaction(
     if let Some(style) = style.filter(|style| *style != keyspace.compaction.style()) {
         // Not in the middle of a job.
         let _jobs = inner.jobs.lock();
-        // A handle that only reads merges nothing.
+        // A read-only handle compacts nothing.
         if inner.log.is_some() {
             // A manifest of its own: nothing else would tell that the last edit was lost, and an
             // earlier style may drop tables.
@@ -87,7 +87,7 @@ fn set_compaction(
     Ok(keyspace)
 }
 
-/// An operator with its name, asked for once, and outside any lock: it is the user's code.
+/// An operator with its name, which is read once and outside any lock: it is the user's code.
 struct Named {
     operator: Arc<dyn MergeOperator>,
     name: String,

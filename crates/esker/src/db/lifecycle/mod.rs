@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `open` | opening |
 //! | `directory` | what may be in the directory, and what is made in it |
-//! | `recovery` | tables, and on top of them what is only in the log |
+//! | `recovery` | tables, and the log replayed on top of them |
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `close` | closing |
 //! | `keyspaces` | creating and opening keyspaces |

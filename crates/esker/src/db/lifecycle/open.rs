@@ -1,7 +1,7 @@
 //! Opening a database: creating what is missing, recovering what is there.
 //!
 //! 1. Take the lock.
-//! 2. Read the manifest in force.
+//! 2. Read the current manifest.
 //! 3. Open its tables.
 //! 4. Replay the log into memtables: of each keyspace what is not in tables.
 //! 5. If the log had not been closed, write them to tables (`recovery_flush.rs`).
@@ -10,8 +10,8 @@
 //! 8. Remove what no manifest names.
 //!
 //! Steps 1 to 7 change nothing that a later attempt would need: recovery can be interrupted any
-//! number of times. One that fails takes away the tables it has written: on a full disk they would
-//! pile up with each attempt.
+//! number of times. A recovery that fails removes the tables it has written: on a full disk they
+//! would pile up with each attempt.
 
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
@@ -145,9 +145,9 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     let (number, options) = called_by_a_database(directory, options.resolved());
     let cache = memory::cache(&options);
     let memory = memory::pool(&options);
-    // A writer may remove merged tables and recycle log segments while they are read here, but only
-    // after an edit of the manifest. So what was read between two looks at the same manifest is one
-    // state; what failed to be read may just have been in motion.
+    // A writer may remove compacted tables and recycle log segments while they are read here, but
+    // only after an edit of the manifest. So what is read between two reads of the same manifest is
+    // one state, and a failed read may be due to a change in progress.
     const ATTEMPTS: usize = 50;
     const PATIENCE: Duration = Duration::from_millis(10);
     for attempt in 1.. {
@@ -182,7 +182,7 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
     Err(Error::Stalled { reason: what.into() })
 }
 
-/// What only a database open for writing has: all of it or nothing.
+/// What only a database open for writing has: all parts or none.
 #[derive(Default)]
 struct Writing {
     log: Option<LogWriter>,
@@ -215,7 +215,7 @@ fn assemble(
         directory: directory.to_path_buf(),
         number,
         write_buffer_manager: WriteBufferManager::new(&options),
-        large_threshold: options.large_threshold(),
+        blob_threshold: options.blob_threshold(),
         options,
         checkpoints: Mutex::new(()),
         jobs: Mutex::new(()),
@@ -244,7 +244,7 @@ fn assemble(
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),
         replayed_segments: 0,
-        closing: sync::AtomicBool::new(false),
+        in_place_barriers: sync::AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
         lock: Mutex::new(lock),
     };

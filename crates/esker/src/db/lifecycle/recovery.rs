@@ -1,5 +1,4 @@
-//! What is in the files of a database: its tables, and on top of them, in memory, what is only in
-//! the log.
+//! Recovery: the tables of a database, and the log replayed into memtables on top of them.
 
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;

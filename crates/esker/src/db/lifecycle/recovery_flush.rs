@@ -10,8 +10,8 @@ use crate::blob::BlobStore;
 use crate::db::lifecycle::recovery::Recovering;
 use crate::db::state::memory::new_memtable;
 use crate::error::{Error, Result};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::flush::flush;
-use crate::job::large::{Copy, LargeValues};
 use crate::job::output::{OutputOptions, table_options};
 use crate::job::version_gc::Rules;
 use crate::memtable::Memtable;
@@ -77,9 +77,9 @@ pub fn write_replayed(
         cache: Arc::clone(cache),
         read_mode: options.read_mode,
         next_file: &next_file,
-        large: LargeValues {
+        large: BlobValues {
             store: blobs,
-            threshold: options.large_threshold(),
+            threshold: options.blob_threshold(),
             copy: if is_closed { Copy::From(&|_| false) } else { Copy::All },
             one_by_one: true,
         },
@@ -88,8 +88,8 @@ pub fn write_replayed(
         output.keyspace = recovered.record.label(id);
         let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.immutable.drain(..).rev().chain(newest).collect();
-        // Nothing goes here because it has expired: the clock may have been wrong since the machine
-        // started. Reads hide it, and later merges drop it.
+        // No entry is dropped here because it has expired: the clock may have been wrong since the
+        // machine started. Reads hide expired entries, and later compactions drop them.
         let rules = Rules { expires: recovered.expires, operator: recovered.operator.as_deref(), ..Rules::default() };
         let (version, changes) = write(&memtables, &recovered.version, rules, &mut output)?;
         for change in &changes {

@@ -30,8 +30,8 @@ pub fn table(inner: &Inner, table: &Table, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Notes the table's damage. Not what else may be wrong: of the copy nobody needs to know, it is
-/// taken away.
+/// Notes the table's damage. Not what else may be wrong: damage of the copy is not reported, the
+/// copy is removed.
 fn note_table(inner: &Inner, table: &Table, error: &Error) {
     if let Error::Corruption { path, .. } = error
         && path == table.path()

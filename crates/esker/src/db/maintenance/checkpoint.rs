@@ -1,16 +1,16 @@
 //! A consistent copy of the database in another directory: tables and blob files by hard link where
-//! that is wanted and works, by copying otherwise.
+//! requested and possible, by copy otherwise.
 //!
 //! 1. Create the directory and in it the file `CHECKPOINT`, which says that what else is there is
 //!    an unfinished copy.
 //! 2. Flush; link the tables and blob files, or hold those that are to be copied, so that they
-//!    stay. Only for this step others have to wait.
+//!    stay. Only this step makes other threads wait.
 //! 3. Copy those, checking what is read (`checked_copy.rs`); make a log segment, a manifest, and
 //!    last `CURRENT`.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A copy that failed is taken away again. One that was cut short stays, is refused by whoever
-//! tries to open it, and taken away by the next attempt.
+//! A copy that failed is removed. A copy that was cut short stays, is refused by open, and is
+//! removed by the next attempt.
 
 use crate::blob::BlobFile;
 use crate::blob::format::file_name as blob_name;
@@ -91,8 +91,8 @@ fn begin(env: &dyn Env, target: &Path) -> Result<()> {
 /// What the copy is made of.
 struct Contents {
     state: ManifestState,
-    /// All tables. As long as somebody has them, they and the blob files are not removed, though
-    /// jobs go on.
+    /// All tables. While they are referenced, they and the blob files are not removed, though jobs
+    /// go on.
     tables: BTreeMap<u64, Arc<Table>>,
     /// Those of them that are not linked.
     tables_to_copy: Vec<u64>,

@@ -6,12 +6,13 @@
 //!    everything in a newer source stays newer.
 //! 3. With the writer lock: see that the number is still above all others, make the log durable,
 //!    name the tables in the manifest and in the read state, and let the numbers go on behind the
-//!    reserved one. Whoever registered before reads below it and does not see the pairs.
+//!    reserved one. A reader registered before reads below it and does not see the pairs.
 //!
 //! If the numbers in use have overtaken the reserved one, the tables are written again with
 //! another. Until step 3 is done, the files are in `Inner::in_progress`: a failed job that cleans
 //! up leaves them alone. No file is made or removed by name unless the lock on the directory is
-//! held at that moment: the database may be closed, and opened by somebody else, between two pairs.
+//! held at that moment: the database may be closed, and opened by another process, between two
+//! pairs.
 
 use crate::base::expiry::Life;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence};
@@ -25,7 +26,7 @@ use crate::db::write_controller::stop;
 use crate::error::{Error, Result, escape_key};
 use crate::event_listener::IngestCompleted;
 use crate::iter::Cursor;
-use crate::job::large::{Copy, LargeValues};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{Output, OutputOptions, table_options};
 use crate::job::output_splitter::OutputSplitter;
 use crate::table::Table;
@@ -154,8 +155,9 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     if entries > 0 {
         let (keyspace, tables) = (keyspace.name.clone(), report.tables);
         inner.events.note(|| Event::Ingest(IngestCompleted { keyspace, entries, tables, bytes }));
-        // The pairs are loaded, whatever becomes of the merges that are due now: what fails in one
-        // is tried again, and reported, by the next write that fills a memtable, or the next load.
+        // The pairs are loaded, whatever becomes of the compactions that are due now: one that
+        // fails is tried again, and reported, by the next write that fills a memtable, or the next
+        // load.
         let _ = run::work_was_added(inner);
     }
     Ok(report)
@@ -188,12 +190,12 @@ fn with_output<T>(
         cache: Arc::clone(&inner.cache),
         read_mode: inner.options.read_mode,
         next_file: &next_file,
-        large: LargeValues {
+        large: BlobValues {
             store: &inner.blobs,
-            threshold: inner.options.large_threshold(),
+            threshold: inner.options.blob_threshold(),
             copy: Copy::From(&|_| false),
-            // Until the tables are installed nobody but `in_progress` knows what the values are in:
-            // files of the load's own.
+            // Until the tables are installed only `in_progress` lists the files of the values,
+            // which are the load's own.
             one_by_one: false,
         },
     };
@@ -255,7 +257,7 @@ fn rewrite(
 }
 
 /// Whether a memtable of the keyspace has a key between those of the tables, or a range tombstone
-/// there. Exact if nobody writes meanwhile.
+/// there. Exact if no write comes meanwhile.
 fn overlaps_memory(keyspace: &KeyspaceInner, tables: &[Arc<Table>]) -> bool {
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return false };
     let (smallest, largest) = (&first.summary().smallest_key, &last.summary().largest_key);
@@ -285,9 +287,8 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     let version = Arc::clone(&keyspace.read_state.load().version);
     let run = version.deepest_free_run(tables, None).unwrap_or_else(|| inner.next_file_number());
     commit_version_edit::commit(inner, keyspace, vec![Change::LastSequence(sequence)], run, tables, &[])?;
-    // Under the writer lock, so that whoever takes a snapshot has either all of the pairs at or
-    // below its number, or none: a transaction that read one of these keys before finds the entry
-    // above its snapshot.
+    // Under the writer lock, so that a snapshot has either all of the pairs at or below its number,
+    // or none: a transaction that read one of these keys before finds the entry above its snapshot.
     keyspace.tombstone_skip_cache.clear();
     writer.last_sequence = sequence;
     inner.last_sequence.store(sequence, Ordering::Release);

@@ -1,4 +1,4 @@
-//! What is asked for now and then: loads, copies, checks, repairs, figures.
+//! Maintenance: ingest, checkpoint, verify, repair, statistics.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `checked_copy` | copies of tables and blob files that are checked while they are copied |
 //! | `verify` | everything is read and checked |
 //! | `repair` | a damaged database opens again |
-//! | `stats` | figures |
+//! | `stats` | statistics |
 //! | `properties` | the same as text |
 //! | `sizes` | how large ranges are |
 

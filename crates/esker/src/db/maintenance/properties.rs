@@ -1,5 +1,5 @@
-//! Statistics and health as pairs of a name and a text, so that whoever exports them needs no code
-//! for each figure.
+//! Statistics and health as pairs of a name and a text, so that an exporter needs no code for each
+//! figure.
 //!
 //! Names do not change once they are here. Those of a keyspace are `esker.keyspace.`, its name, a
 //! dot and a word without dots.
@@ -8,7 +8,7 @@ use crate::db::maintenance::stats::{KeyspaceStats, Stats};
 use crate::db::state::error_state::Health;
 use crate::db::state::memory::MemoryStats;
 
-/// Every property, in the order in which people want to read them.
+/// Every property, the most useful first.
 pub fn properties(stats: &Stats, health: &Health) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut add = |name: &str, value: String| all.push((format!("esker.{name}"), value));
@@ -105,7 +105,7 @@ fn memory_numbers(memory: &MemoryStats) -> [(&'static str, u64); 9] {
     let MemoryStats {
         budget_bytes,
         memtable_bytes,
-        frozen_memtable_bytes,
+        immutable_memtable_bytes,
         cache_bytes,
         cache_capacity_bytes,
         index_bytes,
@@ -116,7 +116,7 @@ fn memory_numbers(memory: &MemoryStats) -> [(&'static str, u64); 9] {
     [
         ("memory.budget_bytes", *budget_bytes),
         ("memory.memtable_bytes", *memtable_bytes),
-        ("memory.frozen_memtable_bytes", *frozen_memtable_bytes),
+        ("memory.immutable_memtable_bytes", *immutable_memtable_bytes),
         ("memory.cache_bytes", *cache_bytes),
         ("memory.cache_capacity_bytes", *cache_capacity_bytes),
         ("memory.index_bytes", *index_bytes),

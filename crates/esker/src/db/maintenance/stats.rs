@@ -1,4 +1,4 @@
-//! Figures for people and monitors.
+//! Statistics.
 
 use crate::db::background::blob_gc::live_bytes;
 use crate::db::state::inner::Inner;
@@ -7,7 +7,7 @@ use crate::db::state::memory::MemoryStats;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Figures about an open database. All counts are since open.
+/// Statistics of an open database. All counts are since open.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -68,7 +68,7 @@ pub struct Stats {
     pub stall_micros: u64,
     /// Times that a writer stopped.
     pub stalls: u64,
-    /// Entries that scans passed for nothing: deletes, expired entries, and what they hide.
+    /// Dead entries that scans skipped: deletes, expired entries, and what they hide.
     pub skipped_entries: u64,
     /// Entries whose bytes flushes and compactions gave back because they had expired.
     pub expired_entries: u64,
@@ -86,7 +86,7 @@ pub struct Stats {
     pub keyspaces: Vec<KeyspaceStats>,
 }
 
-/// Figures about one keyspace.
+/// Statistics of one keyspace.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -114,7 +114,7 @@ pub struct KeyspaceStats {
     pub longest_merge_chain: u64,
 }
 
-/// Figures about one sorted run.
+/// Statistics of one sorted run.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -136,7 +136,7 @@ pub struct RunStats {
     pub bytes: u64,
 }
 
-/// The figures of this moment.
+/// The statistics of this moment.
 pub fn collect(inner: &Inner) -> Stats {
     let counters = &inner.counters;
     let mut stats = Stats {

@@ -34,8 +34,8 @@ pub struct VerifyReport {
 }
 
 /// Checks every block of every table, their order, their bounds and counts, that runs do not
-/// overlap, and every large value that tables refer to. What jobs had found damaged and is intact
-/// is no longer damaged for anybody.
+/// overlap, and every large value that tables refer to. A file that a job had found damaged and
+/// that is intact is no longer reported as damaged.
 pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     // Before the tables: what is noted later may be something that this does not look at.
     let damaged = inner.blobs.damaged();

@@ -1,4 +1,4 @@
-//! Large values: put aside by writes, found again by reads.
+//! Large values: writes move them to blob files, reads load them from there.
 
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::Kind;
@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 /// again, and garbage among them is not seen before they are flushed.
 pub const MAX_MEMTABLE_BLOB_BYTES: u64 = 256 << 20;
 
-/// After so many bytes of large values the background thread looks around.
+/// After so many bytes of large values the background thread is woken.
 const WAKE_BYTES: u64 = 16 << 20;
 
 /// Whether the value of an operation goes to a blob file.
 #[inline]
 pub fn is_large(inner: &Inner, kind: Kind, value: &[u8]) -> bool {
-    value.len() >= inner.large_threshold && kind == Kind::Put
+    value.len() >= inner.blob_threshold && kind == Kind::Put
 }
 
 /// Writes a value to a blob file. The operation is then a `PutBlob` of the reference; what is

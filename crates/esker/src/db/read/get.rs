@@ -1,14 +1,14 @@
 //! The read path for one key.
 //!
-//! 1. Load the keyspace's view: no lock, no counter shared with other readers. Start loading the
-//!    index slots of all memtables and the filter lines of runs of one table.
-//! 2. Probe the active memtable's index, then those of the full ones, newest first.
+//! 1. Load the keyspace's read state: no lock, no counter shared with other readers. Start loading
+//!    the index slots of all memtables and the filter lines of runs of one table.
+//! 2. Probe the active memtable's index, then those of the immutable ones, newest first.
 //! 3. Probe the filters of the runs that can hold the key, those of runs of several tables loaded
 //!    first, then search those that may, newest first.
 //! 4. The first put or delete decides. Merge operands met before it are combined with it. If the
 //!    newest version has expired, the key has no value, whatever is older. A range tombstone over
-//!    the key is a delete at its place among the versions: a source is asked for it before its
-//!    entries, and ends the search if it has one.
+//!    the key is a delete at its place among the versions: each source is searched for one before
+//!    its entries, and ends the search if it has one.
 
 use crate::base::expiry::{Expiry, visible};
 use crate::base::key::{Entry, Kind, NEVER, Sequence, hash};
@@ -41,7 +41,7 @@ pub enum Base {
     /// [`get_into`] alone.
     Copied,
     /// The reference of a large value.
-    Large(Slice),
+    Blob(Slice),
 }
 
 /// What a reader wants of the value of a put that is the answer.
@@ -70,7 +70,7 @@ impl Keep for Vec<u8> {
     }
 }
 
-/// Where a reader looks.
+/// The sources of a reader.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub read_state: &'a ReadState,
@@ -135,13 +135,13 @@ impl Lookup {
             }
             Kind::Put if self.operands.is_empty() => keep.keep(value, slice),
             Kind::Put => Base::Value(slice()),
-            Kind::PutBlob => Base::Large(slice()),
+            Kind::PutBlob => Base::Blob(slice()),
             Kind::Delete => Base::Absent,
         };
         ControlFlow::Break(())
     }
 
-    /// ReadStats all sources, newest first.
+    /// Searches all sources, newest first.
     #[inline]
     fn search(
         &mut self,
@@ -157,7 +157,7 @@ impl Lookup {
             if found.is_break() {
                 return Ok(());
             }
-            found = self.search_frozen(memtable, key, hash, sequence, keep);
+            found = self.search_immutable(memtable, key, hash, sequence, keep);
         }
         if found.is_break() {
             Ok(())
@@ -176,8 +176,8 @@ impl Lookup {
         ControlFlow::Break(())
     }
 
-    /// ReadStats a memtable that is no longer written.
-    fn search_frozen(
+    /// Searches an immutable memtable.
+    fn search_immutable(
         &mut self,
         memtable: &Memtable,
         key: &[u8],
@@ -190,7 +190,7 @@ impl Lookup {
         self.end_of_source()
     }
 
-    /// ReadStats the memtable being written, the first of all sources.
+    /// Searches the active memtable, the first of all sources.
     #[inline]
     fn search_active(
         &mut self,
@@ -212,7 +212,7 @@ impl Lookup {
     }
 
     /// As `search_active`, with range tombstones. One of a batch that is not finished counts only
-    /// for what the batch itself wrote: who replaces a range in one batch never shows it empty.
+    /// for what the batch itself wrote: a batch that replaces a range never shows it empty.
     #[cold]
     fn search_covered(
         &mut self,
@@ -268,7 +268,7 @@ pub fn get(
     match lookup.base {
         Base::Value(value) => Ok(Some(value)),
         Base::None | Base::Absent | Base::First | Base::Copied => Ok(None),
-        Base::Large(reference) => Ok(Some(Slice::from(blob_value::load(inner, &reference)?))),
+        Base::Blob(reference) => Ok(Some(Slice::from(blob_value::load(inner, &reference)?))),
     }
 }
 
@@ -292,7 +292,7 @@ pub fn get_into(
     // What was there before, or what was copied before a range tombstone over it was seen.
     out.clear();
     searched?;
-    if lookup.operands.is_empty() && !matches!(lookup.base, Base::Large(_)) {
+    if lookup.operands.is_empty() && !matches!(lookup.base, Base::Blob(_)) {
         return Ok(false);
     }
     let value = value_of(inner, keyspace, key, lookup)?;
@@ -311,7 +311,7 @@ pub fn expires_at(
     let read_state = keyspace.read_state.load();
     let lookup = look_up(Sources::new(inner, keyspace, &read_state), key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
-    if lookup.operands.is_empty() && matches!(lookup.base, Base::Large(_)) {
+    if lookup.operands.is_empty() && matches!(lookup.base, Base::Blob(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));
     }
     // Operands may amount to no value.
@@ -335,7 +335,7 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
         // What operands lie on is not copied.
         Base::None | Base::Absent | Base::First | Base::Copied => None,
         Base::Value(value) => Some(value),
-        Base::Large(reference) => Some(Slice::from(blob_value::load(inner, &reference)?)),
+        Base::Blob(reference) => Some(Slice::from(blob_value::load(inner, &reference)?)),
     };
     if lookup.operands.is_empty() {
         return Ok(base);

@@ -1,4 +1,4 @@
-//! Long runs of a memtable's order, which scans leave to the background thread to merge
+//! Long sorted runs of a memtable, which scans leave to the background thread to merge
 //! (`memtable/sorted_runs.rs`).
 
 use crate::db::state::inner::Inner;
@@ -16,10 +16,10 @@ pub fn want_merged(inner: &Inner) {
     }
 }
 
-/// Merges the runs of active memtables, if a scan asked for it. Those that are put aside a flush is
-/// about to merge.
+/// Merges the sorted runs of active memtables, if a scan requested it. Those of immutable memtables
+/// are about to be merged by a flush.
 pub fn merge_runs(inner: &Inner) {
-    // Whoever asks from here on asks again.
+    // A request that comes from here on is a new one.
     if !inner.order_wanted.load(Relaxed) || !inner.order_wanted.swap(false, Relaxed) {
         return;
     }

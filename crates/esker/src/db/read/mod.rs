@@ -5,7 +5,7 @@
 //! | `get` | one key |
 //! | `scan` | a range |
 //! | `memtable_sort` | when the entries of a memtable are sorted |
-//! | `blob_value` | large values: put aside when written, loaded when read |
+//! | `blob_value` | large values: moved to blob files when written, loaded when read |
 
 pub mod blob_value;
 pub mod get;

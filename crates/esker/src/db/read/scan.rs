@@ -1,12 +1,12 @@
 //! The read path for a range: a cursor over what a reader at one sequence number sees.
 //!
 //! Under it is a merging cursor over every memtable run and every table run of one read state,
-//! which passes all versions of all keys in THE order. Going forward, the first version of a key
-//! that is not too new decides; going backward, the last one passed. A put that decides is handed
-//! out from where it lies, going backward if it is the only version of its key; everything else is
-//! copied. Where the merged cursor knows of a stretch of such puts, the scan steps through them
-//! without a look at any: which stretches there are is found out for a whole block at a time. A
-//! search for the first key begins behind what earlier ones from there have passed for nothing
+//! which passes all versions of all keys in internal key order. Going forward, the first version of
+//! a key that is not too new decides; going backward, the last one passed. A put that decides is
+//! handed out from where it lies, going backward if it is the only version of its key; everything
+//! else is copied. Where the merged cursor knows of several such puts in a row, the scan steps
+//! through them without checking each: they are counted for a whole block at a time. A seek to the
+//! first key begins behind the dead entries that earlier seeks from there have skipped
 //! (`tombstone_skip_cache.rs`).
 
 use crate::base::expiry::visible;
@@ -29,8 +29,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Entries passed for nothing are reported in portions of at least this many, and at the end of the
-/// scan.
+/// Skipped dead entries are reported in portions of at least this many, and at the end of the scan.
 const REPORT_SKIPPED: u64 = 256;
 
 /// A memtable that is scanned while it is written has about so many runs.
@@ -48,7 +47,7 @@ pub struct Source {
 impl Source {
     /// The keyspace as the registered reader sees it.
     pub fn new(inner: &Arc<Inner>, keyspace: &Arc<KeyspaceInner>, snapshot_guard: Arc<SnapshotGuard>) -> Source {
-        // Loaded after the snapshot_guard: whatever was flushed or merged before kept what the
+        // Loaded after the snapshot guard is registered: a flush or compaction before kept what the
         // reader sees.
         let read_state = keyspace.read_state.load_full();
         Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state }
@@ -220,7 +219,7 @@ impl ScanCursor {
     }
 
     pub fn seek_to_first(&mut self) -> Result<()> {
-        // Not looked at meanwhile.
+        // Not read meanwhile.
         let lower = std::mem::replace(&mut self.lower, Bound::Unbounded);
         let result = match &lower {
             Bound::Unbounded => self.seek_from(&[]),
@@ -260,8 +259,8 @@ impl ScanCursor {
         self.seek_from(key)
     }
 
-    /// Moves to the first key at or after `from`, which lies within the lower bound: behind what
-    /// other scans from there have passed for nothing.
+    /// Moves to the first key at or after `from`, which lies within the lower bound, behind the
+    /// dead entries that other scans from there have skipped.
     fn seek_from(&mut self, from: &[u8]) -> Result<()> {
         self.begin()?;
         self.deleted = Some(0);
@@ -277,13 +276,12 @@ impl ScanCursor {
         Ok(())
     }
 
-    /// Lets later scans know that nothing is to be seen from `from` on and before the place that
-    /// this one has come to.
+    /// Records for later scans that no key is visible from `from` up to the position of this one.
     #[cold]
     fn remember(&self, from: &[u8]) {
         let (sequence, passed) = (self.sequence, &self.source.keyspace.tombstone_skip_cache);
-        // Not waited for: who scans waits for nobody, and can do without this. A database that is
-        // only read has no writes to watch.
+        // Not waited for: a scan takes the writer lock only if it is free, and can do without this.
+        // A database that is only read has no writes to watch.
         if let Some(writer) = self.source.inner.writer.try_lock()
             && writer.log.is_some()
         {
@@ -325,7 +323,7 @@ impl ScanCursor {
         let bound = if backward { &self.lower } else { &self.upper };
         let until = match bound {
             Bound::Unbounded => None,
-            // A key at an included bound is left to a step that looks at it.
+            // A key at an included bound is left to a step that checks it.
             Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
         };
         self.merged.plain_run(PlainSearch { sequence: self.sequence, backward, until })
@@ -407,7 +405,7 @@ impl ScanCursor {
         Ok(())
     }
 
-    /// Tells what was passed for nothing: figures for people, and a reason to compact.
+    /// Reports the dead entries skipped: for statistics, and as a reason to compact.
     #[cold]
     fn report_skipped(&mut self) {
         let skipped = std::mem::take(&mut self.skipped);

@@ -1,5 +1,5 @@
-//! What a keyspace knows for the sake of compaction. Read by whoever compacts, which holds the job
-//! lock, and in small part by others.
+//! What compaction remembers of a keyspace. Read by compactions, under the job lock, and in small
+//! part by other threads.
 
 use crate::base::sync::ArcSwapOption;
 use crate::compaction_filter::CompactionFilter;
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub struct CompactionState {
     style: Mutex<CompactionStyle>,
     filter: ArcSwapOption<Arc<dyn CompactionFilter>>,
-    /// Entries that scans have passed over for nothing since the last merge of everything: deleted,
-    /// expired or overwritten ones.
+    /// Dead entries that scans have skipped since the last full compaction: deleted, expired or
+    /// overwritten ones.
     pub tombstones_skipped: AtomicU64,
     /// The newest write in a table that was dropped with what it held alive.
     dropped_until: AtomicU64,
     /// Tables that were rewritten for what is dead in them, without effect.
     rewrite_futile: Mutex<BTreeSet<u64>>,
-    /// The last merge that was divided without being asked failed.
+    /// The last automatic compaction that was divided among threads failed.
     division_failed: AtomicBool,
 }
 
@@ -61,23 +61,23 @@ impl CompactionState {
         self.dropped_until.load(Relaxed)
     }
 
-    /// Notes that such a table goes. Call before it does.
+    /// Notes that such a table is dropped. Call before it is.
     pub fn note_dropped(&self, newest: u64) {
         self.dropped_until.fetch_max(newest, Relaxed);
     }
 
-    /// Whether the last merge that was divided without being asked failed: the next one is not, as
-    /// there may be no threads to be had.
+    /// Whether the last automatic compaction that was divided among threads failed: the next one is
+    /// not divided, as the system may refuse threads.
     pub fn division_failed(&self) -> bool {
         self.division_failed.load(Relaxed)
     }
 
-    /// Notes how such a merge ended.
+    /// Notes how such a compaction ended.
     pub fn note_failed_division(&self, failed: bool) {
         self.division_failed.store(failed, Relaxed);
     }
 
-    /// Scans start anew to count what they pass over for nothing.
+    /// Resets the count of dead entries that scans have skipped.
     pub fn forgive_scans(&self) {
         self.tombstones_skipped.store(0, Relaxed);
     }

@@ -17,7 +17,7 @@ pub struct Counters {
     pub delays: StallStats,
     /// Writers that a limit stopped.
     pub stops: StallStats,
-    /// Dead entries that scans passed.
+    /// Dead entries that scans skipped.
     pub skipped_entries: AtomicU64,
     /// Entries whose bytes went because they had expired.
     pub expired_entries: AtomicU64,

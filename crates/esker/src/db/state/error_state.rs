@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The state of a database, for people and monitors.
+/// The health of a database.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -26,7 +26,7 @@ pub struct Health {
     /// What went wrong last in the log, the manifest, or in background work, or the damage that a
     /// job found in a table or a blob file, if it still matters.
     pub problem: Option<String>,
-    /// Why writes are held back at the moment, if they are.
+    /// Why writes are delayed or stopped at the moment, if they are.
     pub stall_reason: Option<String>,
     /// Reads that failed because a merge operator did.
     pub failed_merges: u64,
@@ -34,7 +34,7 @@ pub struct Health {
 
 /// A failure of background work that is tried again.
 #[derive(Debug, Clone)]
-struct Delayed {
+struct BackgroundFailure {
     text: String,
     path: PathBuf,
     disk_full: bool,
@@ -64,7 +64,7 @@ pub struct ErrorState {
     /// Set once, never cleared: only opening again helps.
     poisoned: AtomicBool,
     why: Mutex<Option<String>>,
-    delayed: Mutex<Option<Delayed>>,
+    background_failure: Mutex<Option<BackgroundFailure>>,
     /// Files that a job found damaged, each with the place and what is wrong there.
     damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
     failed_merges: AtomicU64,
@@ -72,7 +72,7 @@ pub struct ErrorState {
 }
 
 impl ErrorState {
-    /// In good health. Changes for the worse are told to `events`.
+    /// In good health. Failures are reported to `events`.
     pub fn new(events: Events) -> ErrorState {
         ErrorState { events, ..ErrorState::default() }
     }
@@ -121,32 +121,37 @@ impl ErrorState {
     }
 
     /// Notes a failure of background work, which is tried again.
-    pub fn delay(&self, error: &Error) {
+    pub fn note_background_failure(&self, error: &Error) {
         let path = match error {
             Error::Io { path, .. } | Error::Corruption { path, .. } => path.clone(),
             _ => PathBuf::new(),
         };
-        let mut delayed = self.delayed.lock();
-        if delayed.is_none() {
+        let mut background_failure = self.background_failure.lock();
+        if background_failure.is_none() {
             self.events.note(|| Event::BackgroundError(error.to_string()));
         }
-        *delayed = Some(Delayed { text: error.to_string(), path, disk_full: error.is_disk_full() });
+        *background_failure =
+            Some(BackgroundFailure { text: error.to_string(), path, disk_full: error.is_disk_full() });
     }
 
     /// Notes that background work succeeded.
     pub fn recovered(&self) {
-        if self.delayed.lock().take().is_some() {
+        if self.background_failure.lock().take().is_some() {
             self.events.note(|| Event::Recovered);
         }
     }
 
     /// The error for a writer that would have to wait for background work which keeps failing.
     pub fn check_background(&self) -> Result<()> {
-        match &*self.delayed.lock() {
+        match &*self.background_failure.lock() {
             None => Ok(()),
-            Some(delayed) => {
-                let kind = if delayed.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
-                Err(Error::io("flush to", &delayed.path, io::Error::new(kind, delayed.text.clone())))
+            Some(background_failure) => {
+                let kind = if background_failure.disk_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+                Err(Error::io(
+                    "flush to",
+                    &background_failure.path,
+                    io::Error::new(kind, background_failure.text.clone()),
+                ))
             }
         }
     }
@@ -180,12 +185,13 @@ impl ErrorState {
     /// For people. `damaged_blob`: the damage that a job found in a blob file.
     pub fn report(&self, stall_reason: Option<String>, damaged_blob: Option<Error>) -> Health {
         let why = self.why.lock().clone();
-        let delayed = self.delayed.lock().as_ref().map(|delayed| delayed.text.clone());
+        let background_failure =
+            self.background_failure.lock().as_ref().map(|background_failure| background_failure.text.clone());
         let damaged = self.damaged.lock().keys().next().cloned();
         let damage = damaged.and_then(|path| self.damage_of(&path)).or(damaged_blob).map(|error| error.to_string());
         Health {
             writable: !self.poisoned.load(Ordering::Acquire),
-            problem: why.or(delayed).or(damage),
+            problem: why.or(background_failure).or(damage),
             stall_reason,
             failed_merges: self.failed_merges.load(Ordering::Relaxed),
         }

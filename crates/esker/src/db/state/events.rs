@@ -1,4 +1,4 @@
-//! From what happens to the listener that wants to know: a queue, and the thread that empties it.
+//! Delivery of events to the listener: a queue, and the thread that empties it.
 //!
 //! Events are noted with locks of the engine held, even the writer lock; so noting one only stores
 //! it. The thread calls the listener with no lock held.
@@ -59,12 +59,12 @@ impl Events {
         Events(listener.map(|listener| Arc::new(listening(listener))))
     }
 
-    /// Whether anybody wants to know.
+    /// Whether there is a listener.
     pub fn wanted(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Notes what `event` makes, if anybody wants to know. Any lock may be held.
+    /// Notes what `event` makes, if there is a listener. Any lock may be held.
     #[inline]
     pub fn note(&self, event: impl FnOnce() -> Event) {
         if let Some(listening) = &self.0 {

@@ -1,37 +1,37 @@
 //! The state of an open database.
 //!
 //! Locks, in the order in which a thread may take them:
-//! 1. `jobs`: whoever flushes or compacts holds it; there is one such thread at a time.
+//! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
 //!    the background thread did not get to it in time.
 //! 3. `manifest`: held while an edit is made durable.
 //! 4. a keyspace's, in its `ReadStateCell`: held while a read state is replaced, never over I/O.
 //! 5. `keyspaces`: held while a keyspace is looked up or added.
-//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that closing cannot
-//!    let go of the directory meanwhile.
-//! 7. What is held over calls of the environment by whoever makes or removes files, and over
-//!    nothing of the above: in the blob store `current`, while a file is made, and `syncing`;
-//!    `in_progress`, while what a failed job left is removed (under `manifest`).
-//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; `flushed`,
-//!    with the blob files of one memtable after the other under it; the log's state; the snapshot
-//!    list; of a keyspace its style, what is settled and what scans have passed; of a memtable its
-//!    index's tables, its order and its blob files; `shrinking`, with the blob store's next ones
-//!    under it; the blob store's `files`, `job_file`, `damaged` and `would_shrink`; the caches, the
-//!    memory pool and its account; the reasons in `condition`, with the queue of events under them;
-//!    that queue.
+//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that close cannot
+//!    release the directory meanwhile.
+//! 7. Locks held over calls of the environment that make or remove files, and over none of the
+//!    above: in the blob store `current`, while a file is made, and `syncing`; `in_progress`, while
+//!    what a failed job left is removed (under `manifest`).
+//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; the flushed
+//!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the
+//!    log's state; the snapshot list; of a keyspace its style, the tables whose rewrite is futile
+//!    and its tombstone skip cache; of a memtable its index's tables, its sorted runs and its blob
+//!    files; `shrinking`, with the blob store's next ones under it; the blob store's `files`,
+//!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and the write buffer
+//!    manager; the reasons in `error_state`, with the queue of events under them; that queue.
 //!
 //! The user's code is called with the first two held, and with that of the snapshots for readings
 //! of the clock, which comes after them and before the leaves; an environment of the user's with
 //! the third and those of 6 and 7 as well. So what that code calls takes none of these, or is
 //! refused (`Inner::refuse_in_callback`).
 //!
-//! The threads of a divided merge (`job/parallel.rs`) take only locks of the last two kinds; their
-//! coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on their
-//! threads are taken with none of these held.
+//! The threads of a divided compaction (`job/parallel.rs`) take only locks of the last two kinds;
+//! their coordinator, which flushes for them, holds none of theirs meanwhile. The handles' locks on
+//! their threads are taken with none of these held.
 //!
-//! Readers of a key take none of them: they load a keyspace's view and search it. Scans register
-//! under `writer`, and look at what others have passed.
+//! Point reads take none of them: they load a keyspace's read state and search it. Scans register
+//! under `writer`, and consult the tombstone skip cache.
 
 use crate::base::callback;
 use crate::base::clock::Clock;
@@ -83,11 +83,11 @@ pub struct KeyspaceInner {
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
     pub read_state: ReadStateCell,
     pub compaction: CompactionState,
-    /// Operands met in a row by a read, or kept by a flush or compaction.
+    /// The longest chain of operands met by a read, or kept by a flush or compaction.
     pub longest_chain: LongestChain,
-    /// Where scans found nothing left to see.
+    /// The tombstone skip cache.
     pub tombstone_skip_cache: TombstoneSkipCache,
-    /// What gets have searched.
+    /// Statistics of point reads.
     pub read_stats: ReadStats,
 }
 
@@ -123,8 +123,8 @@ impl KeyspaceInner {
         self.operator.load().as_deref().cloned()
     }
 
-    /// What the operator has against an operand. Every merge asks, so no reference is counted:
-    /// threads would take turns at it.
+    /// The operator's objection to an operand. Every merge checks it, so no reference is counted:
+    /// threads would contend for the counter.
     #[inline]
     pub fn check_operand(&self, operand: &[u8]) -> std::result::Result<(), MergeError> {
         match self.operator.load().as_deref() {
@@ -171,7 +171,7 @@ pub struct Writer {
     /// By keyspace id: ids are small and dense.
     pub keyspaces: Vec<Option<KeyspaceWriter>>,
     pub last_sequence: Sequence,
-    /// A memtable has come near memory that nobody has touched.
+    /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
 }
 
@@ -181,13 +181,13 @@ pub struct Signals {
     pub shutting_down: bool,
     /// The background thread does nothing more.
     pub ended: bool,
-    /// Nobody waits for the background thread to end: it does itself what comes after that.
+    /// No thread waits for the background thread to end: it does itself what comes after that.
     pub abandoned: bool,
     /// There may be work for the background thread.
     pub work: bool,
     /// The background thread is at work.
     pub busy: bool,
-    /// Somebody asked for idle work to be done now.
+    /// A caller requested idle work now.
     pub manual: bool,
 }
 
@@ -217,12 +217,12 @@ pub struct Inner {
     pub cache: Arc<BlockCache>,
     pub blobs: Arc<BlobStore>,
     /// The least bytes of a large value.
-    pub large_threshold: usize,
+    pub blob_threshold: usize,
     /// The memory of memtables.
     pub memory: PoolUser,
-    /// The background thread should touch memory ahead of the writer.
+    /// The background thread should prefault memory ahead of the writer.
     pub memory_wanted: AtomicBool,
-    /// The background thread should merge runs of the order of active memtables.
+    /// The background thread should merge the sorted runs of active memtables.
     pub order_wanted: AtomicBool,
     /// What is known of the memory of all parts.
     pub write_buffer_manager: WriteBufferManager,
@@ -234,8 +234,8 @@ pub struct Inner {
     pub last_write: Mutex<((Sequence, u64), Instant)>,
     /// Tables out of every version, still pinned by readers.
     pub obsolete: ObsoleteTables,
-    /// The merge at work: its keyspace, and the id of the newest run it reads. Changed with the job
-    /// lock held.
+    /// The running compaction: its keyspace, and the id of the newest run it reads. Changed with
+    /// the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
     /// Blob files whose values are being compressed, table by table. Changed with the job lock
     /// held.
@@ -244,8 +244,9 @@ pub struct Inner {
     pub in_progress: Mutex<BTreeSet<u64>>,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
-    /// Writes without the writer lock are over.
-    pub closing: sync::AtomicBool,
+    /// Reasons against writes without the writer lock: conditional writes under way, and a close,
+    /// which stays. Raised under the writer lock, see `in_place_write::Barrier`.
+    pub in_place_barriers: sync::AtomicUsize,
     /// Background work should end as soon as it can.
     pub stopping: AtomicBool,
     /// Held from open to drop; none in a database opened read-only.
@@ -260,7 +261,7 @@ impl std::fmt::Debug for Inner {
 
 impl Inner {
     /// Refuses a call that takes locks or waits for work, if a callback of this database makes it:
-    /// whoever called that has locks, or does the work.
+    /// the thread that called the callback holds locks, or does the work.
     #[inline]
     pub fn refuse_in_callback(&self) -> Result<()> {
         if self.number.is_calling() { Err(self.in_callback()) } else { Ok(()) }
@@ -272,28 +273,28 @@ impl Inner {
         Error::InCallback { database: self.directory.clone() }
     }
 
-    /// A reader's snapshot_guard at the last write acknowledged.
+    /// A reader's snapshot guard at the last write acknowledged.
     pub fn register_snapshot(&self) -> Result<SnapshotGuard> {
         self.refuse_in_callback()?;
         let writer = self.lock_writer();
         let snapshot_guard = self.snapshots.register(writer.last_sequence, &*self.options.clock);
-        // From here on nobody changes what it sees.
+        // From here on no write changes what it sees.
         self.thread_gate.wait_for_all();
         Ok(snapshot_guard)
     }
 
-    /// The time of a read that belongs to no snapshot; not looked at where nothing expires.
+    /// The time of a read that belongs to no snapshot; not read where nothing expires.
     #[inline]
     pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
         if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
-    /// The writer lock, for a write or a snapshot_guard. It is held for a fraction of a
-    /// microsecond, and to put a thread to sleep and to wake it takes many: it is worth looking for
-    /// a while first; not much longer, because whoever has it may have been interrupted, and others
-    /// could use the processor. And not all the time: each look takes the line of the lock away
-    /// from whoever has it, and who comes back while others do not look writes several times before
-    /// what it writes to has to move to another processor.
+    /// The writer lock, for a write or a snapshot guard. It is held for a fraction of a
+    /// microsecond, and putting a thread to sleep and waking it takes many: the thread spins first.
+    /// It does not spin for long, because the holder may have been preempted, and other threads
+    /// could use the processor. It pauses between its checks: each check takes the cache line of
+    /// the lock away from the holder, and a writer that returns during a pause writes several times
+    /// before the lines it writes to move to another processor.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
         const LOOKS: u32 = 15;
@@ -313,7 +314,7 @@ impl Inner {
         self.writer.lock()
     }
 
-    /// Lets go of the directory, and ends events: nobody writes any more.
+    /// Releases the directory, and ends events: no write follows.
     pub fn release(&self) {
         // It goes without the lock that it is kept under: it is the environment's.
         let lock = self.lock.lock().take();
@@ -354,9 +355,8 @@ impl Inner {
         self.work_arrived.notify_one();
     }
 
-    /// Tells those who wait for background work that there is news: to be called when it can be
-    /// seen. Under the lock, or somebody who has just looked, and does not sleep yet, would not
-    /// hear of it.
+    /// Wakes the threads that wait for background work; called once the change is visible. It takes
+    /// the lock: otherwise a thread that has checked and does not sleep yet would miss the signal.
     pub fn tell_waiting(&self) {
         let _signals = self.signals.lock();
         self.work_done.notify_all();

@@ -1,12 +1,11 @@
 //! The memory of a database, part by part, and keeping it within the budget if there is one.
 //!
 //! Memtables grow with every write, so they are limited where writes make room (`commit.rs`): where
-//! all active ones together reach half of their share, the largest is put aside; where all reach
-//! the whole share, writes wait for a flush. What has to be summed up for that is summed up only
-//! once in a while: each time the writer gets a credit of bytes that it may use up before the next
-//! sum.
+//! all active ones together reach half of their share, the largest is rotated; where all reach the
+//! whole share, writes wait for a flush. The sums behind that are taken only now and then: each
+//! time the writer gets a credit of bytes that it may use up before the next sum.
 //!
-//! The block cache gives way to everything else: after each flush and merge it gets what is left.
+//! The block cache yields to everything else: after each flush and compaction it gets what is left.
 
 use crate::base::memory::MemoryPool;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -23,8 +22,8 @@ const LEAST_CREDIT_BYTES: usize = 4 << 10;
 /// index grows in steps.
 const CREDIT_DIVISOR: usize = 16;
 
-/// Bytes of memory of an open database, by part. Those of an index, a filter or a memtable are what
-/// was asked of the system for it, those of the cache what its blocks take.
+/// Bytes of memory of an open database, by part. Those of an index, a filter or a memtable are the
+/// bytes requested of the system, those of the cache the bytes of its blocks.
 ///
 /// ```
 /// # fn main() -> esker::Result<()> {
@@ -46,7 +45,7 @@ pub struct MemoryStats {
     /// Memtables that are written to.
     pub memtable_bytes: u64,
     /// Full memtables that wait for their flush.
-    pub frozen_memtable_bytes: u64,
+    pub immutable_memtable_bytes: u64,
     /// Blocks in the cache, and memory kept for the next ones.
     pub cache_bytes: u64,
     /// The most that the cache may hold at the moment.
@@ -56,7 +55,7 @@ pub struct MemoryStats {
     /// Filters of open tables.
     pub filter_bytes: u64,
     /// What only readers still hold: blocks that are not in the cache, memtables that were flushed,
-    /// tables that were merged.
+    /// tables that were compacted.
     pub pinned_bytes: u64,
     /// Memory of flushed memtables kept for the next ones. Without a budget it is that of the whole
     /// process: [`crate::unused_memory_bytes`].
@@ -74,7 +73,7 @@ impl MemoryStats {
     /// ```
     pub fn total_bytes(&self) -> u64 {
         let tables = self.index_bytes + self.filter_bytes;
-        let memtables = self.memtable_bytes + self.frozen_memtable_bytes + self.unused_pool_bytes;
+        let memtables = self.memtable_bytes + self.immutable_memtable_bytes + self.unused_pool_bytes;
         memtables + tables + self.cache_bytes + self.pinned_bytes
     }
 }
@@ -87,7 +86,7 @@ impl fmt::Display for MemoryStats {
             "memtables {:.1} MiB, waiting {:.1} MiB, block cache {:.1} of {:.1} MiB, indexes {:.1} MiB, filters {:.1} MiB, pinned {:.1} MiB, \
              unused {:.1} MiB, all {:.1} MiB",
             mib(self.memtable_bytes),
-            mib(self.frozen_memtable_bytes),
+            mib(self.immutable_memtable_bytes),
             mib(self.cache_bytes),
             mib(self.cache_capacity_bytes),
             mib(self.index_bytes),
@@ -126,8 +125,8 @@ pub fn new_memtable(
     Memtable::create(bytes, expected_keys, &Arc::new(MemoryPool::keeping(0)))
 }
 
-/// Lets the background thread touch memory ahead of the writer. Not with a budget, which counts
-/// what is in use.
+/// Lets the background thread prefault memory ahead of the writer. Not with a budget, which counts
+/// memory in use.
 #[cold]
 pub fn want_touched(inner: &Inner) {
     if !inner.inline_jobs() && inner.options.memory_budget_bytes == 0 {
@@ -136,7 +135,7 @@ pub fn want_touched(inner: &Inner) {
     }
 }
 
-/// Touches the memory that active memtables will come to, if a writer asked for it.
+/// Prefaults the memory that active memtables will come to, if a writer requested it.
 pub fn touch_ahead(inner: &Inner) {
     if !inner.memory_wanted.swap(false, Ordering::Relaxed) {
         return;
@@ -181,7 +180,7 @@ fn memtables(keyspaces: &[Arc<KeyspaceInner>]) -> Memtables {
 /// What has to happen before a write may take more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Put the memtable of this keyspace aside.
+    /// Rotate the memtable of this keyspace.
     Rotate(u64),
     /// Wait for a flush.
     Wait,
@@ -263,8 +262,8 @@ pub fn collect(inner: &Inner) -> MemoryStats {
     MemoryStats {
         budget_bytes: inner.options.memory_budget_bytes as u64,
         memtable_bytes: active as u64,
-        frozen_memtable_bytes: immutable as u64,
-        cache_bytes: (cached + inner.cache.stock_bytes()) as u64,
+        immutable_memtable_bytes: immutable as u64,
+        cache_bytes: (cached + inner.cache.pooled_bytes()) as u64,
         cache_capacity_bytes: inner.cache.budget_bytes() as u64,
         index_bytes: index as u64,
         filter_bytes: filter as u64,

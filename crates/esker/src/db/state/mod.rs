@@ -1,5 +1,4 @@
-//! What all of an open database share: its locks, what a read searches, who reads at which time,
-//! what is counted.
+//! The shared state of an open database: its locks, the read states, the snapshots, the counters.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -10,12 +9,12 @@
 //! | `counters` | work done since the database was opened |
 //! | `events` | telling a listener what happens |
 //! | `error_state` | whether the database can be written, and what is wrong if not |
-//! | `memory` | memory by part, and memory made ready ahead of the writer |
+//! | `memory` | memory by part, and memory prefaulted ahead of the writer |
 //! | `write_buffer_manager` | the bytes that memtables hold of the memory budget |
 //! | `obsolete_tables` | tables that readers still hold after a compaction replaced them |
-//! | `read_stats` | tables probed in probe_misses, and searches of scans |
+//! | `read_stats` | tables that point reads probe, and probe misses among them |
 //! | `thread_gate` | which threads write in place at the moment |
-//! | `tombstone_skip_cache` | ranges of deleted entries that a scan has passed once |
+//! | `tombstone_skip_cache` | ranges of deleted entries that a scan has skipped once |
 //! | `write_throttle` | how fast flushes are, and how fast a memtable may fill |
 
 pub mod compaction_state;

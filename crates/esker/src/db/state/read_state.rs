@@ -1,5 +1,5 @@
-//! What a read of a keyspace searches, and how that is replaced: always as a whole, by whoever puts
-//! a memtable aside, has flushed one, or has merged tables.
+//! What a read of a keyspace searches, and how that is replaced: always as a whole, by a rotation,
+//! a flush or a compaction.
 //!
 //! A reader loads the read state and has all it needs for as long as it holds it. Changes exclude
 //! each other, and each begins with what the one before has left, so that none undoes another. What
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub struct ReadState {
     pub active: Arc<Memtable>,
-    /// Full memtables not in tables yet, newest first.
+    /// Immutable memtables, newest first.
     pub immutable: Vec<Arc<Memtable>>,
     pub version: Arc<Version>,
 }
@@ -38,7 +38,7 @@ impl ReadState {
     }
 }
 
-/// The read state of a keyspace. See the module's comment.
+/// The current read state of a keyspace. See the module's comment.
 pub struct ReadStateCell {
     current: ArcSwap<ReadState>,
     /// Held while it is replaced, never over I/O.
@@ -50,7 +50,7 @@ impl ReadStateCell {
         ReadStateCell { current: ArcSwap::from_pointee(first), change: Mutex::new(()) }
     }
 
-    /// The read state of now, for one read.
+    /// The current read state, for one read.
     #[inline(always)]
     pub fn load(&self) -> Guard<Arc<ReadState>> {
         self.current.load()
@@ -82,7 +82,7 @@ impl ReadStateCell {
         });
     }
 
-    /// Puts `tables`, in run `run`, in the place of a memtable that was put aside.
+    /// Puts `tables`, in run `run`, in the place of an immutable memtable.
     pub fn install_flush(&self, memtable: &Arc<Memtable>, run: u64, tables: &[Arc<Table>]) {
         self.change(|read_state| ReadState {
             active: Arc::clone(&read_state.active),
@@ -102,8 +102,9 @@ impl ReadStateCell {
     }
 }
 
-/// The oldest write that is in no table yet, or the next one to come. `views`: of all keyspaces,
-/// loaded when they are asked for. Memtables in `except` count as flushed.
+/// The oldest write that is in no table yet, or the next one to come. `views`: the read states of
+/// all keyspaces, each loaded when the iterator comes to it. Memtables in `except` count as
+/// flushed.
 pub fn oldest_unflushed(
     last_sequence: &AtomicU64,
     read_states: impl Iterator<Item = Arc<ReadState>>,

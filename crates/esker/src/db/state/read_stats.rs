@@ -1,25 +1,25 @@
-//! What gets have searched of a keyspace, and whether they suffer from the number of its runs.
+//! Statistics of a keyspace's point reads: tables probed, and whether read amplification is high.
 //!
-//! A get goes through the runs, newest first. A filter saves nearly every search but the last;
-//! without one each run costs a block. When gets search so many tables in probe_misses that merging
-//! them costs less, compaction keeps fewer runs (`job/pick/lazy.rs`), until they do not any more.
-//! The measure is what is flushed: that is what merging is going to write again.
+//! A get goes through the runs, newest first. A filter saves nearly every probe but the last;
+//! without one each run costs a block. When the probe misses of gets cost more than compacting the
+//! runs would, compaction keeps fewer runs (`job/pick/lazy.rs`) until they no longer do. The
+//! measure is the entries flushed: these are what compaction is going to write again.
 
 use crate::base::counter::Counter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Gets suffer if, for each entry that is flushed, they search so many tables in probe_misses. To
-/// have half as many runs costs five writes more of an entry or so, a microsecond in the
-/// background. A search in probe_misses costs a third of one in memory, and several where blocks
-/// are read from files, which is where gets suffer most.
+/// Read amplification is high at so many probe misses for each entry flushed. Halving the number of
+/// runs costs about five more writes of an entry, a microsecond in the background. A probe miss
+/// costs a third of a microsecond in memory, and several where blocks are read from files, which is
+/// where read amplification hurts most.
 const VAIN_SEARCHES: u64 = 2;
 
 /// Of one keyspace. See the module's comment.
 #[derive(Debug, Default)]
 pub struct ReadStats {
-    /// Tables searched, their filters asked.
+    /// Tables probed after their filters were checked.
     tables: Counter,
-    /// Those of them that had nothing for the key.
+    /// Probe misses: those of them without an entry for the key.
     probe_misses: Counter,
     /// How many those were at the last flush.
     probe_misses_before: AtomicU64,
@@ -27,13 +27,13 @@ pub struct ReadStats {
 }
 
 impl ReadStats {
-    /// Notes that a table is searched.
+    /// Notes that a table is probed.
     #[inline]
     pub fn begin(&self) {
         self.tables.increment();
     }
 
-    /// Notes that there was nothing in it.
+    /// Notes that the probe was a miss.
     #[inline]
     pub fn probe_missed(&self) {
         self.probe_misses.increment();
@@ -44,14 +44,14 @@ impl ReadStats {
         self.tables.sum()
     }
 
-    /// Notes a flush of so many entries. For whoever flushes: one thread at a time.
+    /// Notes a flush of so many entries. Called by the thread that flushes: one at a time.
     pub fn note_flush(&self, entries: u64) {
         let probe_misses = self.probe_misses.sum();
         let before = self.probe_misses_before.swap(probe_misses, Relaxed);
         self.high_read_amp.store(probe_misses - before >= VAIN_SEARCHES.saturating_mul(entries.max(1)), Relaxed);
     }
 
-    /// Whether gets suffered at the last flush.
+    /// Whether read amplification was high at the last flush.
     pub fn high_read_amp(&self) -> bool {
         self.high_read_amp.load(Relaxed)
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gets_suffer_from_searches_in_vain_for_each_entry_flushed() {
+    fn probe_misses_count_for_each_entry_flushed() {
         let searches = ReadStats::default();
         let search = |probe_misses: u64| {
             (0..100).for_each(|_| searches.begin());

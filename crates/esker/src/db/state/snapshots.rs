@@ -1,13 +1,13 @@
-//! What somebody still reads at: sequence numbers, and readings of the clock.
+//! The live snapshots: sequence numbers, and readings of the clock.
 //!
 //! A reader registers under the writer lock, so that no batch is half visible to it; from then on
 //! writes keep what it sees. It leaves without that lock: writers then keep a little too much for a
-//! moment, which harms nobody.
+//! moment, which is harmless.
 //!
 //! Its reading of the clock is taken under a lock of its own, as is the bound up to which a job
 //! treats entries as expired. So what a job reclaims is expired for every reader there is, and for
 //! every reader that comes while the job is at work: none gets a reading below the job's bound,
-//! even if the clock steps back. So no reader ever sees something go.
+//! even if the clock steps back. So an entry that a reader sees never disappears under it.
 
 use crate::base::clock::Clock;
 use crate::base::key::Sequence;
@@ -52,12 +52,12 @@ pub struct SnapshotList {
     newest: AtomicU64,
 }
 
-/// Whom a flush or compaction has to leave their view.
+/// The snapshots that a flush or compaction has to respect.
 #[derive(Debug)]
 pub struct Readers {
     /// The registered sequence numbers, ascending.
     pub sequences: Vec<Sequence>,
-    /// An entry that expires at or before this time is expired for all of them, and for all who
+    /// An entry that expires at or before this time is expired for all of them, and for all that
     /// come before this value is dropped.
     pub expired_until_ms: u64,
     /// Set where `expired_until_ms` binds readers to come.
@@ -135,7 +135,7 @@ impl SnapshotList {
     }
 }
 
-/// One reader's snapshot_guard; ends when dropped.
+/// One reader's registration; ends when dropped.
 #[derive(Debug)]
 pub struct SnapshotGuard {
     list: Arc<SnapshotList>,

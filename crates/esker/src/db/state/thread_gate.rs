@@ -1,14 +1,14 @@
-//! Who is at work without a lock, and waiting for them.
+//! The threads at work without a lock, and the wait for them.
 //!
-//! Each thread announces itself in its slot before it looks at anything, and leaves the slot when
-//! it is done. Whoever changes what they rely on does so first, and then waits until every count of
-//! every slot was seen at zero. Who comes later sees the change.
+//! Each thread announces itself in its slot before it reads anything, and leaves the slot when it
+//! is done. A thread that changes what they rely on makes the change first, and then waits until
+//! every count of every slot was seen at zero. A thread that enters later sees the change.
 //!
 //! Of the two counts of a slot only one is open at a time. Threads that share a slot may keep its
-//! open count above zero for good, so whoever waits for them opens the other one first: the count
-//! that is closed only falls, but for threads that looked just before which one is open. So nobody
-//! waits for who came later. Which count a thread takes has no part in what it sees: a stale choice
-//! costs whoever waits one operation more.
+//! open count above zero for good, so a waiting thread opens the other one first: the count that is
+//! closed only falls, except for threads that read just before which one is open. So no thread
+//! waits for one that came later. Which count a thread takes does not affect what it sees: a stale
+//! choice costs the waiting thread one operation more.
 
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, fence, spin_loop, yield_now};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 pub const SLOTS: usize = if cfg!(esker_loom) { 2 } else { 64 };
 /// A count has the threads at work in its lowest bits, and in the others all that ever were.
 const ENTERED: u64 = 1 << 16;
-/// How often a thread that waits looks before it does something about it.
+/// How often a waiting thread checks a count before it pauses, or opens the other ones.
 const LOOKS: u32 = if cfg!(esker_loom) { 1 } else { 64 };
 
 /// Two counts, on a cache line of their own.
@@ -27,7 +27,7 @@ const LOOKS: u32 = if cfg!(esker_loom) { 1 } else { 64 };
 #[repr(align(64))]
 struct Slot([AtomicU64; 2]);
 
-/// Whether nobody is at work in a count. The load that finds it so sees what they did.
+/// Whether no thread is at work in a count. The load that finds it so sees what they did.
 #[inline]
 fn is_left(count: &AtomicU64) -> bool {
     count.load(Ordering::Acquire).is_multiple_of(ENTERED)
@@ -83,8 +83,8 @@ impl Drop for GatePass<'_> {
 }
 
 impl ThreadGate {
-    /// Announces this thread. What it loads afterwards was not changed before everybody who changes
-    /// it waits for the thread.
+    /// Announces this thread. What it loads afterwards is not changed further until every thread
+    /// that changes it has waited for this one.
     #[inline]
     pub fn enter(&self) -> GatePass<'_> {
         self.enter_slot(slot_of_this_thread())
@@ -93,8 +93,8 @@ impl ThreadGate {
     #[inline]
     pub fn enter_slot(&self, slot: usize) -> GatePass<'_> {
         if slot >= self.used.load(Ordering::Relaxed) {
-            // Before the slot is used: whoever does not see this sees nothing of the thread's,
-            // which in turn sees all of theirs.
+            // Before the slot is used: a thread that does not see this sees nothing of this
+            // thread's, which in turn sees all of theirs.
             self.used.fetch_max(slot + 1, Ordering::SeqCst);
         }
         let count = &self.slots[slot].0[self.open.load(Ordering::Relaxed) % 2];

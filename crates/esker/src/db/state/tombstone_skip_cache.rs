@@ -1,19 +1,19 @@
-//! Where scans found nothing left to see.
+//! The tombstone skip cache: ranges of keys in which scans found only deleted entries.
 //!
-//! Who takes the first key and deletes it, again and again, as a queue does, leaves a delete behind
-//! each time, and every look for the first key passes all of them until they are compacted away. A
-//! scan that has passed many entries for nothing is remembered here, and the next one from there
-//! begins behind them.
+//! A queue, which takes the first key and deletes it again and again, leaves a tombstone behind
+//! each time, and every seek to the first key skips all of them until they are compacted away. A
+//! scan that has skipped many dead entries is remembered here, and the next one from there begins
+//! behind them.
 //!
-//! Writes go on meanwhile, so a stretch of keys is remembered in two steps:
+//! Writes go on meanwhile, so a dead range is remembered in two steps:
 //! 1. It is *watched*: every write from number `watched_from + 1` on that shows a key of it cuts it
 //!    off there. This begins under the writer lock.
 //! 2. It is *passed*, when a scan whose reader registered at `watched_from` or later has found
-//!    nothing in it. What that reader does not see, and nobody has written since, no later reader
+//!    nothing in it. What that reader does not see, and no write has touched since, no later reader
 //!    sees either: deletes are for ever, and nothing else counts here. (What has expired does not:
 //!    a clock may step back.)
 //!
-//! Readers register under the writer lock, and a write cuts before it lets go of that lock: so a
+//! Readers register under the writer lock, and a write cuts before it releases that lock: so a
 //! reader knows of every cut that it must know of.
 //!
 //! Nothing of this is kept on the device, and nothing has to be: without it scans are slower.
@@ -22,9 +22,9 @@ use crate::base::key::Sequence;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A scan is remembered that has passed so many entries for nothing.
+/// A scan is remembered once it has skipped so many dead entries.
 pub const LEAST_PASSED: u64 = if cfg!(test) { 4 } else { 64 };
-/// Stretches of a keyspace that are remembered: the heads of so many queues.
+/// Dead ranges remembered for a keyspace: the heads of so many queues.
 const MOST_STRETCHES: usize = 8;
 
 /// Of the keys from `start` on and before `passed_end` a reader at `passed_at` or later sees none;
@@ -48,8 +48,7 @@ pub struct TombstoneSkipCache {
 }
 
 impl TombstoneSkipCache {
-    /// Where a reader at `sequence` that looks for the first key at or after `key` may begin
-    /// instead.
+    /// Where a reader at `sequence` that seeks the first key at or after `key` may begin instead.
     #[inline]
     pub fn behind(&self, key: &[u8], sequence: Sequence) -> Option<Vec<u8>> {
         if !self.watches.load(Ordering::Relaxed) {
@@ -84,7 +83,7 @@ impl TombstoneSkipCache {
         }
     }
 
-    /// Forgets everything: keys were written that nobody has told of. Under the writer lock.
+    /// Forgets everything: keys were written that were not noted here. Under the writer lock.
     pub fn clear(&self) {
         self.stretches.lock().clear();
         self.watches.store(false, Ordering::Relaxed);

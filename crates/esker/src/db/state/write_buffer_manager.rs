@@ -1,4 +1,5 @@
-//! What an open database remembers of its memory: `memory.rs` keeps it.
+//! The write buffer manager: the bytes that memtables hold of the memory budget. `memory.rs` keeps
+//! them up to date.
 
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -6,7 +7,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// What the engine remembers of its memory.
+/// The bytes of memtables, and their share of the budget.
 #[derive(Debug)]
 pub struct WriteBufferManager {
     /// What all memtables may take together, if there is a budget.
@@ -18,7 +19,7 @@ pub struct WriteBufferManager {
 }
 
 impl WriteBufferManager {
-    /// The account of a database with these options, which are resolved.
+    /// That of a database with these options, which are resolved.
     pub fn new(options: &Options) -> WriteBufferManager {
         let memtable_limit = options.memtable_limit_bytes();
         WriteBufferManager { memtable_limit, credit: AtomicUsize::new(0), flushed: Mutex::default() }

@@ -1,10 +1,10 @@
-//! How fast flushes are, and how fast a memtable may fill. (`write_delay.rs` sets and keeps the
-//! pace.)
+//! The rate of flushes, and the target rate of a memtable. (`write_controller/delay.rs` sets and
+//! enforces it.)
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Full memtables of one keyspace that may wait for their flush.
+/// Immutable memtables of one keyspace that may wait for their flush.
 pub const MAX_IMMUTABLE_MEMTABLES: usize = 2;
 
 /// How fast flushes are: nanoseconds for each KiB of memtable, a moving average.
@@ -31,7 +31,7 @@ impl FlushSpeed {
 /// How fast a memtable may fill.
 #[derive(Debug)]
 pub struct WriteThrottle {
-    /// Bytes of the memtable, its index included, at which a write looks closer.
+    /// Bytes of the memtable, its index included, at which a write checks the target rate.
     pub limit_bytes: usize,
     /// Bytes of entries whose time is counted in `due`.
     pub counted_bytes: usize,

@@ -1,22 +1,23 @@
-//! Whether anybody has written where a transaction read or writes, since its snapshot.
+//! Conflict detection: whether a key that a transaction read or writes was written since its
+//! snapshot.
 //!
-//! Two looks. The first is without the writer lock, over all that was written between the snapshot
-//! and now, and may read tables. The second is under the lock that the commit itself takes: what
-//! was appended to the memtables in the meantime. If that is much, or reached tables already, the
-//! lock is let go of and the first look is repeated over the difference; after a few rounds all is
-//! done under the lock, so that there is an end.
+//! There are two checks. The first runs without the writer lock, over all that was written between
+//! the snapshot and now, and may read tables. The second runs under the lock that the commit itself
+//! takes, over what was appended to the memtables in the meantime. If that is much, or reached
+//! tables already, the lock is released and the first check is repeated over the difference; after
+//! a few rounds all is done under the lock, so that the check terminates.
 //!
 //! Every write since the snapshot leaves an entry with a greater sequence number, which is found:
 //! - The memtable folds a write only into an entry above the newest registered snapshot, and gives
 //!   it the number of the write. As the transaction's snapshot is registered, both are above it.
 //! - `job/version_gc.rs` drops an entry only for a newer one in the same stripe. The lowest stripe
-//!   ends at the oldest registered snapshot, and only in that one do deletes go and numbers
-//!   become 0. A job that took its list of snapshots before this one was registered reads only entries
-//!   that are not above it. Whatever removes entries without `version_gc`, say tables as a whole,
+//!   ends at the oldest registered snapshot, and only in that one do deletes go and numbers become
+//!   zero. A job that took its list of snapshots before this one was registered reads only entries
+//!   that are not above it. A removal of entries without `version_gc`, say of tables as a whole,
 //!   has to keep to that: none whose number is above a registered snapshot. FIFO compaction does
 //!   not keep to it: what it dropped last counts as written everywhere in the keyspace.
-//! - Range deletes are looked at apart: one is a write to each key in it, whether that had a value
-//!   or not.
+//! - Range deletes are checked apart: one is a write to each key in it, whether that had a value or
+//!   not.
 //! - A key that expires is not written: no conflict.
 //!
 //! For any one key a newer source has only newer entries (memtables, then runs), so the first entry
@@ -28,7 +29,7 @@ use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::read_state::ReadState;
 use crate::db::transaction::read_set::{Interval, any_contains};
 use crate::db::transaction::write_set::{Part, Transaction};
-use crate::db::write::commit::Precondition;
+use crate::db::write::commit::{Precondition, Verdict};
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor;
 use crate::memtable::Memtable;
@@ -37,12 +38,12 @@ use crate::version::runs::Run;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Memtable bytes that are looked through under the writer lock: some microseconds' worth.
+/// Memtable bytes that are checked under the writer lock: some microseconds' worth.
 const MOST_LOCKED_BYTES: usize = 64 << 10;
-/// Looks without the lock before all is done under it.
+/// Checks without the lock before all is done under it.
 const MOST_ROUNDS: usize = 4;
 
-/// What is asked of one keyspace, and how far that has been answered.
+/// The check of one keyspace, and how far it has come.
 struct Question<'t> {
     part: &'t Part,
     intervals: Vec<Interval>,
@@ -75,41 +76,41 @@ impl<'t> Conflicts<'t> {
         Ok(Conflicts { inner, snapshot, questions, answered: snapshot, rounds: 0 })
     }
 
-    /// Looks at what is in the read states, above what has been looked at.
+    /// Checks the read states, above what was checked before.
     fn look(&self) -> Result<()> {
         self.questions.iter().try_for_each(|question| question.look(self.snapshot, self.answered))
     }
 }
 
 impl Precondition for Conflicts<'_> {
-    fn catch_up(&mut self) -> Result<()> {
+    fn catch_up(&mut self) -> Result<Verdict> {
         self.rounds += 1;
         let writer = self.inner.writer.lock();
         let last = writer.last_sequence;
         for question in &mut self.questions {
-            question.load_view();
+            question.load_read_state();
         }
         drop(writer);
         if last > self.answered {
             self.look()?;
             self.answered = last;
         }
-        Ok(())
+        Ok(Verdict::Holds)
     }
 
-    fn holds(&mut self, writer: &Writer) -> Result<bool> {
+    fn holds(&mut self, writer: &Writer) -> Result<Verdict> {
         if writer.last_sequence == self.answered {
-            return Ok(true);
+            return Ok(Verdict::Holds);
         }
         if self.rounds >= MOST_ROUNDS {
-            self.questions.iter_mut().for_each(Question::load_view);
-            return self.look().map(|()| true);
+            self.questions.iter_mut().for_each(Question::load_read_state);
+            return self.look().map(|()| Verdict::Holds);
         }
         let mut bytes = 0;
         for question in &self.questions {
             let read_state = question.part.keyspace.read_state.load();
             if !Arc::ptr_eq(&read_state.version, &question.read_state.version) {
-                return Ok(false);
+                return Ok(Verdict::Repeat);
             }
             bytes += question
                 .appended(&read_state, self.answered)
@@ -117,10 +118,10 @@ impl Precondition for Conflicts<'_> {
                 .sum::<usize>();
         }
         if bytes > MOST_LOCKED_BYTES {
-            return Ok(false);
+            return Ok(Verdict::Repeat);
         }
         self.questions.iter().try_for_each(|question| question.look_at_appended(self.answered))?;
-        Ok(true)
+        Ok(Verdict::Holds)
     }
 }
 
@@ -131,13 +132,13 @@ impl Question<'_> {
 
     /// Call under the writer lock: then the read state and the end of its active memtable hold
     /// exactly the writes made so far.
-    fn load_view(&mut self) {
+    fn load_read_state(&mut self) {
         self.read_state = self.keyspace().read_state.load_full();
         self.end = self.read_state.active.end();
     }
 
-    /// The memtables of `view` with writes after `answered`, each with where these begin. Call
-    /// under the writer lock.
+    /// The memtables of the read state with writes after `answered`, each with where these begin.
+    /// Call under the writer lock.
     fn appended<'v>(
         &self,
         read_state: &'v ReadState,
@@ -176,7 +177,7 @@ impl Question<'_> {
     /// `snapshot`. Up to `answered` there are none.
     fn look(&self, snapshot: Sequence, answered: Sequence) -> Result<()> {
         if self.keyspace().compaction.dropped_until() > snapshot {
-            // What was there, nobody knows any more.
+            // What was there is unknown.
             return Err(self.conflict(b""));
         }
         let memtables: Vec<&Arc<Memtable>> =
@@ -203,7 +204,7 @@ impl Question<'_> {
         }
         let mut cursors = Vec::new();
         for memtable in &memtables {
-            // Whoever scans next sees to it that runs are merged.
+            // The next scan has the sorted runs merged.
             memtable.cursors(|cursor| cursors.push(cursor));
         }
         for mut cursor in cursors {

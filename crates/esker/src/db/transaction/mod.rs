@@ -1,4 +1,4 @@
-//! Transactions: what they read and would write, and whether they may be committed.
+//! Transactions: the read set, the write set, and conflict detection at commit.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -26,8 +26,8 @@ impl Interval {
 /// Two ends, lower and upper.
 pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// One scan: the bounds it was asked for, and how far it came from either end. The scan moves it on
-/// with every step, so that what was read is known whatever becomes of the iterator.
+/// One scan: its bounds, and how far it came from either end. The scan moves it on with every step,
+/// so that what was read is known whatever becomes of the iterator.
 #[derive(Debug)]
 pub struct ScannedRange {
     lower: Bound<Vec<u8>>,
@@ -50,7 +50,7 @@ impl ScannedRange {
         self.front.is_none() && self.back.is_none() && !self.complete
     }
 
-    /// The bounds that the scan was asked for.
+    /// The bounds of the scan.
     pub fn bounds(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         (self.lower.clone(), self.upper.clone())
     }
@@ -93,7 +93,7 @@ fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 /// All that was read of one keyspace.
 #[derive(Debug, Default)]
 pub struct ReadSet {
-    /// The keys asked for, whether they were there or not.
+    /// The keys looked up, whether they were there or not.
     pub keys: BTreeSet<Vec<u8>>,
     scans: Vec<ScannedRange>,
 }
@@ -101,7 +101,7 @@ pub struct ReadSet {
 impl ReadSet {
     /// Notes a scan that begins.
     pub fn begin_scan(&mut self, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> &mut ScannedRange {
-        // An iterator that was never asked for anything leaves nothing.
+        // An iterator that was never advanced leaves nothing.
         self.scans.pop_if(|last| last.is_empty());
         self.scans.push(ScannedRange::new(lower, upper));
         let at = self.scans.len() - 1;

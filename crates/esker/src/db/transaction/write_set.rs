@@ -1,7 +1,7 @@
-//! What a transaction knows before its commit: a snapshot, what it read, and what it would write.
+//! An open transaction: its snapshot, its read set, and its write set.
 //!
-//! A read sees the snapshot with the transaction's own writes on top. What it looked at is noted
-//! (`read_set.rs`), and the commit goes ahead only if nobody has written there since the snapshot
+//! A read sees the snapshot with the transaction's own writes on top. What it read is noted
+//! (`read_set.rs`), and the commit goes ahead only if nothing was written there since the snapshot
 //! (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of
 //! them here serves reads.
 
@@ -156,7 +156,7 @@ impl Transaction {
     }
 
     /// Notes that the keys from `start` on and before `end` are deleted; an empty `end` is behind
-    /// every key. Somebody else's write to one of them is a conflict, as it is to any key that the
+    /// every key. Another writer's write to one of them is a conflict, as it is to any key that the
     /// transaction writes.
     pub fn delete_range(&mut self, keyspace: &Arc<KeyspaceInner>, start: &[u8], end: &[u8]) {
         let Part { reads, writes, deleted, .. } = self.part(keyspace);

@@ -1,4 +1,4 @@
-//! The record of a write in the making, and the memory that the write will need.
+//! The log record of a write being encoded, and the memtable bytes that the write will need.
 
 use crate::base::batch::Operation;
 use crate::memtable::entry_bytes;

@@ -1,4 +1,4 @@
-//! Keeping chains of merge operands short.
+//! Collapsing chains of merge operands.
 //!
 //! A memtable combines an operand with the newest entry of its key. Where that cannot be done (a
 //! snapshot lies between, the operator declines, the value is long) operands are kept apart. The
@@ -25,8 +25,8 @@ pub struct LongChain {
 }
 
 /// The number of the operand that the key's chain ends with now, if it ends with one. Under the
-/// writer lock: a write that is folded into an entry changes its value and its number, and whoever
-/// sees the number without the lock may still read the value before.
+/// writer lock: a write that is folded into an entry changes its value and its number, and a thread
+/// that sees the number without the lock may still read the value before.
 fn newest_operand(inner: &Inner, LongChain { keyspace, key }: &LongChain) -> Option<Sequence> {
     let mut newest = None;
     let _writer = inner.lock_writer();
@@ -56,7 +56,7 @@ pub fn collapse(inner: &Inner, chains: &[LongChain]) {
         if !had_room && stop_cause(inner, keyspace).is_none() {
             rotate(inner, &mut writer, keyspace.id, 0);
             drop(writer);
-            // What fails here is tried again, and reported, by whoever flushes next.
+            // What fails here is tried again, and reported, by the next flush.
             let _ = run::work_was_added(inner);
         }
     }

@@ -1,9 +1,10 @@
 //! The write path.
 //!
 //! 1. The operations are encoded into one record, outside any lock.
-//! 2. Under the writer lock: make room in the memtables (`stall.rs` if that has to wait), append
-//!    the record to the log, apply it to the memtables, and move the last sequence number.
-//! 3. After the lock: wait for the device, if the write asked for it.
+//! 2. Under the writer lock: make room in the memtables (`write_controller/stop.rs` if that has to
+//!    wait), append the record to the log, apply it to the memtables, and move the last sequence
+//!    number.
+//! 3. After the lock: wait for the device, if the write is synced.
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,
 //! the handle takes no more writes.
@@ -31,7 +32,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Operations of a batch whose memory is asked for ahead of use.
+/// Operations of a batch whose memory is prefetched.
 const LOOK_AHEAD: usize = 8;
 
 /// What a write does.
@@ -43,15 +44,30 @@ pub enum Content<'a> {
     Encoded(u64),
 }
 
-/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay
-/// nothing for it.
-pub trait Precondition {
-    /// Called before the writer lock is taken.
-    fn catch_up(&mut self) -> Result<()>;
+/// What becomes of a write with a precondition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go ahead.
+    Holds,
+    /// The lock is released, and the attempt repeated from `catch_up` on.
+    Repeat,
+    /// Nothing is written.
+    Declined,
+}
 
-    /// Called under the lock: whether the write may go ahead. An error ends it. `false` asks for
-    /// the lock to be let go of, and for another try from `catch_up` on.
-    fn holds(&mut self, writer: &Writer) -> Result<bool>;
+/// What a write demands of the state that it is made in. Ordinary writes demand nothing, and pay
+/// nothing for it. An error ends the write.
+pub trait Precondition {
+    /// Called before the writer lock is taken. `Declined` ends the write without the lock.
+    fn catch_up(&mut self) -> Result<Verdict>;
+
+    /// Called under the lock.
+    fn holds(&mut self, writer: &Writer) -> Result<Verdict>;
+
+    /// The time as of which it holds, if it looked at the clock.
+    fn now_ms(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// No precondition.
@@ -59,13 +75,13 @@ pub struct Unconditional;
 
 impl Precondition for Unconditional {
     #[inline]
-    fn catch_up(&mut self) -> Result<()> {
-        Ok(())
+    fn catch_up(&mut self) -> Result<Verdict> {
+        Ok(Verdict::Holds)
     }
 
     #[inline]
-    fn holds(&mut self, _: &Writer) -> Result<bool> {
-        Ok(true)
+    fn holds(&mut self, _: &Writer) -> Result<Verdict> {
+        Ok(Verdict::Holds)
     }
 }
 
@@ -78,11 +94,11 @@ pub fn commit(
     needs: &[ArenaReservation],
     options: &WriteOptions,
 ) -> Result<()> {
-    commit_if(inner, record, content, needs, options, &mut Unconditional)
+    commit_if(inner, record, content, needs, options, &mut Unconditional).map(|_| ())
 }
 
 /// As [`commit`], if `precondition` holds at the place in the order of writes that the write gets:
-/// nothing comes between.
+/// nothing comes between. False if the precondition declined.
 pub fn commit_if(
     inner: &Inner,
     record: &mut [u8],
@@ -90,10 +106,11 @@ pub fn commit_if(
     needs: &[ArenaReservation],
     options: &WriteOptions,
     precondition: &mut impl Precondition,
-) -> Result<()> {
+) -> Result<bool> {
     check(inner, record.len(), needs, options)?;
-    let writer = lock_if(inner, needs, precondition)?;
-    commit_locked(inner, writer, record, content, needs, options)
+    let Some(writer) = lock_if(inner, needs, precondition)? else { return Ok(false) };
+    commit_locked(inner, writer, record, content, needs, options)?;
+    Ok(true)
 }
 
 /// As [`commit_if`], with merges among the operations in `record` whose expiry is to be decided, as
@@ -105,23 +122,24 @@ pub fn commit_merges_if(
     needs: &[ArenaReservation],
     options: &WriteOptions,
     precondition: &mut impl Precondition,
-) -> Result<()> {
+) -> Result<bool> {
     let mut needs = needs.to_vec();
     loop {
         check(inner, record.len(), &needs, options)?;
-        let writer = lock_if(inner, &needs, precondition)?;
-        // What somebody has seen expired while this write was held up stays so.
-        let now_ms = now_ms.max(inner.options.clock.now_ms());
+        let Some(writer) = lock_if(inner, &needs, precondition)? else { return Ok(false) };
+        // What a reader has seen expired while this write was delayed stays expired.
+        let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
         let has_room =
             |need: &ArenaReservation| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
         if resolved.needs.iter().all(has_room) {
             check(inner, resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
-            return commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options);
+            commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options)?;
+            return Ok(true);
         }
-        // Chains have to be copied. They only get shorter while nobody else writes, and longer by
-        // what somebody does.
+        // Chains have to be copied. Without other writes they only get shorter; another write makes
+        // them longer.
         needs = resolved.needs;
     }
 }
@@ -315,18 +333,23 @@ fn apply_batch(
     }
 }
 
-/// The writer lock, with room for `needs` in the memtables, and with `precondition` true.
+/// The writer lock, with room for `needs` in the memtables, and with `precondition` true; none if
+/// it declined.
 #[inline]
 fn lock_if<'a>(
     inner: &'a Inner,
     needs: &[ArenaReservation],
     precondition: &mut impl Precondition,
-) -> Result<MutexGuard<'a, Writer>> {
+) -> Result<Option<MutexGuard<'a, Writer>>> {
     loop {
-        precondition.catch_up()?;
+        if precondition.catch_up()? == Verdict::Declined {
+            return Ok(None);
+        }
         let writer = lock_with_room(inner, needs)?;
-        if precondition.holds(&writer)? {
-            return Ok(writer);
+        match precondition.holds(&writer)? {
+            Verdict::Holds => return Ok(Some(writer)),
+            Verdict::Declined => return Ok(None),
+            Verdict::Repeat => {}
         }
     }
 }
@@ -337,7 +360,7 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[ArenaReservation]) -> Result<Mu
     loop {
         inner.error_state.check()?;
         let mut writer = inner.lock_writer();
-        // Again under the lock: a write that failed may just have let go of it.
+        // Again under the lock: a write that failed may just have released it.
         inner.error_state.check()?;
         if !inner.write_buffer_manager.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {
             continue;
@@ -388,14 +411,14 @@ fn active(writer: &Writer, keyspace: u64) -> Weak<Memtable> {
 }
 
 /// Brings the memtables of all keyspaces within their share of the memory budget, if they are not.
-/// True if the lock was let go of for that.
+/// True if the lock was released for that.
 #[cold]
 fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &[ArenaReservation]) -> Result<bool> {
     let needed = needs.iter().map(|(_, bytes)| bytes).sum();
     let Some(step) = memory::next_step(inner, needed) else { return Ok(false) };
     match step {
-        // What cannot be put aside for another reason is waited for all the same: the memory is
-        // missing to everybody.
+        // A memtable that cannot be rotated for another reason is waited for all the same: every
+        // writer lacks the memory.
         Step::Rotate(keyspace) if stop_cause_of(inner, writer, keyspace).is_some() => {
             let full = active(writer, keyspace);
             MutexGuard::unlocked(writer, || stop::wait_for_room(inner, keyspace, &full))?;
@@ -404,7 +427,7 @@ fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &
             rotate(inner, writer, keyspace, 0);
             MutexGuard::unlocked(writer, || run::work_was_added(inner))?;
         }
-        // Whoever flushes at the moment is waited for by its lock.
+        // A flush at work is waited for by its lock.
         Step::Wait if inner.inline_jobs() => MutexGuard::unlocked(writer, || run::work_was_added(inner))?,
         Step::Wait => MutexGuard::unlocked(writer, || stop::wait_for_memory(inner, needed))?,
     }

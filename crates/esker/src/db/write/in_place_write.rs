@@ -1,16 +1,17 @@
-//! Writes without the writer lock: values of eight bytes in the active memtable, changed in place.
+//! In-place writes, without the writer lock: values of eight bytes in the active memtable are
+//! changed in place.
 //!
 //! A write that is in no log, to a key whose newest value has eight bytes and is seen by no
 //! snapshot, has nothing to put in order: no record, no sequence number, no entry. It is one atomic
 //! operation in memory (`memtable/in_place.rs`), done by any number of threads at once. Everything
 //! else goes through `commit.rs`.
 //!
-//! Why none is lost, and who waits for them: `memtable/in_place.rs`. Transactions look for
+//! Why none is lost, and which threads wait for them: `memtable/in_place.rs`. Transactions look for
 //! conflicts among all keys that were appended after their snapshot: the entry that such a write
 //! changes is one of them.
 
 use crate::base::key::{Kind, hash};
-use crate::base::sync::AtomicBool;
+use crate::base::sync::AtomicUsize;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::read_state::ReadStateCell;
 use crate::db::state::snapshots::SnapshotList;
@@ -44,22 +45,47 @@ pub fn write(
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
     let hash = hash(key);
-    let Inner { thread_gate, closing, snapshots, .. } = inner;
-    Ok(change_in_place(thread_gate.enter(), closing, &keyspace.read_state, snapshots, key, hash, change))
+    let Inner { thread_gate, in_place_barriers, snapshots, .. } = inner;
+    Ok(change_in_place(thread_gate.enter(), in_place_barriers, &keyspace.read_state, snapshots, key, hash, change))
 }
 
-/// The change itself, by a thread at work: what it looks at, it looks at in here.
+/// Keeps values from being changed in place: from its raising on, until it is dropped, every write
+/// takes the writer lock.
+pub struct Barrier<'a>(&'a Inner);
+
+impl<'a> Barrier<'a> {
+    /// Call under the writer lock. Returns when no thread changes anything in place any more.
+    pub fn raise(inner: &'a Inner) -> Barrier<'a> {
+        inner.in_place_barriers.fetch_add(1, Ordering::Relaxed);
+        inner.thread_gate.wait_for_all();
+        Barrier(inner)
+    }
+
+    /// It stays for good.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Barrier<'_> {
+    fn drop(&mut self) {
+        self.0.in_place_barriers.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// The change itself, by a thread inside the gate: everything that it reads, it reads in here.
 #[inline]
 pub fn change_in_place(
     _at_work: GatePass<'_>,
-    closing: &AtomicBool,
+    barriers: &AtomicUsize,
     read_state: &ReadStateCell,
     snapshots: &SnapshotList,
     key: &[u8],
     hash: u64,
     change: Change,
 ) -> bool {
-    if closing.load(Ordering::Relaxed) {
+    // A thread that finds a barrier gone sees what was written behind it.
+    if barriers.load(Ordering::Acquire) > 0 {
         return false;
     }
     let read_state = read_state.load();
@@ -106,7 +132,9 @@ mod tests {
         let put = |keyspace| write(&inner, keyspace, Kind::Put, b"k", &[1; 8], &unlogged).unwrap();
         assert!(!put(&adding) && put(&plain));
         assert!(write(&inner, &adding, Kind::Merge, b"k", &[1; 8], &unlogged).unwrap());
-        inner.closing.store(true, Ordering::Relaxed);
+        drop(Barrier::raise(&inner));
+        assert!(put(&plain), "it is gone");
+        Barrier::raise(&inner).keep();
         assert!(!put(&plain), "it would be acknowledged and lost");
     }
 
@@ -143,11 +171,11 @@ mod tests {
     }
 
     /// Of the threads that share a slot, each leaves only when another one has come: no slot is
-    /// ever empty. Whoever waits to see it empty waits until all of them give up.
+    /// ever empty. A thread that waits to see it empty waits until all of them give up.
     #[test]
     fn snapshots_and_logged_writes_come_through_among_512_threads() {
         const THREADS: u64 = 512;
-        // So often somebody comes to a slot before all give up; a few times are enough for what is
+        // So often a thread enters a slot before all give up; a few times are enough for what is
         // done here.
         const GIVE_UP: u64 = 20_000;
         let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(0);

@@ -13,8 +13,8 @@
 //! it, all with the new expiry.
 //!
 //! The copy of a large value is another reference to it. Until it is in the memtable, nothing but
-//! the writer lock keeps the blob file: its remover looks for references with that lock held, too
-//! (`remover.rs`).
+//! the writer lock keeps the blob file: its remover searches for references with that lock held,
+//! too (`remover.rs`).
 
 use crate::base::batch::{AnyOperation, Operation, Operations, RangeDelete, encode, encode_range};
 use crate::base::expiry::{Life, lifetime_rank, visible};
@@ -53,7 +53,7 @@ impl Chain {
             Base::None | Base::Absent | Base::Copied => return Chain::default(),
             Base::First => Some((Kind::MergeFirst, operands.remove(0))),
             Base::Value(value) => Some((Kind::Put, value.to_vec())),
-            Base::Large(reference) => Some((Kind::PutBlob, reference.to_vec())),
+            Base::Blob(reference) => Some((Kind::PutBlob, reference.to_vec())),
         };
         Chain { base, operands, expiry_ms: lookup.expiry_ms }
     }

@@ -108,7 +108,7 @@ fn delay_for(runs: u32, immutable_memtables: usize) -> Option<(DelayCause, u32)>
     (immutable_memtables >= MAX_IMMUTABLE_MEMTABLES).then_some((DelayCause::ImmutableMemtables, 2))
 }
 
-/// The worst condition of any keyspace, for people and monitors, with the name of the keyspace
+/// The worst condition of any keyspace, for `health()` and monitors, with the name of the keyspace
 /// where there is one.
 pub fn of_database(inner: &Inner) -> (WriteCondition, Option<String>) {
     let keyspaces = inner.all_keyspaces();
@@ -150,7 +150,7 @@ mod tests {
     fn the_more_runs_the_longer_the_delay_and_compaction_gets_a_share_long_before_writes_stop() {
         assert_eq!(delay_for(DELAY_RUNS - 1, 0), None);
         assert_eq!(delay_for(DELAY_RUNS - 1, MAX_IMMUTABLE_MEMTABLES), Some((DelayCause::ImmutableMemtables, 2)));
-        assert!(DELAY_RUNS + 8 < STOP_RUNS);
+        const { assert!(DELAY_RUNS + 8 < STOP_RUNS) };
         let mut before = 2;
         for runs in DELAY_RUNS..STOP_RUNS {
             let (cause, halves) = delay_for(runs, 0).unwrap();

@@ -1,9 +1,9 @@
-//! Delaying writers a little before they would have to stop.
+//! Write delays: writers sleep a little before they would have to stop.
 //!
-//! A memtable that is begun while others wait for their flush may fill only as fast as flushes have
-//! been, so that it is full about when there is room for it. While many runs wait for their
-//! compaction it may fill only at a part of that rate, so that compaction gets the rest of the
-//! time: else flushes alone could keep the background busy until writes stop for one long
+//! A memtable that is begun while others wait for their flush may fill only at the measured rate of
+//! flushes, so that it is full about when it can be rotated. While many runs wait for their
+//! compaction it may fill only at a part of that rate, so that compaction gets the remaining time:
+//! otherwise flushes alone could keep the background thread busy until writes stop for one long
 //! compaction.
 //!
 //! A writer whose memtable is ahead of the target rate sleeps in slices of at most
@@ -12,7 +12,7 @@
 //! which every write compares with anyway: nothing of this costs anything.
 //!
 //! Entries count, step by step: neither an index that grows all at once nor a rate that changes
-//! makes anybody wait for what was written before. Everything but the sleep happens under the
+//! makes a writer wait for what was written before. Everything but the sleep happens under the
 //! writer lock.
 
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
@@ -26,14 +26,14 @@ const LOOKS: usize = 1024;
 const LEAST_STEP_BYTES: usize = 64 << 10;
 /// Shorter sleeps than this are left for later.
 const LEAST_SLEEP: Duration = Duration::from_micros(200);
-/// No sleep is longer: the pace is an estimate, and background work may get done.
+/// No sleep is longer: the target rate is an estimate, and background work may finish.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// No step takes longer, whatever the estimate says.
 const LONGEST_STEP: Duration = Duration::from_millis(40);
-/// How far writers that were slower than the pace may catch up.
+/// How far writers that were slower than the target rate may catch up.
 const CREDIT: Duration = Duration::from_millis(10);
 
-/// Sets the pace of the memtable that has just taken the place of another.
+/// Sets the target rate of the memtable that has just taken the place of another.
 pub fn begin(inner: &Inner, target: &mut KeyspaceWriter) {
     target.throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     let memtable = target.memtable.memtable();
@@ -47,7 +47,7 @@ fn step_bytes(inner: &Inner) -> usize {
     (inner.options.write_buffer_bytes / LOOKS).max(LEAST_STEP_BYTES)
 }
 
-/// How long a write must wait whose keyspace has reached the limit of its pace; none if it goes on,
+/// How long a write must sleep whose memtable has reached its current limit; none if it goes on,
 /// with the next limit. `None` if that is the size of the memtable.
 pub fn wait(inner: &Inner, writer: &mut Writer, keyspace: u64) -> Option<Duration> {
     wait_at(inner, writer, keyspace, Instant::now)
@@ -74,15 +74,15 @@ fn wait_at(inner: &Inner, writer: &mut Writer, keyspace: u64, now: impl FnOnce()
     if grown > 0 {
         let time = inner.counters.flush_speed.time_for(grown).saturating_mul(halves.saturating_mul(sharing)) / 2;
         let most = LONGEST_STEP.saturating_mul(u32::try_from(grown.div_ceil(step)).unwrap_or(u32::MAX));
-        // From when the step began, or a little before: whoever takes longer for it than it must
-        // take does not wait.
+        // From when the step began, or a little before: a writer that takes longer for it than it
+        // must take does not wait.
         let begun = pace.passed.checked_sub(CREDIT).unwrap_or(pace.passed);
         pace.due = pace.due.max(begun) + time.min(most);
         pace.counted_bytes = end;
     }
     let left = pace.due.saturating_duration_since(now);
     if left >= LEAST_SLEEP {
-        // The limit stays where it is: nobody else goes on before it is time.
+        // The limit stays where it is: no other writer goes on before it is time.
         return Some(left.min(LONGEST_SLEEP));
     }
     pace.limit_bytes = size.min(bytes + step);
@@ -124,7 +124,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A database whose flushes nobody does, as no thread was started, with keyspace 1.
+    /// A database without flushes, as no thread was started, with keyspace 1.
     fn database() -> Inner {
         let options = Options::default().env(Arc::new(MemEnv::default())).background_threads(1);
         let inner = open::open(Path::new("/db"), options).unwrap();
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Puts memtables aside until they wait, and fills the next one up to its first limit.
+    /// Rotates memtables until they wait, and fills the next one up to its first limit.
     fn fall_behind(inner: &Inner, writer: &mut Writer, keyspace: u64) {
         for _ in 0..MAX_IMMUTABLE_MEMTABLES {
             fill(writer, keyspace, 1);
@@ -258,7 +258,7 @@ mod tests {
         for drain_requested in [false, true] {
             let options = Options::default().env(Arc::new(MemEnv::default()));
             let options = if drain_requested { options.background_threads(1) } else { options };
-            // Nothing is merged here: no thread was started.
+            // Nothing is compacted here: no thread was started.
             let inner = open::open(Path::new("/db"), options).unwrap();
             let keyspace = keyspaces::open_or_create(&inner, "k", KeyspaceOptions::default()).unwrap();
             let mut threads = Vec::new();
@@ -276,7 +276,7 @@ mod tests {
             let several =
                 if drain_requested { 1 } else { std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) };
             assert_eq!(threads.pop(), Some(several));
-            // If there was no thread to be had, the next attempt does without.
+            // If the system refused a thread, the next attempt does without.
             keyspace.compaction.note_failed_division(true);
             assert_eq!(compaction::merge_threads(&inner, &keyspace), 1);
             assert!(threads.iter().all(|&threads| threads == 1), "{threads:?}");

@@ -1,6 +1,6 @@
 //! The wait of a writer that a limit stops.
 //!
-//! It waits for exactly that limit to allow it again; the listener is told the cause, and the time
+//! It waits until exactly that limit allows it again; the listener receives the cause, and the time
 //! counts as stopped. If the background work it waits for keeps failing, the write fails with that
 //! error instead.
 
@@ -13,10 +13,10 @@ use crate::memtable::Memtable;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long a stopped writer sleeps before it looks again, whatever happens.
+/// How long a stopped writer sleeps at most before it checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Waits while too much work waits in the keyspace, if another thread does it.
+/// Waits while the keyspace is stopped, if another thread does the background work.
 pub fn wait_if_behind(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
     wait_while(inner, &keyspace.name, || stop_cause(inner, keyspace))
 }

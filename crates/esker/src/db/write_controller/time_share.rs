@@ -1,8 +1,8 @@
-//! How a flush shares its thread with what writers and scans want done meanwhile.
+//! How a flush shares its thread with the work that writers and scans need meanwhile.
 //!
-//! A writer whose memory is all new can use as much of it as one thread makes ready. If it got
-//! that, the flush would not go on, and the writer would stop for the flush in the end. So once the
-//! next memtable waits too, others have to wait when they have had half of the time.
+//! A writer into fresh memory can use as much of it as one thread prefaults. If it got that much,
+//! the flush would not go on, and the writer would stop for the flush in the end. So once the next
+//! memtable waits too, the other work is limited to half of the time.
 
 use std::time::{Duration, Instant};
 

@@ -61,7 +61,7 @@ impl Content {
         }
     }
 
-    /// Cuts off, or extends with zeroes.
+    /// Truncates, or extends with zeroes.
     pub(super) fn resize(&mut self, len: usize) {
         let tail = len % PAGE;
         if len < self.len

@@ -165,7 +165,7 @@ fn torn_prefix(content: &mut Content, pending: &[Change], random: &mut Random) {
 
 /// Every touched sector, or every touched page, goes its own way.
 fn scattered(content: &mut Content, pending: &[Change], random: &mut Random) {
-    // Setting the length is a step of its own: what came before a surviving one is settled by it,
+    // Setting the length is a step of its own: what came before a surviving one is decided by it,
     // what comes after one that was lost is lost with it.
     let steps: Vec<usize> =
         (0..pending.len()).filter(|&i| matches!(pending[i], Change::Resize(_))).map(|i| i + 1).collect();

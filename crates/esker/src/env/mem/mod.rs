@@ -56,8 +56,8 @@ pub use state::SyncFailure;
 /// everything.
 ///
 /// Mutating calls are counted: every call that creates, writes, syncs, renames, links, removes or
-/// locks, whether it succeeds or not. Nothing is mapped unless asked for, and appends are visible
-/// to readers at once.
+/// locks, whether it succeeds or not. Files are mapped only after [`MemEnv::map_files`], and
+/// appends are visible to readers at once.
 ///
 /// ```
 /// use esker::{Db, Options, WriteOptions, env::mem::{CrashMode, MemEnv}};
@@ -162,8 +162,8 @@ impl MemEnv {
     }
 
     /// A fresh environment with one possible disk after a power loss now. Equal calls after equal
-    /// histories give equal images; only [`CrashMode::Random`] looks at the seed. This environment
-    /// is left as it is.
+    /// histories give equal images; only [`CrashMode::Random`] uses the seed. This environment is
+    /// left as it is.
     ///
     /// ```
     /// # use esker::env::{Env, mem::{CrashMode, MemEnv, SyncFailure}};
@@ -546,7 +546,7 @@ impl Env for MemEnv {
     }
 
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
-        // As the real environment does it: a file of that name would be somebody else's.
+        // As the real environment does it: a file of that name belongs to another program.
         if self.shared.state.lock().find("create", path)?.is_some() {
             return Err(Error::io("create", path, io::ErrorKind::AlreadyExists.into()));
         }

@@ -80,7 +80,7 @@ pub(super) struct FileData {
     /// For a file made for appending, the length at its last sync: what lies beyond may still be in
     /// the process.
     pub(super) flushed: Option<usize>,
-    /// What was durable before that; `None` where nobody asked for it.
+    /// What was durable before that; `None` where it is not recorded.
     pub(super) earlier: Option<Arc<Earlier>>,
 }
 
@@ -89,7 +89,7 @@ impl FileData {
         FileData { visible: content.clone(), durable: content, ..FileData::default() }
     }
 
-    /// The durable bytes, if somebody wants to know what was there before.
+    /// The durable bytes, if earlier contents are recorded.
     fn before(&self) -> Option<Content> {
         self.earlier.as_ref().map(|_| self.durable.clone())
     }

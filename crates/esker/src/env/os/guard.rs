@@ -1,12 +1,12 @@
 //! Faults under mappings. Where a page of a mapped file cannot be had, because the medium fails,
 //! the disk is full or the file was cut short, the system answers a load or a store with SIGBUS,
 //! which ends the process. The handler in here, installed with the first mapping, gives the access
-//! a page of zeroes instead and notes that the mapping has failed; whoever has used it looks for
-//! that note before it believes what it got.
+//! a page of zeroes instead and notes that the mapping has failed; a reader checks for that note
+//! before it relies on what it read.
 //!
-//! What the handler may do is little: it takes no lock and no memory. It finds the range by a walk
-//! through a fixed table of numbers that others change meanwhile. An access outside of all ranges
-//! is none of the engine's, and goes to whoever handled the signal before.
+//! The handler is async-signal-safe: it takes no lock and allocates no memory. It finds the range
+//! by a walk through a fixed table of numbers that others change meanwhile. An access outside of
+//! all ranges is none of the engine's, and goes to the handler that was installed before.
 //!
 //! Not caught: an access by a thread that blocks SIGBUS, one of a process that has replaced the
 //! handler since without calling it, and a page of zeroes that the system has no room for. Where
@@ -42,7 +42,7 @@ impl Slot {
         Slot { turn, start, bytes, failed: AtomicBool::new(false) }
     }
 
-    /// By whoever has the slot.
+    /// Set by the owner of the slot.
     fn set(&self, start: usize, bytes: usize) {
         let turn = self.turn.load(Ordering::Relaxed);
         self.turn.store(turn.wrapping_add(1), Ordering::Relaxed);
@@ -108,8 +108,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Whether a page of it could not be had. To be asked once [`crate::env::mapping_fault_seen`]
-    /// has said that there was a fault somewhere.
+    /// Whether a page of it could not be had. Called once [`crate::env::mapping_fault_seen`] has
+    /// reported a fault somewhere.
     pub(super) fn has_failed(&self) -> bool {
         self.ranges.slots.get(self.index).is_some_and(|slot| slot.failed.load(Ordering::Relaxed))
     }
@@ -148,7 +148,7 @@ fn install() -> bool {
     // SAFETY: a `sigaction` is plain numbers, a set of signals and optional addresses, for all of
     // which zeroes are a value.
     let mut before: sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: the call writes what is in force to `before`, and changes nothing.
+    // SAFETY: the call writes the present action to `before`, and changes nothing.
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut before) } != 0 {
         return false;
     }
@@ -171,7 +171,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     if is_fault(code)
         && let Some(slot) = RANGES.find(address)
     {
-        // Before anybody can read the zeroes.
+        // Before a thread can read the zeroes.
         slot.failed.store(true, Ordering::SeqCst);
         note_mapping_fault();
         if put_zeroes(address) {
@@ -225,11 +225,12 @@ fn errno() -> Option<*mut c_int> {
     return None;
 }
 
-/// Lets happen what would have without this handler.
+/// Does what would have happened without this handler.
 fn pass_on(code: c_int, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let before = BEFORE.get().filter(|_| !BEFORE_IS_SPENT.load(Ordering::Relaxed));
     match before.map_or(libc::SIG_DFL, |before| before.sa_sigaction) {
-        // Who ignores the signal ignores those that are sent; an access cannot be.
+        // A process that ignores the signal ignores those that are sent; an access cannot be
+        // ignored.
         libc::SIG_IGN if code <= 0 => {}
         libc::SIG_DFL | libc::SIG_IGN => die(code),
         handler => {
@@ -252,7 +253,7 @@ fn pass_on(code: c_int, signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     }
 }
 
-/// Ends the process as the signal does that nobody handles.
+/// Ends the process as the unhandled signal does.
 fn die(code: c_int) {
     // SAFETY: zeroes are the default action with no flags; the calls may be made in a handler. An
     // access is tried again when the handler returns, and then ends the process where it happened;

@@ -61,14 +61,14 @@ const ZERO_CHUNK: usize = 1 << 20;
 ///   it. Unmapped segments work the same, one system call per store.
 /// - With the first mapping a handler for SIGBUS is installed in the process, which makes faults
 ///   under mappings errors. Faults anywhere else, and signals that are sent, go on to the handler
-///   that was installed before. Who installs one later must call this one for what is not its own,
-///   or else faults end the process as they would have without it. At most 16384 files are mapped
-///   at a time; others are read and written by system calls.
+///   that was installed before. A program that installs one later must call this one for faults
+///   that are not its own, or else faults end the process as they would have without it. At most
+///   16384 files are mapped at a time; others are read and written by system calls.
 /// - [`LogFile::sync_range`] of a mapped segment touches the pages of that range only; elsewhere it
 ///   syncs the file. Pre-faulting touches pages for writing, so a `sync` after it writes them all.
 /// - What is opened must be a file, not a pipe or a device, and what is opened for writing not a
-///   link: a directory that somebody else has prepared leads nowhere. (Elsewhere than on Unix,
-///   links are followed.)
+///   link: a directory prepared by another user leads nowhere else. (Elsewhere than on Unix, links
+///   are followed.)
 /// - [`Env::lock`] is an advisory `flock` on Unix and a share mode on Windows: the system drops it
 ///   with the process. Elsewhere it excludes only other handles of the same process.
 ///
@@ -131,7 +131,7 @@ impl Env for OsEnv {
     }
 
     fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
-        // A file of that name would be somebody else's: numbers are never used again.
+        // A file of that name belongs to another program: numbers are never reused.
         let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = system::Positioned::new(opened.map_err(|e| Error::io("create", path, e))?);
         Ok(Arc::new(OsGrowingFile { path: path.to_path_buf(), file, failed: AtomicBool::new(false) }))
@@ -405,9 +405,9 @@ impl OsLogFile {
         Error::io(operation, &self.path, error)
     }
 
-    /// The error that the store of `bytes` at `offset` was lost. Why, the system did not say: a
-    /// write is asked, and what it says is the cause, as a full disk. Whatever it says, the file is
-    /// not written again: stores since may have been lost besides.
+    /// The error that the store of `bytes` at `offset` was lost. The system does not report the
+    /// cause: a write is tried for it, and its error, as a full disk, is the cause. In any case the
+    /// file is not written again: stores since may have been lost besides.
     #[cold]
     fn lost(&self, offset: u64, bytes: &[u8]) -> Error {
         let what = "a page of the mapped log could not be written: the medium failed, or the file was cut short";

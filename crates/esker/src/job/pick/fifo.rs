@@ -1,5 +1,5 @@
-//! First in, first out: nothing is merged; when there is too much, large values included, the
-//! oldest tables go.
+//! FIFO: nothing is compacted; when tables and their large values exceed the limit, the oldest
+//! tables are dropped.
 
 use super::shape::{Plan, Shape};
 
@@ -19,7 +19,7 @@ pub fn pick(shape: &Shape<'_>, max_bytes: u64) -> Option<Plan> {
     let mut dropped = Vec::new();
     // The newest stays, however large.
     while total > max_bytes && left.len() > 1 {
-        // Never from above something older: that would come back. Only a merge, under another
+        // Never from above something older: that would come back. Only a compaction, under another
         // style, can leave such an order.
         let at = left.iter().position(|(run, table)| {
             let below = shape.runs.iter().skip(run + 1);

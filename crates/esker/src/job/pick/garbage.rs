@@ -1,9 +1,8 @@
-//! What is worth doing for the sake of what is dead: expired entries, deletes, and tables of
-//! nothing else.
+//! Compactions that reclaim dead entries: expired entries, deletes, and tables of nothing else.
 
 use super::shape::{Plan, Shape, TableShape};
 
-/// Scans that passed over fewer entries than this have no say.
+/// Scans that skipped fewer entries than this do not trigger a compaction.
 const LEAST_TOMBSTONES_SKIPPED: u64 = 4096;
 /// Deletes go down into older tables with at most this many times their entries.
 const WORTH: u64 = 16;
@@ -33,7 +32,7 @@ fn expired(table: &TableShape<'_>, until_ms: u64) -> u64 {
 pub fn dead(shape: &Shape<'_>) -> Option<Plan> {
     let mut dropped = Vec::new();
     for (at, run) in shape.runs.iter().enumerate() {
-        // What is newer than a snapshot tells its transaction that somebody wrote there.
+        // An entry newer than a snapshot is how its transaction detects a conflict.
         let tables = run.tables.iter().filter(|table| table.newest <= shape.oldest_snapshot);
         let dead = tables.filter(|table| is_dead(table, shape.expired_until_ms));
         let free = dead.filter(|table| shape.nothing_below(at, table.smallest, table.largest));
@@ -78,18 +77,18 @@ fn deletes_down(shape: &Shape<'_>, run: usize, at: usize, table: &TableShape<'_>
     (entries <= gone.saturating_mul(WORTH)).then_some(Plan::Partial { parts, target: run + 1 })
 }
 
-/// Whether scans have passed over so much for nothing that merging everything costs less than going
-/// on like that.
-pub fn scans_suffer(shape: &Shape<'_>) -> bool {
+/// Whether scans have skipped so many dead entries that a full compaction costs less than going on
+/// like that.
+pub fn scans_skip_tombstones(shape: &Shape<'_>) -> bool {
     let entries: u64 = shape.runs.iter().flat_map(|run| &run.tables).map(|table| table.entries).sum();
     shape.tombstones_skipped >= entries.max(LEAST_TOMBSTONES_SKIPPED)
 }
 
-/// Merges everything if scans suffer and a merge can help.
+/// A full compaction, if scans skip too many dead entries and it can help.
 pub fn for_scans(shape: &Shape<'_>) -> Option<Plan> {
     let deletes = || shape.runs.iter().flat_map(|run| &run.tables).any(|table| table.deletes > 0);
     let helps = shape.runs.len() > 1 || deletes();
-    (shape.tombstones_skipped > 0 && helps && scans_suffer(shape))
+    (shape.tombstones_skipped > 0 && helps && scans_skip_tombstones(shape))
         .then(|| Plan::Merge { first: 0, last: shape.runs.len() - 1 })
 }
 

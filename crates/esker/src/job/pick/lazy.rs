@@ -1,16 +1,16 @@
 //! Lazy leveling: a few runs that may overlap lie above one large sorted run, the last.
 //!
-//! Runs above are merged with each other when there are many: a window of neighbours of similar
+//! Runs above are compacted with each other when there are many: a window of neighbours of similar
 //! size, or the window that costs the least for each run that it saves. They go into the last run
 //! only when they amount to a good part of what they overlap there, so that each byte is rewritten
 //! a logarithm of times. That is done in pieces, by key: a large run gives up its leftmost tables
 //! with all that they overlap, again and again, and each piece is installed and its inputs removed
-//! before the next. So it takes the space of a few tables, not of the last run once more, and what
-//! is left to do follows from the shape alone.
+//! before the next. So the extra space is that of a few tables, not of the last run once more, and
+//! what is left to do follows from the shape alone.
 //!
-//! While gets search many runs in vain, as they do without filters, fewer are left.
+//! While gets have high read amplification, as without filters, fewer runs are kept.
 //!
-//! When writes pause, a database of modest size is merged into one run.
+//! An idle database of modest size is compacted into one run.
 
 use super::shape::{Plan, RunShape, Shape};
 use std::ops::Bound;
@@ -21,9 +21,9 @@ const SIMILAR: u64 = 2;
 const DUE_WHEN_IDLE: Share = Share { numerator: 1, denominator: 8 };
 /// A run smaller than this part of what it overlaps does not go down by itself.
 const LARGE: Share = Share { numerator: 1, denominator: 16 };
-/// A database up to this size is merged into one run when idle, whatever its shape.
+/// A database up to this size is compacted into one run when idle, whatever its shape.
 const IDLE_WHOLE_BYTES: u64 = 1 << 30;
-/// A last run of fewer tables is merged as a whole.
+/// A last run of fewer tables is compacted as a whole.
 const FEW_TABLES: usize = 8;
 /// The most tables of an upper run in one piece. With fewer, more is rewritten because it is in a
 /// table with what must be.
@@ -43,17 +43,17 @@ impl Share {
 
 /// How much is put off.
 pub struct Limits {
-    /// Runs above the last one at which merging begins.
+    /// Runs above the last one at which compaction begins.
     upper_runs: usize,
-    /// Runs of similar size that are merged with each other.
+    /// Runs of similar size that are compacted with each other.
     width: usize,
-    /// Runs above the last one at which those that are cheapest to merge are merged, similar or
-    /// not, before anything else.
+    /// Runs above the last one at which those that are cheapest to compact are compacted, similar
+    /// or not, before anything else.
     pub most_upper_runs: usize,
     /// Under load, runs go into the last one when they are this part of what they overlap there.
     due: Share,
     /// A run whose left end has gone there already goes on down to this part: the rest of it would
-    /// only be merged once more.
+    /// only be compacted once more.
     due_to_go_on: Share,
 }
 
@@ -66,7 +66,7 @@ pub const FOR_WRITES: Limits = Limits {
     due_to_go_on: Share { numerator: 1, denominator: 4 },
 };
 
-/// While gets suffer: half of the runs, for two to three times the rewrites.
+/// While read amplification is high: half of the runs, for two to three times the rewrites.
 pub const FOR_GETS: Limits = Limits {
     upper_runs: 3,
     width: 2,
@@ -105,7 +105,7 @@ pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
         };
     }
     if limits.due.reached(upper_bytes, last.bytes) && first > 1 {
-        // All together are worth it. The wide ones merged with each other are tables that can go
+        // All together are worth it. The wide ones compacted with each other are tables that can go
         // down one by one.
         return Some(Plan::Merge { first: 0, last: first - 1 });
     }
@@ -116,7 +116,7 @@ fn whole(shape: &Shape<'_>) -> Plan {
     Plan::Merge { first: 0, last: shape.runs.len() - 1 }
 }
 
-/// When no write came for a while: towards one run, as far as that is worth rewriting the last one.
+/// When idle: towards one run, as far as that is worth rewriting the last one.
 fn when_idle(shape: &Shape<'_>) -> Option<Plan> {
     let (last, upper) = shape.runs.split_last()?;
     let upper_bytes: u64 = upper.iter().map(|run| run.bytes).sum();
@@ -138,8 +138,8 @@ fn when_idle(shape: &Shape<'_>) -> Option<Plan> {
 }
 
 /// The first of the oldest upper runs that can go down in pieces: a table of each overlaps at most
-/// half of the last run. Nor are they so small that they had better be merged with each other
-/// first. The number of upper runs if the oldest cannot.
+/// half of the last run. Nor are they so small that compacting them with each other first is
+/// cheaper. The number of upper runs if the oldest cannot.
 fn first_narrow(shape: &Shape<'_>) -> usize {
     let Some((last, upper)) = shape.runs.split_last() else { return 0 };
     let cannot = |run: &RunShape<'_>| {
@@ -189,7 +189,7 @@ impl<'s, 'a> Descent<'s, 'a> {
         let runs = &self.shape.runs[self.first..target];
         let smallest = runs.iter().filter_map(|run| run.tables.first()).map(|table| table.smallest).min()?;
         // By the tables of the largest run: cut at those of a small one, slivers of it would be
-        // merged with much.
+        // compacted with much.
         let largest = runs.iter().max_by_key(|run| run.bytes)?;
         let count = (largest.tables.len() / 8).clamp(1, PIECE_TABLES);
         let largest = largest.tables.get(count - 1)?.largest;
@@ -198,7 +198,7 @@ impl<'s, 'a> Descent<'s, 'a> {
     }
 }
 
-/// Merges upper runs, of the newest `count`, with each other if there are too many of them.
+/// Compacts upper runs, of the newest `count`, with each other if there are too many of them.
 fn among_themselves(shape: &Shape<'_>, count: usize) -> Option<Plan> {
     let limits = limits(shape);
     let sizes: Vec<u64> = shape.runs.iter().take(count).map(|run| run.bytes).collect();

@@ -1,7 +1,6 @@
-//! Leveled: each level is one run, ten times the one above it, and a few young runs lie on top.
-//! What is too much in a level goes down table by table, merged with the tables that it overlaps.
-//! Reads meet few runs, and little space is taken twice; each byte is rewritten several times a
-//! level.
+//! Leveled: each level is one run, ten times the one above it, and a few young runs lie on top. The
+//! excess of a level goes down table by table, compacted with the tables that it overlaps. Read and
+//! space amplification are low; each byte is rewritten several times a level.
 //!
 //! Which run is which level is not stored. A run counts as young while it is small, and what a
 //! level may hold follows from the size of the last one: a level that would be smaller than
@@ -9,7 +8,7 @@
 
 use super::shape::{Plan, Shape};
 
-/// Young runs that are merged.
+/// Young runs at which they are compacted.
 pub const YOUNG_RUNS: usize = 4;
 /// How much larger each level is than the one above it.
 const FANOUT: u64 = 10;
@@ -34,7 +33,7 @@ pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
     push_down(shape, worst?.1)
 }
 
-/// Merges the table of `run` that costs the least for its size into the next run.
+/// Compacts the table of `run` that costs the least for its size into the next run.
 fn push_down(shape: &Shape<'_>, run: usize) -> Option<Plan> {
     let next = &shape.runs[run + 1];
     let cost = |table: &&super::shape::TableShape<'_>| {

@@ -1,7 +1,7 @@
-//! What to do next. Pure: the shape of a version in, a plan out.
+//! Compaction picking. Pure: the shape of a version in, a plan out.
 //!
-//! A style (`lazy`, `leveled`, `tiered`, `fifo`) says which runs are merged, and what any style
-//! should do for the sake of what is dead is in `garbage`.
+//! A style (`lazy`, `leveled`, `tiered`, `fifo`) says which runs are compacted; what any style does
+//! to reclaim dead entries is in `garbage`.
 
 pub mod shape;
 
@@ -34,18 +34,19 @@ fn for_the_dead(shape: &Shape<'_>) -> Option<Plan> {
     garbage::rewrite(shape).or_else(|| garbage::for_scans(shape))
 }
 
-/// Whether the scan debt is so high that it must lead to a merge, or be forgiven.
+/// Whether so many tombstones were skipped that they must lead to a compaction, or the count be
+/// reset.
 pub fn skipped_tombstones_are_due(shape: &Shape<'_>) -> bool {
-    shape.tombstones_skipped > 0 && garbage::scans_suffer(shape)
+    shape.tombstones_skipped > 0 && garbage::scans_skip_tombstones(shape)
 }
 
-/// The earliest clock time at which there will be something to do although nobody writes.
+/// The earliest clock time at which something becomes due without a write.
 pub fn next_due(shape: &Shape<'_>, style: CompactionStyle) -> Option<u64> {
     garbage::next_due(shape, !matches!(style, CompactionStyle::Fifo { .. }))
 }
 
-/// Merges everything with keys from `smallest` to `largest` into the last run; `None` if that would
-/// change nothing. `anyway`: it might, whatever the tables look like.
+/// Compacts everything with keys from `smallest` to `largest` into the last run; `None` if that
+/// would change nothing. `anyway`: it might, whatever the tables look like.
 pub fn merge_range<'a>(shape: &Shape<'a>, smallest: &'a [u8], largest: Bound<&'a [u8]>, anyway: bool) -> Option<Plan> {
     let target = shape.runs.len().checked_sub(1)?;
     let parts = shape.closure(0, target, smallest, largest);
@@ -57,7 +58,7 @@ pub fn merge_range<'a>(shape: &Shape<'a>, smallest: &'a [u8], largest: Bound<&'a
     (!done).then_some(Plan::Partial { parts, target })
 }
 
-/// Merges everything into one run; `None` and `anyway` as for `merge_range`.
+/// Compacts everything into one run; `None` and `anyway` as for `merge_range`.
 pub fn merge_all(shape: &Shape<'_>, anyway: bool) -> Option<Plan> {
     let last = shape.runs.len().checked_sub(1)?;
     let done = last == 0 && !anyway && shape.runs[0].tables.iter().all(|table| shape.is_finished(table));

@@ -1,4 +1,4 @@
-//! What picking knows of a version, and what it can ask for.
+//! The input of picking, the shape of a version, and its output, a plan.
 
 use crate::base::key::Sequence;
 use crate::base::key_range::{is_below, later};
@@ -87,9 +87,9 @@ pub struct Shape<'a> {
     pub oldest_snapshot: Sequence,
     /// Bytes from which a run is a level of its own.
     pub level_base_bytes: u64,
-    /// Entries that scans have passed over for nothing since the last merge of everything.
+    /// Dead entries that scans have skipped since the last full compaction.
     pub tombstones_skipped: u64,
-    /// Gets search many tables in vain.
+    /// Gets have high read amplification.
     pub high_read_amp: bool,
 }
 
@@ -111,9 +111,9 @@ impl<'a> Shape<'a> {
         self.runs.iter().skip(run + 1).all(|older| older.overlapping(smallest, largest).is_empty())
     }
 
-    /// Tables of the runs from `first` to `last` that can be merged into the last of them without
-    /// any write passing an older one: those with keys from `smallest` to `largest`, and in each
-    /// older run those with keys in the range of any taken from a newer one.
+    /// Tables of the runs from `first` to `last` that can be compacted into the last of them
+    /// without any write passing an older one: those with keys from `smallest` to `largest`, and in
+    /// each older run those with keys in the range of any taken from a newer one.
     pub fn closure(&self, first: usize, last: usize, smallest: &'a [u8], largest: Bound<&'a [u8]>) -> Vec<Part> {
         let (mut smallest, mut largest) = (smallest, largest);
         let mut parts = Vec::new();
@@ -155,14 +155,14 @@ pub struct Part {
 /// What to do. Runs are counted from the newest, the tables of a run from the smallest key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Merge the whole runs from index `first` to index `last`, both included, into one in the
+    /// Compact the whole runs from index `first` to index `last`, both included, into one in the
     /// place of the first.
     Merge { first: usize, last: usize },
-    /// Merge these tables, of neighbouring runs, newest first, into the run `target`, the oldest of
-    /// them. Nothing else in there, or between there and the newest part, has keys in the range of
-    /// a part that is newer.
+    /// Compact these tables, of neighbouring runs, newest first, into the run `target`, the oldest
+    /// of them. Nothing else in there, or between there and the newest part, has keys in the range
+    /// of a part that is newer.
     Partial { parts: Vec<Part>, target: usize },
-    /// Write a table again, in its place.
+    /// Rewrite a table, in its place.
     Rewrite { run: usize, table: usize },
     /// Remove the tables with these numbers without reading them.
     Drop { tables: Vec<u64> },

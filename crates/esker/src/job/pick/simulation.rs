@@ -1,4 +1,4 @@
-//! What each style costs, on a model: keys only, merged as planned.
+//! The cost of each style, on a model: keys only, compacted as planned.
 
 use super::shape::{RunShape, TableShape};
 use super::*;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// A flush of twice as many makes a table that is cut.
 const FLUSH_ENTRIES: u64 = 128;
 const TABLE_ENTRIES: usize = 256;
-/// A merge that does not go into the last run is cut into this many tables at least.
+/// A compaction that does not go into the last run is cut into this many tables at least.
 const UPPER_TABLES: usize = 8;
 
 /// A run: tables of sorted keys.
@@ -99,8 +99,8 @@ struct Cost {
     runs: usize,
     /// The most entries in tables for each live key.
     space: f64,
-    /// The most entries that one merge wrote, beside its inputs, for each live key. Counted once
-    /// there are enough to be cut.
+    /// The most entries that one compaction wrote, beside its inputs, for each live key. Counted
+    /// once there are enough to be cut.
     beside: f64,
 }
 
@@ -109,7 +109,7 @@ fn simulate(style: CompactionStyle, flushes: u64, keys: u64) -> Cost {
     simulate_with(style, false, flushes, keys)
 }
 
-/// The same while gets suffer, or do not.
+/// The same with high read amplification, and without.
 fn simulate_with(style: CompactionStyle, high_read_amp: bool, flushes: u64, keys: u64) -> Cost {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut runs: Vec<Run> = Vec::new();
@@ -165,9 +165,9 @@ fn lazy_leveling_costs_what_it_says() {
     }
 }
 
-/// Who gets without filters has few runs to search, for more rewrites.
+/// A load of gets without filters has few runs to search, for more rewrites.
 #[test]
-fn lazy_leveling_costs_more_while_gets_suffer() {
+fn lazy_leveling_costs_more_while_gets_probe_many_runs() {
     for (flushes, keys, writes) in [(20, 1, 8.0), (110, 1, 8.0), (400, 1, 12.0), (1200, 3, 12.0), (5000, 1, 24.0)] {
         let cost = simulate_with(CompactionStyle::LazyLeveling, true, flushes, flushes * FLUSH_ENTRIES / keys);
         assert!(cost.writes < writes && cost.runs <= 5 && cost.space < 1.4 && cost.beside < 0.5, "{cost:?}");

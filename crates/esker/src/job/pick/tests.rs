@@ -42,7 +42,7 @@ fn lazy(bytes: &[u64], idle: bool) -> Option<(usize, usize)> {
 }
 
 #[test]
-fn lazy_leaves_fewer_runs_while_gets_suffer() {
+fn lazy_leaves_fewer_runs_while_gets_probe_many() {
     let suffering = |bytes: &[u64]| match pick(
         &Shape { high_read_amp: true, ..sizes(bytes, false) },
         CompactionStyle::LazyLeveling,
@@ -104,10 +104,10 @@ fn large_runs_go_down_in_pieces() {
     runs[3].tables.iter_mut().for_each(|table| table.bytes = 20);
     runs[3].bytes = 7 * 20;
     assert_eq!(pick(&with(runs.clone()), style), None);
-    // Too many runs are merged first, of those that are not on their way.
+    // Too many runs are compacted first, of those that are not going down already.
     let many: Vec<_> = small(11).into_iter().chain([divided(13, 50), divided(26, 50)]).collect();
     assert_eq!(pick(&with(many), style), Some(Plan::Merge { first: 0, last: 10 }));
-    // Idle, small runs are made one that can be divided, before the rest.
+    // When idle, small runs are first compacted into one that can be divided.
     let idle = |runs| Shape { idle: true, ..with(runs) };
     let few: Vec<_> = small(2).into_iter().chain([divided(26, 1 << 30)]).collect();
     assert_eq!(pick(&idle(few), style), Some(Plan::Merge { first: 0, last: 1 }));

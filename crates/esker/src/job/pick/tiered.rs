@@ -1,15 +1,15 @@
-//! Tiered: runs of similar size are merged with each other, and the oldest run only when the others
-//! outgrow it. Few rewrites, more runs to read, and up to three times the space.
+//! Tiered: runs of similar size are compacted with each other, and the oldest run only when the
+//! others outgrow it. Few rewrites, more runs to read, and up to three times the space.
 
 use super::shape::{Plan, Shape};
 
-/// Runs of similar size that are merged.
+/// Runs of similar size at which they are compacted.
 const WIDTH: usize = 4;
 /// Runs are similar if none is more than this many times the largest newer one.
 const SIMILAR: u64 = 2;
-/// Everything is merged when the newer runs are this many times the oldest.
+/// Everything is compacted when the newer runs are this many times the oldest.
 const LAST_RATIO: u64 = 2;
-/// Runs at which those that are cheapest to merge are merged, similar or not.
+/// Runs at which those that are cheapest to compact are compacted, similar or not.
 pub const MAX_RUNS: usize = 12;
 
 pub fn pick(shape: &Shape<'_>) -> Option<Plan> {

@@ -3,8 +3,8 @@
 //!
 //! Each is combined with its newer neighbour only once that one is no larger, as in the counting of
 //! a binary number: a hundred thousand operands that are appended to each other are copied
-//! seventeen times each, not a hundred thousand times. What is left apart by this is combined by
-//! [`Operands::settle`].
+//! seventeen times each, not a hundred thousand times. Operands still apart at the end are combined
+//! by [`Operands::settle`].
 
 use crate::base::key::{Entry, Kind, Sequence};
 use crate::merge_operator::{MergeOperator, contained};

@@ -126,7 +126,7 @@ fn the_same_operands_every_time() {
     assert_eq!(violation(&operator), violation(&operator));
 }
 
-/// The trap that `int64_add.rs` is about: saturating addition looks as if it could be combined.
+/// The pitfall that `int64_add.rs` is about: saturating addition looks as if it could be combined.
 #[test]
 fn saturating_addition_that_combines_everything_is_found() {
     let number = |bytes: &[u8]| bytes.try_into().map(i64::from_le_bytes).map_err(|_| MergeError("8 bytes".into()));

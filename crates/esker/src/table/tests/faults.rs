@@ -74,7 +74,8 @@ fn a_get_during_which_the_mapping_fails_is_an_error_and_the_next_one_reads_the_f
     }
 }
 
-/// Whoever had the block unpacked gets the error; those who find it in the cache would get none.
+/// The reader that decompressed the block gets the error; readers that find it in the cache would
+/// get none.
 #[test]
 fn a_block_that_was_unpacked_while_the_mapping_failed_is_not_kept_for_others() {
     for has_failed in [false, true] {

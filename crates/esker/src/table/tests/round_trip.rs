@@ -240,7 +240,7 @@ fn the_cache_is_used_and_its_budget_kept() {
         assert!(cache.usage_bytes() <= BUDGET);
     }
     let (hits, misses) = (cache.hits(), cache.misses());
-    // A full cache does not take in every block, but one that is asked for again and again.
+    // A full cache does not take in every block, but one that is requested again and again.
     for _ in 0..64 {
         assert_eq!(get(&table, &entries[7].key, 9, 1).0, entries[7..8]);
     }

@@ -141,7 +141,7 @@ fn places_beyond_4_gib_are_places() {
         assert_eq!(k.iter().next_back().unwrap().unwrap().0, b"z"[..]);
         assert!(k.approximate_size(..).unwrap() > 5 << 30);
         assert_eq!(db.stats().table_bytes, length);
-        // The holes are no blocks, and whoever comes to one is told so, with its place.
+        // The holes are no blocks, and a read of one is an error with its place.
         let place = 300 * HOLE_BYTES;
         match k.get("hole300") {
             Err(esker::Error::Corruption { offset, .. }) => assert_eq!(offset, place),

@@ -216,6 +216,22 @@ pub const WRITES: &[Listed] = &[
     call!("Keyspace::merge_with", Refused, |db: &Own| {
         merging(db)?.merge_with("more", "1", &WriteOptions::new().disable_wal(true))
     }),
+    call!("Keyspace::put_if_absent", Refused, |db: &Own| plain(db)?.put_if_absent("bob", "1923").map(drop)),
+    call!("Keyspace::put_if_absent_with", Refused, |db: &Own| {
+        plain(db)?.put_if_absent_with("bob", "1923", &synced()).map(drop)
+    }),
+    call!("Keyspace::compare_and_swap", Refused, |db: &Own| {
+        plain(db)?.compare_and_swap("bob", None, Some(b"1923")).map(drop)
+    }),
+    call!("Keyspace::compare_and_swap_with", Refused, |db: &Own| {
+        plain(db)?.compare_and_swap_with("bob", None, Some(b"1923"), &synced()).map(drop)
+    }),
+    call!("Keyspace::merge_and_get", Refused, |db: &Own| merging(db)?.merge_and_get("more", "1").map(drop)),
+    call!("Keyspace::merge_and_get_with", Refused, |db: &Own| {
+        merging(db)?.merge_and_get_with("more", "1", &WriteOptions::new().disable_wal(true)).map(drop)
+    }),
+    call!("Keyspace::take", Refused, |db: &Own| plain(db)?.take("bob").map(drop)),
+    call!("Keyspace::take_with", Refused, |db: &Own| plain(db)?.take_with("bob", &synced()).map(drop)),
     call!("Keyspace::delete_range", Refused, |db: &Own| plain(db)?.delete_range("b".."c")),
     call!("Keyspace::delete_range_with", Refused, |db: &Own| plain(db)?.delete_range_with("b".."c", &synced())),
     call!("Keyspace::delete_prefix", Refused, |db: &Own| plain(db)?.delete_prefix("b")),

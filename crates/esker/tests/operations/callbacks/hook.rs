@@ -212,7 +212,7 @@ impl Site {
         let of_env = Arc::clone(&hook);
         let env = Telling { told: Arc::new(move |name| of_env.told(name)), called };
         let options = machine.options().clock(Arc::new(calls.clone())).event_listener(Arc::new(calls.clone()));
-        let options = options.env(Arc::new(env)).background_threads(threads).large_value_bytes(1 << 10);
+        let options = options.env(Arc::new(env)).background_threads(threads).min_blob_size(1 << 10);
         let db = Db::open(DIRECTORY, options.clone()).unwrap();
         keyspace(&db, "plain").put("ada", "1815").unwrap();
         let t = merging(&calls).ttl(Ttl::Enabled { default: None });

@@ -103,7 +103,7 @@ fn fail_tables(site: &Site) {
     assert!(site.db.flush().is_err());
 }
 
-/// Files are asked for faults under their mappings from the first one in the process on.
+/// Files are checked for faults under their mappings from the first one in the process on.
 #[cfg(unix)]
 fn fault_under_a_mapping() {
     use crate::common::Scratch;

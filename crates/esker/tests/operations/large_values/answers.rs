@@ -31,7 +31,7 @@ fn check(k: &Keyspace, note: &str) {
 fn the_threshold_changes_no_answer() {
     for threshold in [0, 1, THRESHOLD, usize::MAX] {
         let mem = MemEnv::default();
-        let options = || simulated(mem.clone()).large_value_bytes(threshold);
+        let options = || simulated(mem.clone()).min_blob_size(threshold);
         let db = Db::open("/db", options()).unwrap();
         let k = keyspace(&db);
         for bytes in LENGTHS {

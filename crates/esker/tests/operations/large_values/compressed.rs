@@ -239,7 +239,7 @@ fn a_file_that_cannot_be_read_stays_and_nothing_fails() {
 #[test]
 fn many_tables_do_not_make_many_files() {
     let mem = MemEnv::default();
-    let db = Db::open("/db", simulated(mem.clone()).large_value_bytes(200)).unwrap();
+    let db = Db::open("/db", simulated(mem.clone()).min_blob_size(200)).unwrap();
     let k = keyspace(&db);
     for i in 0..300u64 {
         k.put(format!("{i:03}"), repetitive(i, 400)).unwrap();

@@ -7,7 +7,7 @@ use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, MergeError, MergeOpe
 use std::time::Duration;
 
 fn open(machine: &Machine) -> Db {
-    Db::open(DIRECTORY, machine.options().large_value_bytes(THRESHOLD)).unwrap()
+    Db::open(DIRECTORY, machine.options().min_blob_size(THRESHOLD)).unwrap()
 }
 
 fn expiring(db: &Db) -> Keyspace {
@@ -188,7 +188,7 @@ fn whether_operands_leave_a_value_is_asked_with_the_value_itself() {
 #[test]
 fn a_divided_merge_copies_values_too() {
     let scratch = super::Scratch::new("divided");
-    let options = esker::Options::default().background_threads(3).large_value_bytes(THRESHOLD);
+    let options = esker::Options::default().background_threads(3).min_blob_size(THRESHOLD);
     let db = Db::open(scratch.path(), options.target_file_bytes(4 << 10)).unwrap();
     let k = super::keyspace(&db);
     for generation in 0..3u64 {

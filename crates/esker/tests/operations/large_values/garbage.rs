@@ -127,7 +127,7 @@ fn abandoned_batches_leave_nothing_behind() {
 #[test]
 fn files_of_one_short_value_are_left_alone() {
     let mem = MemEnv::default();
-    let db = Db::open("/db", simulated(mem.clone()).large_value_bytes(1)).unwrap();
+    let db = Db::open("/db", simulated(mem.clone()).min_blob_size(1)).unwrap();
     let k = keyspace(&db);
     for i in 0..5u64 {
         k.put(format!("{i}"), "x").unwrap();

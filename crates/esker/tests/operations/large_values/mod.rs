@@ -43,7 +43,7 @@ pub fn simulated(env: impl Env + 'static) -> Options {
     Options::default()
         .env(Arc::new(env))
         .background_threads(0)
-        .large_value_bytes(THRESHOLD)
+        .min_blob_size(THRESHOLD)
         .wal_segment_bytes(1 << 16)
         .write_buffer_bytes(1 << 20)
         .target_file_bytes(1 << 12)

@@ -61,7 +61,7 @@ fn check(db: &Db, make: Make, each: u64, damaged: Option<(u64, &PathBuf)>) {
 
 /// Seen: a job that met a damaged large value went on without a word, and `health()` was well.
 /// Trigger: a flipped bit in a blob file that is emptied, or whose values are compressed. Cost: the
-/// damage was found late, by whoever wanted the value.
+/// damage was found late, by a read of the value.
 #[test]
 fn a_damaged_value_ends_the_job_that_copies_it_and_shows() {
     for (make, garbage) in [(value as Make, true), (repetitive as Make, false), (repetitive as Make, true)] {
@@ -148,8 +148,8 @@ fn damage_below_operands_shows() {
     assert_eq!(db.health().problem, None, "the file is gone");
 }
 
-/// The same for a file whose bytes come right again: whoever checks all of it forgets the damage,
-/// and jobs take it up again.
+/// The same for a file whose bytes come right again: a check of all of it clears the damage, and
+/// jobs take it up again.
 #[test]
 fn a_check_that_finds_no_damage_forgets_it() {
     let mem = MemEnv::default();

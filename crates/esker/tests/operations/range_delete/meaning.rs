@@ -220,7 +220,7 @@ fn a_moving_front_of_deletes_stays_small() {
     assert_eq!(keys(&k), ["00002999"]);
 }
 
-/// Whoever replaces a range in one batch never shows it empty to a read of one key.
+/// A batch that replaces a range never shows it empty to a read of one key.
 #[test]
 fn a_range_replaced_in_one_batch_is_never_seen_empty() {
     let options = tiny(&MemEnv::default()).background_threads(1).target_file_bytes(1 << 20);

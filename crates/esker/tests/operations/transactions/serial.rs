@@ -38,7 +38,7 @@ type Model = BTreeMap<Place, String>;
 #[derive(Debug, Clone)]
 enum Step {
     Get(Place, Option<String>),
-    /// A scan between bounds; for each item asked for, whether from the front, and what came.
+    /// A scan between bounds; for each item requested, whether from the front, and what came.
     Scan(usize, (Bound<String>, Bound<String>), Vec<(bool, Option<(String, String)>)>),
     Put(Place, String),
     Delete(Place),

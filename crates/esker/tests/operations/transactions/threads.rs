@@ -45,8 +45,8 @@ fn counters_reach_the_exact_sum() {
     }
 }
 
-/// Money goes from account to account; every transaction that looks at all of it sees the same sum,
-/// and so does whoever commits having looked.
+/// Money goes from account to account; every transaction that reads all of it sees the same sum,
+/// also one that commits after the reads.
 #[test]
 fn transfers_keep_the_sum() {
     const ACCOUNTS: u64 = 40;

@@ -4,8 +4,8 @@
 //!    succeeds there is nothing to do.
 //! 2. Read the manifest as far as it can be; without one, take every table for what it says to be.
 //!    Mark the directory (`db/files/repair_mark.rs`).
-//! 3. Copy damaged tables block by block. Where the manifest does not tell the order of tables,
-//!    merge them by their sequence numbers.
+//! 3. Copy damaged tables block by block. Where the manifest does not give the order of tables,
+//!    compact them by their sequence numbers.
 //! 4. Replay the log as far as it can be read, and write that to tables.
 //! 5. Give what was damaged or is not used a second name in the directory `lost`.
 //! 6. Begin a log segment, write a manifest, and point `CURRENT` at it.
@@ -13,7 +13,7 @@
 //!    next open does it.
 //!
 //! Nothing that was there is changed before step 6 is done, which is one rename; cut short before
-//! it, a repair begins anew, and the mark tells what not to read then: the tables of an unfinished
+//! it, a repair begins anew, and the mark says what not to read then: the tables of an unfinished
 //! repair say that they hold what is in the log, and those beside them that do may not have been
 //! durable.
 
@@ -28,7 +28,7 @@ use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::holds_newer_writes;
 use crate::db::files::{remover, repair_mark};
-use crate::db::lifecycle::{directory as layout, recovery, recovery_flush};
+use crate::db::lifecycle::{directory, recovery, recovery_flush};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
@@ -52,10 +52,10 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     options.validate()?;
     let env = &*options.env;
     let names = if env.exists(directory)? { env.list(directory)? } else { Vec::new() };
-    if !names.iter().any(|name| layout::is_ours(name) && name != LOCK && name != LOST) {
+    if !names.iter().any(|name| directory::is_ours(name) && name != LOCK && name != LOST) {
         return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
     }
-    layout::refuse_unfinished_checkpoint(options, directory)?;
+    directory::refuse_unfinished_checkpoint(options, directory)?;
     let options = &options.resolved();
     let _lock = env.lock(&directory.join(LOCK))?;
     remover::remove_unfinished_repair(env, directory)?;
@@ -63,10 +63,10 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
     let Survey { state, missing, is_whole, damaged, tables, manifests } = survey(directory, options)?;
-    let first_made = layout::first_free_number(env, directory, state.next_file)?;
+    let first_made = directory::first_free_number(env, directory, state.next_file)?;
     repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let blobs = layout::blob_store(directory, options);
+    let blobs = directory::blob_store(directory, options);
     let mut work = Work {
         manifest_is_whole: is_whole,
         tables: Tables { directory, options, cache, next_file: AtomicU64::new(first_made), blobs },
@@ -102,7 +102,7 @@ type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
 impl Work<'_> {
     fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
         let maker =
-            SegmentMaker { read_only: true, ..layout::segment_maker(self.tables.directory, self.tables.options) };
+            SegmentMaker { read_only: true, ..directory::segment_maker(self.tables.directory, self.tables.options) };
         let mut in_log = BTreeSet::new();
         let floor = self.state.log_floor;
         let log = salvage(&maker, floor, &mut |record| {
@@ -154,13 +154,13 @@ impl Work<'_> {
     }
 
     /// Those of the tables that the last edit may have brought: what a flush or a load brings shows
-    /// by its newer writes. The others are put aside: by the manifest they are not in use.
+    /// by its newer writes. The others are left out: by the manifest they are not in use.
     fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         let mut newer = Vec::new();
         for number in numbers {
             let is_newer = match self.tables.inspect(number, None)? {
                 Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
-                // Nobody knows. If it was in use, something else is damaged besides the end of the
+                // Unknown. If it was in use, something else is damaged besides the end of the
                 // manifest.
                 Found::Unindexed(..) => true,
             };
@@ -201,8 +201,7 @@ impl Work<'_> {
         Ok(unnamed)
     }
 
-    /// A table that does not say whose it is gets a keyspace of its own, if anything can be read of
-    /// it.
+    /// A table that names no keyspace gets a keyspace of its own, if anything can be read of it.
     fn assign_nameless(
         &mut self,
         number: u64,
@@ -287,7 +286,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Replays the log and puts the result in force.
+    /// Replays the log and makes the result current.
     fn finish(&mut self, maker: &SegmentMaker, floor: u64) -> Result<()> {
         let Tables { directory, options, .. } = self.tables;
         let env = &*options.env;
@@ -328,10 +327,10 @@ impl Work<'_> {
             (&self.tables.blobs, false),
         )?;
         // The link leads back to the old segments, in case the power fails before the manifest is
-        // in force.
+        // current.
         let inherited =
             Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
-        let writer = LogWriter::start(layout::segment_maker(directory, options), inherited)?;
+        let writer = LogWriter::start(directory::segment_maker(directory, options), inherited)?;
         self.state.log_floor = writer.position().segment;
         self.state.log_synced = writer.position().into();
         let number = self.state.next_file;

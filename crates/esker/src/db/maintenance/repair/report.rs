@@ -1,4 +1,4 @@
-//! What a repair tells its caller.
+//! The report of a repair.
 
 use crate::error::escape_key;
 use crate::table::LostRange;

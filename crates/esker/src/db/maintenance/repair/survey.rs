@@ -1,7 +1,7 @@
 //! What is there, and what it says.
 
 use crate::base::memory::MemoryPool;
-use crate::db::lifecycle::{directory as layout, recovery};
+use crate::db::lifecycle::{directory, recovery};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::BlockCache;
@@ -24,10 +24,10 @@ pub fn first_damage(directory: &Path, options: &Options) -> Result<Option<Error>
 
 fn check(directory: &Path, options: &Options) -> Result<()> {
     let Some(InForce { state, .. }) = read_current(&*options.env, directory)? else {
-        return layout::refuse_missing_current(options, directory);
+        return directory::refuse_missing_current(options, directory);
     };
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
-    let blobs = layout::blob_store(directory, options);
+    let blobs = directory::blob_store(directory, options);
     let memory = MemoryPool::of_the_process();
     let (recovering, _, _) = recovery::read_state(directory, options, &state, &cache, &memory, &blobs)?;
     for (_, table) in recovering.values().flat_map(|recovered| recovered.version.tables()) {
@@ -72,7 +72,7 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
     } else if let Some(number) = current.filter(|number| !numbers.contains(number)) {
         survey.damaged.push((manifest(number), "the manifest in force is missing".into()));
     }
-    // Any other than the one in force is older, or newer and not yet in force: both tell more than
+    // Any other than the current one is older, or newer and not yet current: both tell more than
     // none.
     let others = numbers.iter().copied().filter(|number| Some(*number) != current);
     for number in current.into_iter().chain(others) {
@@ -91,7 +91,7 @@ pub fn survey(directory: &Path, options: &Options) -> Result<Survey> {
         survey.state = found.state;
         break;
     }
-    // A new manifest must not get the name of a missing one: it would be in force before it is
+    // A new manifest must not get the name of a missing one: it would be current before it is
     // written.
     survey.state.next_file = survey.state.next_file.max(current.map_or(1, |number| number + 1));
     Ok(survey)

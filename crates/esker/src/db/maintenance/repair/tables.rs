@@ -1,4 +1,4 @@
-//! Tables: which are intact, copies of the others, and one run out of tables whose order is not
+//! Tables: which are intact, copies of the others, and one run from tables whose order is not
 //! known.
 //!
 //! Entries are copied as they are, with their sequence numbers, and nothing is combined: copies of
@@ -13,7 +13,7 @@ use crate::env::ReadFile;
 use crate::error::{Error, Result};
 use crate::iter::Cursor;
 use crate::iter::merging::MergingCursor;
-use crate::job::large::{Copy, LargeValues};
+use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{Output, OutputOptions, table_options};
 use crate::job::output_splitter::OutputSplitter;
 use crate::options::{Options, ReadMode};
@@ -191,7 +191,7 @@ impl Tables<'_> {
             read_mode: ReadMode::Pread,
             next_file: &next_file,
             // What tables refer to stays where it is.
-            large: LargeValues {
+            large: BlobValues {
                 store: &self.blobs,
                 threshold: usize::MAX,
                 copy: Copy::From(&|_| false),

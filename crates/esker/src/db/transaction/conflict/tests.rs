@@ -1,4 +1,4 @@
-//! What happens between the two looks, which only threads could show from outside.
+//! Events between the two checks, which only threads could show from outside.
 
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Kind, NEVER};
@@ -47,7 +47,7 @@ impl World {
 
     fn holds(&self, conflicts: &mut Conflicts<'_>) -> Result<bool> {
         let writer = self.inner.writer.lock();
-        conflicts.holds(&writer)
+        conflicts.holds(&writer).map(|verdict| verdict == Verdict::Holds)
     }
 }
 
@@ -130,7 +130,7 @@ fn after_a_few_rounds_all_is_done_under_the_lock() {
     }
 }
 
-/// A memtable that was put aside between the looks is read from where the first one ended, and its
+/// A memtable rotated between the checks is read from where the first check ended, and its
 /// successor from the beginning.
 #[test]
 fn a_switch_of_memtables_between_the_looks_hides_nothing() {

@@ -1,0 +1,197 @@
+//! One part of the report: everything about one row and thread count.
+
+use crate::engine::Counters;
+use crate::record::Record;
+use crate::report::blocks::{Bar, Block, Chart, Column, Field, LegendEntry, Line, Look, Plot, Section, Table, Whose};
+use crate::report::curves;
+use crate::report::engine_style::{Style, display_name, listed};
+use crate::report::groups::{Group, Groups, durability_name};
+use crate::report::measured::Measured;
+use crate::report::number;
+use crate::report::words::counted;
+
+/// The address of the part of group `index`.
+pub fn anchor(index: usize) -> String {
+    format!("row-{}", index + 1)
+}
+
+/// The part of group `index`.
+pub fn part(groups: &Groups, index: usize, group: &Group) -> Section {
+    let label = groups.label(group);
+    let others = groups.others();
+    let mut blocks = about(group);
+    blocks.push(Block::Charts(vec![chart(group)]));
+    let notes = notes(group);
+    if !notes.is_empty() {
+        blocks.push(Block::List(notes));
+    }
+    blocks.push(Block::Table(table(groups.repetitions > 1, group, &label)));
+    blocks.extend(work(group, &label));
+    let plots = [curves::latency(group, &label, &others), curves::throughput(group, &label, &others)];
+    let plots: Vec<Plot> = plots.into_iter().flatten().collect();
+    blocks.push(if plots.is_empty() {
+        Block::Quiet("No latencies and no series were recorded for this row.".into())
+    } else {
+        Block::Plots(legend(group, &others), plots)
+    });
+    Section::new(anchor(index), label, blocks)
+}
+
+/// Which benchmark, how many threads, how durable.
+fn about(group: &Group) -> Vec<Block> {
+    let benchmark =
+        if group.benchmark == group.row { String::new() } else { format!("Benchmark {}. ", group.benchmark) };
+    let threads = counted(group.threads, "client thread");
+    let durability = group.durability().map(|class| format!(" An acknowledged write is {}.", durability_name(class)));
+    let mut blocks = vec![Block::Quiet(format!("{benchmark}{threads}.{}", durability.unwrap_or_default()))];
+    let apart = group.cells.iter().filter(|cell| !cell.ran.is_empty() && !group.comparable(cell));
+    let said = |cell: &Measured| {
+        let class = durability_name(cell.durability()?);
+        Some(format!("an acknowledged write of {} is {class}", display_name(&cell.key.engine)))
+    };
+    let apart: Vec<String> = apart.filter_map(said).collect();
+    if !apart.is_empty() {
+        let apart = apart.join("; ");
+        blocks.push(Block::Warning(format!(
+            "Not of equal durability: {apart}. Hatched bars are left out of best cells and ratios."
+        )));
+    }
+    blocks
+}
+
+/// Throughput by engine: the bar is the median, the whisker spans the repetitions.
+fn chart(group: &Group) -> Chart {
+    let bar = |cell: &Measured| {
+        let bar = cell.bar(display_name(&cell.key.engine).to_string(), "", String::new());
+        let of = if bar.of == Whose::Peer && !group.comparable(cell) { Whose::Apart } else { bar.of };
+        let skipped = cell.skipped.filter(|_| bar.length.is_none()).map(|reason| format!("skipped: {reason}"));
+        Bar { of, text: bar.text.clone() + &group.marks(cell), note: skipped.unwrap_or(bar.note.clone()), ..bar }
+    };
+    let bars = group.cells.iter().map(bar).collect();
+    Chart { title: "Operations per second".into(), bars, full: None }
+}
+
+/// What the engines' runs say of themselves: each message once, with its engines.
+fn notes(group: &Group) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for cell in &group.cells {
+        let mut messages: Vec<String> = cell.ran.iter().map(|record| said(record)).collect();
+        // An engine that ran in no repetition says why in the chart and in the table.
+        let skipped = cell.skipped.filter(|_| !cell.ran.is_empty());
+        messages.extend(skipped.map(|reason| format!("a repetition was skipped: {reason}")));
+        messages.extend(
+            cell.short_load
+                .filter(|load| *load != group.row)
+                .map(|load| format!("{load} ended early, so that this was measured on fewer entries")),
+        );
+        for note in messages.into_iter().filter(|message| !message.is_empty()) {
+            match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, engines)) if engines.last() == Some(&cell.key.engine.as_str()) => {}
+                Some((_, engines)) => engines.push(&cell.key.engine),
+                None => notes.push((note, vec![&cell.key.engine])),
+            }
+        }
+    }
+    notes.into_iter().map(|(note, engines)| format!("{}: {note}", listed(&engines))).collect()
+}
+
+fn said(record: &Record) -> String {
+    match record.found {
+        Some(found) if record.message.is_empty() => format!("{found} found"),
+        _ => record.message.clone(),
+    }
+}
+
+/// A column of figures: heading, and the text of a cell.
+type Figure = (&'static str, fn(&Measured) -> Option<String>);
+
+/// The columns after the name of the engine.
+const FIGURES: [Figure; 12] = [
+    ("Operations", |cell| cell.median(|record| record.ops as f64).map(number::whole)),
+    ("Time \u{b5}s/op", |cell| cell.median(|record| record.micros_per_op).map(number::figure)),
+    ("Throughput ops/s", |cell| cell.rate().map(number::whole)),
+    ("Data MB/s", |cell| cell.median(|record| record.mb_per_sec).map(number::figure)),
+    ("p50 \u{b5}s", |cell| cell.median(|record| record.p50_us).map(number::latency)),
+    ("p99 \u{b5}s", |cell| cell.median(|record| record.p99_us).map(number::latency)),
+    ("p99.9 \u{b5}s", |cell| cell.median(|record| record.p999_us).map(number::latency)),
+    ("Max \u{b5}s", |cell| largest(cell, |record| record.max_us).map(number::latency)),
+    ("Peak RSS", |cell| largest(cell, |record| record.rss_peak_bytes as f64).map(number::bytes)),
+    // Older records do not have it.
+    ("without mapped files", |cell| largest(cell, |record| record.rss_anonymous_peak_bytes as f64).map(number::bytes)),
+    ("Disk", |cell| cell.median(|record| record.disk_bytes as f64).map(number::bytes)),
+    ("CPU s", |cell| cell.median(|record| record.cpu_user_s + record.cpu_sys_s).map(number::figure)),
+];
+
+fn largest(cell: &Measured, field: impl Fn(&Record) -> f64) -> Option<f64> {
+    cell.range(field).map(|range| range.1)
+}
+
+/// The figures of every engine.
+fn table(repeated: bool, group: &Group, label: &str) -> Table {
+    let medians =
+        if repeated { " Medians over the repetitions; maximum and peak RSS are the largest of them." } else { "" };
+    let names = FIGURES.iter().map(|(name, _)| *name).chain(repeated.then_some("Range ops/s"));
+    let line = |cell: &Measured| {
+        let mut cells: Vec<Field> =
+            FIGURES.iter().map(|(_, text)| text(cell).unwrap_or(number::ABSENT.to_string()).into()).collect();
+        let range = cell.range(|record| record.ops_per_sec);
+        let range = range.map(|(low, high)| format!("{} to {}", number::whole(low), number::whole(high)));
+        cells.extend(repeated.then(|| range.unwrap_or(number::ABSENT.to_string()).into()));
+        if let (true, Some(reason)) = (cell.ran.is_empty(), cell.skipped) {
+            cells = vec![Field::looking(Look::Quiet, format!("skipped: {reason}"))];
+        }
+        let head = display_name(&cell.key.engine).to_string() + &group.marks(cell);
+        Line::of(&cell.key.engine, head, cells)
+    };
+    let caption = format!("Figures of {label}.{medians} CPU is user and system time of the whole process.");
+    Table::new(caption, "Engine", names.map(Column::number).collect::<Vec<_>>(), group.cells.iter().map(line))
+}
+
+/// A column of the work that engines count themselves.
+type Work = (&'static str, fn(&Counters) -> f64, fn(f64) -> String);
+
+const WORK: [Work; 10] = [
+    ("Comparisons", |counters| taken(counters.comparisons), number::whole),
+    ("Log written", |counters| counters.wal_bytes as f64, number::bytes),
+    ("Flushes", |counters| taken(counters.flushes), number::whole),
+    ("Flushed", |counters| counters.flush_bytes as f64, number::bytes),
+    ("Compacted", |counters| counters.compaction_bytes as f64, number::bytes),
+    ("Tables searched", |counters| taken(counters.files_probed), number::whole),
+    ("Tables read", |counters| counters.read_bytes as f64, number::bytes),
+    ("Cache hits", |counters| counters.cache_hits as f64, number::whole),
+    ("Cache misses", |counters| counters.cache_misses as f64, number::whole),
+    ("Stalled \u{b5}s", |counters| counters.stall_micros as f64, number::whole),
+];
+
+/// What was not counted is not a number, which shows as absent.
+fn taken(count: Option<u64>) -> f64 {
+    count.map_or(f64::NAN, |count| count as f64)
+}
+
+/// What the engines counted of their own work, where any did.
+fn work(group: &Group, label: &str) -> Option<Block> {
+    let reported = |cell: &&Measured| cell.ran.iter().any(|record| record.counters != Counters::default());
+    let line = |cell: &Measured| {
+        let figure = |(_, field, text): &Work| {
+            let middle = cell.median(|record| field(&record.counters));
+            Field::from(middle.map_or(number::ABSENT.to_string(), text))
+        };
+        Line::new(display_name(&cell.key.engine), WORK.iter().map(figure).collect())
+    };
+    let lines: Vec<Line> = group.cells.iter().filter(reported).map(line).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let caption = format!("Work reported in {label}; engines that report none are left out.");
+    let table = Table::new(caption, "Engine", WORK.map(|(name, ..)| Column::number(name)), lines);
+    Some(Block::Folded("Work that the engines report of themselves".into(), vec![Block::Table(table)]))
+}
+
+fn legend(group: &Group, others: &[&str]) -> Vec<LegendEntry> {
+    let entry = |cell: &Measured| {
+        let style = Style::of(&cell.key.engine, others);
+        let name = display_name(&cell.key.engine).to_string();
+        LegendEntry { name, colour: style.colour(), width: style.width, marker: style.marker }
+    };
+    group.cells.iter().filter(|cell| !cell.ran.is_empty()).map(entry).collect()
+}

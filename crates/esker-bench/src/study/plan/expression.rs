@@ -1,0 +1,240 @@
+//! Numbers of a plan that depend on others: `max(round(buffer * scale), 16 KiB)`.
+//!
+//! ```text
+//! or     = and { "||" and }                         1 or 0, as everything that is asked
+//! and    = asked { "&&" asked }
+//! asked  = sum [ ("==" | "!=" | "<=" | ">=" | "<" | ">") sum ]
+//! sum    = term { ("+" | "-") term }
+//! term   = factor { ("*" | "/") factor }
+//! factor = ("-" | "!") factor | "(" or ")" | number [ unit ] | name [ "(" or { "," or } ")" ]
+//! unit   = "KiB" | "MiB" | "GiB"
+//! ```
+//!
+//! Functions are `min`, `max`, `round`, `floor` and `if(condition, then, else)`. A name stands for its text, which is an expression itself and
+//! read when it is asked for: what replaces a name changes all that rests on it. `none` is no number: a flag that has it is left out.
+
+use std::collections::BTreeMap;
+
+/// Names and their texts.
+pub type Names = BTreeMap<String, String>;
+
+/// Names that stand for each other stand for nothing.
+const DEEPEST: u32 = 20;
+
+/// The number that a text stands for; not a number if it is `none`. The error is one line.
+pub fn evaluate(text: &str, names: &Names) -> Result<f64, String> {
+    at_depth(text, names, 0)
+}
+
+/// Whether a condition holds.
+pub fn holds(text: &str, names: &Names) -> Result<bool, String> {
+    evaluate(text, names).map(|value| value != 0.0 && !value.is_nan())
+}
+
+/// A number as flags have it.
+pub fn plain(number: f64) -> String {
+    if number.fract() == 0.0 { format!("{number:.0}") } else { number.to_string() }
+}
+
+/// A text with the values of the names that it has in braces.
+pub fn filled(text: &str, names: &Names) -> Result<String, String> {
+    let mut pieces = text.split('{');
+    let mut whole = pieces.next().unwrap_or("").to_owned();
+    for piece in pieces {
+        let (name, rest) = piece.split_once('}').ok_or_else(|| format!("`{text}`: a brace is not closed"))?;
+        let value = names.get(name).ok_or_else(|| format!("`{text}`: there is no name `{name}`"))?;
+        whole.push_str(&shown(value, names));
+        whole.push_str(rest);
+    }
+    Ok(whole)
+}
+
+/// A number or a fraction is shown as it is written.
+fn shown(value: &str, names: &Names) -> String {
+    let is_plain = value.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '/');
+    let number = if is_plain { None } else { evaluate(value, names).ok() };
+    number.map_or_else(|| value.to_owned(), plain)
+}
+
+fn at_depth(text: &str, names: &Names, depth: u32) -> Result<f64, String> {
+    if depth > DEEPEST {
+        return Err(format!("`{text}` stands for itself"));
+    }
+    let mut reader = Reader { rest: text.trim(), names, depth };
+    let value = reader.or().map_err(|problem| format!("`{text}`: {problem}"))?;
+    if reader.rest.is_empty() { Ok(value) } else { Err(format!("`{text}`: `{}` is not understood", reader.rest)) }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    names: &'a Names,
+    depth: u32,
+}
+
+fn truth(value: bool) -> f64 {
+    f64::from(u8::from(value))
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, sign: &str) -> bool {
+        let taken = self.rest.strip_prefix(sign).map(str::trim_start);
+        self.rest = taken.unwrap_or(self.rest);
+        taken.is_some()
+    }
+
+    fn word(&mut self, of: fn(char) -> bool) -> &'a str {
+        let (word, rest) = self.rest.split_at(self.rest.find(|c| !of(c)).unwrap_or(self.rest.len()));
+        self.rest = rest.trim_start();
+        word
+    }
+
+    fn or(&mut self) -> Result<f64, String> {
+        let mut value = self.and()?;
+        while self.take("||") {
+            value = truth((self.and()? != 0.0) | (value != 0.0));
+        }
+        Ok(value)
+    }
+
+    fn and(&mut self) -> Result<f64, String> {
+        let mut value = self.asked()?;
+        while self.take("&&") {
+            value = truth((self.asked()? != 0.0) & (value != 0.0));
+        }
+        Ok(value)
+    }
+
+    fn asked(&mut self) -> Result<f64, String> {
+        let left = self.sum()?;
+        // Two characters before one.
+        let signs = ["==", "!=", "<=", ">=", "<", ">"];
+        let Some(sign) = signs.into_iter().find(|sign| self.take(sign)) else { return Ok(left) };
+        let right = self.sum()?;
+        Ok(truth(match sign {
+            "==" => left == right,
+            "!=" => left != right,
+            "<=" => left <= right,
+            ">=" => left >= right,
+            "<" => left < right,
+            _ => left > right,
+        }))
+    }
+
+    fn sum(&mut self) -> Result<f64, String> {
+        let mut value = self.term()?;
+        loop {
+            if self.take("+") {
+                value += self.term()?;
+            } else if self.take("-") {
+                value -= self.term()?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn term(&mut self) -> Result<f64, String> {
+        let mut value = self.factor()?;
+        loop {
+            if self.take("*") {
+                value *= self.factor()?;
+            } else if self.take("/") {
+                value /= self.factor()?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn factor(&mut self) -> Result<f64, String> {
+        if self.take("-") {
+            return Ok(-self.factor()?);
+        }
+        if self.take("!") {
+            return Ok(truth(self.factor()? == 0.0));
+        }
+        if self.take("(") {
+            let value = self.or()?;
+            return if self.take(")") { Ok(value) } else { Err("a parenthesis is not closed".into()) };
+        }
+        if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return self.number();
+        }
+        match self.word(|c| c.is_ascii_alphanumeric() || c == '_') {
+            "" => Err("a number is missing".into()),
+            "none" => Ok(f64::NAN),
+            function if self.take("(") => self.call(function),
+            name => {
+                let text = self.names.get(name).ok_or_else(|| format!("there is no name `{name}`"))?;
+                at_depth(text, self.names, self.depth + 1)
+            }
+        }
+    }
+
+    fn number(&mut self) -> Result<f64, String> {
+        let digits = self.word(|c| c.is_ascii_digit() || c == '.' || c == '_');
+        let number: f64 = digits.replace('_', "").parse().map_err(|_| format!("{digits} is no number"))?;
+        let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+        let unit = units.into_iter().find(|(unit, _)| self.take(unit));
+        Ok(unit.map_or(number, |(_, shift)| number * f64::from(1u32 << shift)))
+    }
+
+    fn call(&mut self, function: &str) -> Result<f64, String> {
+        let mut arguments = vec![self.or()?];
+        while self.take(",") {
+            arguments.push(self.or()?);
+        }
+        if !self.take(")") {
+            return Err("a parenthesis is not closed".into());
+        }
+        match (function, &arguments[..]) {
+            ("round", [value]) => Ok(value.round()),
+            ("floor", [value]) => Ok(value.floor()),
+            ("if", [condition, then, otherwise]) => Ok(if *condition != 0.0 { *then } else { *otherwise }),
+            ("min", values) => Ok(values.iter().copied().fold(f64::INFINITY, f64::min)),
+            ("max", values) => Ok(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            (other, values) => Err(format!("there is no function `{other}` of {}", values.len())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let pairs = [("scale", "1/10"), ("fill", "round(5_000_000 * scale)"), ("a", "b"), ("b", "a"), ("word", "x y")];
+        pairs.map(|(name, text)| (name.to_string(), text.to_string())).into()
+    }
+
+    #[test]
+    fn expressions_have_their_usual_meaning() {
+        for (text, value) in [
+            ("1 + 2 * 3", 7.0),
+            ("(1 + 2) * 3 - -1", 10.0),
+            ("2 MiB / 4", 524_288.0),
+            ("max(round(4 KiB * 0.1), 16 KiB)", 16_384.0),
+            ("min(fill, 7, 9)", 7.0),
+            ("floor(fill / 3)", 166_666.0),
+            ("if(scale < 1 && !0, 2, 3)", 2.0),
+            ("1 == 2 || 2 >= 2", 1.0),
+        ] {
+            assert_eq!(evaluate(text, &names()), Ok(value), "{text}");
+        }
+        assert!(evaluate("none", &names()).unwrap().is_nan() && !holds("none", &names()).unwrap());
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for text in ["", "1 +", "(1", "nothing", "f(1)", "1 2", "a", "min(1"] {
+            assert!(!evaluate(text, &names()).unwrap_err().contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_in_braces_are_filled_in() {
+        let filled = |text: &str| filled(text, &names());
+        assert_eq!(filled("{fill} at {scale}: {word}").unwrap(), "500000 at 1/10: x y");
+        assert!(filled("{nothing}").is_err() && filled("{fill").is_err());
+    }
+}

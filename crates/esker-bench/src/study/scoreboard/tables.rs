@@ -1,0 +1,265 @@
+//! The scoreboard's tables: times and ratios, latencies, writers beside readers, disk and memory.
+//! And its lines as CSV.
+
+use super::summary::{self, Line, Means};
+use crate::pace::kept_up;
+use crate::report::blocks::{Block, Column, Field, Line as TableLine, Table};
+use crate::report::engine_style::OURS;
+use crate::report::groups::{Group, Groups, Peer, REFERENCE_PEER, Ratio};
+use crate::report::measured::{Measured, distinct};
+use crate::report::number::short;
+use crate::report::render::{csv, text};
+
+/// All tables as text, with what their marks mean.
+pub fn text(groups: &Groups, lines: &[Line], means: &[Means]) -> String {
+    text::blocks(&blocks(groups, lines, means))
+}
+
+fn blocks(groups: &Groups, lines: &[Line], means: &[Means]) -> Vec<Block> {
+    let mut blocks = vec![Block::Table(times(groups, means))];
+    blocks.extend(groups.notes(summary::label).into_iter().map(Block::Quiet));
+    let engines: Vec<&str> = means.iter().map(|mean| mean.engine.as_str()).collect();
+    let tables = [
+        by_row("latency: p99 / p99.9 / max us", lines, &engines, latency),
+        by_row("writer beside the readers, per second", lines, &engines, writer),
+        by_row("memory: peak RSS / without mapped files, MiB", lines, &engines, memory),
+        by_row("disk of loads: settled / peak MiB", lines, &engines, disk),
+        totals(lines, &engines),
+    ];
+    blocks.extend(tables.into_iter().flatten().map(Block::Table));
+    blocks
+}
+
+/// What stands where there is no figure.
+const ABSENT: &str = "-";
+
+fn columns<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Column> {
+    names.into_iter().map(Column::number).collect()
+}
+
+/// Wall microseconds per operation of every engine, spread, and Esker's ratios.
+fn times(groups: &Groups, means: &[Means]) -> Table {
+    let ratio = |ratio: Option<Ratio>, named: bool| match ratio {
+        Some(Ratio { value, peer, mark }) if named => format!("{value:.2}x{mark} ({peer})"),
+        Some(Ratio { value, mark, .. }) => format!("{value:.2}x{mark}"),
+        None => ABSENT.into(),
+    };
+    let line = |group: &Group| {
+        let cell = |engine: &&str| Field::from(group.cell(engine).map_or(ABSENT.into(), |cell| time(group, cell)));
+        let mut cells: Vec<Field> = groups.engines.iter().map(cell).collect();
+        cells.push(ratio(group.ratio(OURS, Peer::Best), true).into());
+        cells.push(ratio(group.ratio(OURS, Peer::Named(REFERENCE_PEER)), false).into());
+        TableLine::new(summary::label(group), cells)
+    };
+    let mean = |to| groups.mean_ratio(OURS, to).map_or(ABSENT.into(), |mean| format!("{:.2}x", mean.value));
+    let ratios = [mean(Peer::Best), mean(Peer::Named(REFERENCE_PEER))];
+    let micros = means.iter().map(|mean| short(mean.micros_per_op));
+    let foot = TableLine::new("geometric mean", micros.chain(ratios).map(Field::from).collect());
+    let median = if groups.repetitions > 1 {
+        "Median wall microseconds per operation, with the spread (slowest - fastest) / median of the repetitions."
+    } else {
+        "Wall microseconds per operation, of one repetition."
+    };
+    let caption = format!("{median}\nRatios are Esker's: above 1, Esker is faster.");
+    let columns = columns(groups.engines.iter().copied().chain(["vs best peer", "vs rocksdb"]));
+    Table { foot: vec![foot], ..Table::new(caption, "row", columns, groups.groups.iter().map(line)) }
+}
+
+fn time(group: &Group, cell: &Measured) -> String {
+    let spread = cell.micros_spread().map_or(String::new(), |spread| format!(" ~{:.0}%", spread * 100.0));
+    let micros = cell.micros().map_or(ABSENT.into(), short);
+    format!("{micros}{}{spread}", group.marks(cell))
+}
+
+/// One line for each row that any engine has a cell in; no table without one.
+fn by_row(title: &str, lines: &[Line], engines: &[&str], cell: fn(&Line) -> Option<String>) -> Option<Table> {
+    let of_row = |row: &str| {
+        let find = |engine: &&str| lines.iter().find(|line| line.row == row && line.engine == *engine);
+        let found: Vec<Option<String>> = engines.iter().map(|engine| find(engine).and_then(cell)).collect();
+        let any = found.iter().any(Option::is_some);
+        let cells = found.into_iter().map(|cell| cell.unwrap_or(ABSENT.into()).into()).collect();
+        any.then(|| TableLine::new(row, cells))
+    };
+    let rows: Vec<TableLine> =
+        distinct(lines.iter().map(|line| line.row.as_str())).into_iter().filter_map(of_row).collect();
+    (!rows.is_empty()).then(|| Table::new("", title, columns(engines.iter().copied()), rows))
+}
+
+fn latency(line: &Line) -> Option<String> {
+    (line.max_us > 0.0).then(|| [line.p99_us, line.p999_us, line.max_us].map(short).join(" / "))
+}
+
+/// The rate of the writer, marked where it fell behind.
+fn writer(line: &Line) -> Option<String> {
+    let rate = line.writer_ops_per_sec?;
+    let behind = line.writer_wanted_per_sec.is_some_and(|wanted| !kept_up(rate, wanted));
+    Some(format!("{rate:.0}{}", if behind { " (behind)" } else { "" }))
+}
+
+fn disk(line: &Line) -> Option<String> {
+    let settled = mebibytes(line.settled_disk_bytes?);
+    Some(format!("{settled} / {}", mebibytes(line.peak_disk_bytes as f64)))
+}
+
+fn memory(line: &Line) -> Option<String> {
+    let peaks = [line.rss_peak_bytes, line.rss_anonymous_peak_bytes];
+    (line.rss_peak_bytes > 0).then(|| peaks.map(|bytes| mebibytes(bytes as f64)).join(" / "))
+}
+
+fn mebibytes(bytes: f64) -> String {
+    short(bytes / 1_048_576.0)
+}
+
+/// The most that each engine took in any row.
+fn totals(lines: &[Line], engines: &[&str]) -> Option<Table> {
+    let most = |head: &str, of: fn(&Line) -> u64| {
+        let of_engine = |engine: &&str| {
+            let bytes = lines.iter().filter(|line| line.engine == *engine).map(of).max().unwrap_or(0);
+            mebibytes(bytes as f64).into()
+        };
+        TableLine::new(head, engines.iter().map(of_engine).collect())
+    };
+    let rows =
+        [most("memory (peak RSS)", |line| line.rss_peak_bytes), most("disk (peak)", |line| line.peak_disk_bytes)];
+    let measured = lines.iter().any(|line| line.rss_peak_bytes > 0 || line.peak_disk_bytes > 0);
+    measured.then(|| Table::new("", "most of all rows, MiB", columns(engines.iter().copied()), rows))
+}
+
+/// A column of the CSV.
+type Figure = (&'static str, fn(&Line) -> String);
+
+const CSV: [Figure; 25] = [
+    ("row", |line| line.row.clone()),
+    ("engine", |line| line.engine.clone()),
+    ("engine_version", |line| line.engine_version.clone()),
+    ("threads", |line| line.threads.to_string()),
+    ("repetitions", |line| line.repetitions.to_string()),
+    ("ops", |line| line.ops.to_string()),
+    ("micros_per_op", |line| format!("{:.4}", line.micros_per_op)),
+    ("min", |line| format!("{:.4}", line.min)),
+    ("max", |line| format!("{:.4}", line.max)),
+    ("interval_low", |line| format!("{:.4}", line.interval_low)),
+    ("interval_high", |line| format!("{:.4}", line.interval_high)),
+    ("ratio_to_best_peer", |line| optional(line.ratio_to_best_peer, 4)),
+    ("best_peer", |line| line.best_peer.clone().unwrap_or_default()),
+    ("ratio_to_rocksdb", |line| optional(line.ratio_to_rocksdb, 4)),
+    ("p99_us", |line| line.p99_us.to_string()),
+    ("p999_us", |line| line.p999_us.to_string()),
+    ("max_us", |line| line.max_us.to_string()),
+    ("disk_bytes", |line| line.disk_bytes.to_string()),
+    ("peak_disk_bytes", |line| line.peak_disk_bytes.to_string()),
+    ("settled_disk_bytes", |line| optional(line.settled_disk_bytes, 0)),
+    ("rss_peak_bytes", |line| line.rss_peak_bytes.to_string()),
+    ("rss_anonymous_peak_bytes", |line| line.rss_anonymous_peak_bytes.to_string()),
+    ("writer_ops_per_sec", |line| optional(line.writer_ops_per_sec, 0)),
+    ("message", |line| line.message.clone()),
+    ("short_load", |line| line.short_load.clone().unwrap_or_default()),
+];
+
+fn optional(figure: Option<f64>, decimals: usize) -> String {
+    figure.map_or_else(String::new, |figure| format!("{figure:.decimals$}"))
+}
+
+/// The lines as CSV, with a header.
+pub fn comma_separated(lines: &[Line]) -> String {
+    let header = csv::line(CSV.iter().map(|(name, _)| name.to_string()));
+    let line = |line: &Line| csv::line(CSV.iter().map(|(_, text)| text(line)));
+    std::iter::once(header).chain(lines.iter().map(line)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::summary::{groups, means, summarize};
+    use super::*;
+    use crate::engine::Durability;
+    use crate::record::Record;
+
+    fn record(engine: &str, row: &str, micros: f64) -> Record {
+        Record {
+            engine: engine.into(),
+            benchmark: row.into(),
+            row: row.into(),
+            threads: 1,
+            micros_per_op_wall: micros,
+            ops: 1,
+            ..Record::default()
+        }
+    }
+
+    fn shown(records: &[Record]) -> String {
+        let groups = groups(records);
+        super::text(&groups, &summarize(&groups), &means(&groups))
+    }
+
+    #[test]
+    fn the_table_shows_ratios() {
+        let records = [
+            record("esker", "fillseq", 0.25),
+            record("rocksdb", "fillseq", 1.5),
+            record("esker", "fillseq", 0.27),
+            record("esker", "readseq", 123.4),
+        ];
+        let table = shown(&records);
+        for part in ["0.260 ~8%", "5.77x (rocksdb)", "Median wall microseconds"] {
+            assert!(table.contains(part), "{part}: {table}");
+        }
+        assert!(table.lines().any(|line| line.starts_with("readseq") && line.contains("123")), "{table}");
+        assert_eq!(comma_separated(&summarize(&groups(&records))).lines().count(), 4);
+        let single = shown(&records[..2]);
+        assert!(single.contains("of one repetition") && !single.contains("edian") && !single.contains('~'), "{single}");
+    }
+
+    /// Of wall time, and without rows of unequal durability, which both name.
+    #[test]
+    fn the_page_and_the_table_print_the_same_mean() {
+        let of = |engine: &str, micros: f64, durability| Record {
+            threads: 2,
+            micros_per_op: micros * 2.0 + 1.0,
+            durability: Some(durability),
+            ..record(engine, "fillrandom", micros)
+        };
+        let mut records = vec![
+            of("esker", 1.0, Durability::OperatingSystem),
+            of("kyoto", 1.5, Durability::Process),
+            of("lmdb", 8.0, Durability::OperatingSystem),
+            record("esker", "readseq", 1.0),
+            record("lmdb", "readseq", 0.5),
+        ];
+        let page = |records: &[Record]| {
+            crate::report::render_html(&crate::record::Run {
+                records: records.to_vec(),
+                ..crate::record::Run::default()
+            })
+        };
+        let (table, html) = (shown(&records), page(&records));
+        let mean = table.lines().find(|line| line.starts_with("geometric mean")).unwrap();
+        assert!(mean.contains("2.00x") && table.contains("Kyoto Cabinet in fillrandom"), "{table}");
+        assert!(html.contains("speed is 2.00\u{d7}") && html.contains("Kyoto Cabinet in fillrandom"), "{html}");
+        // What rests on a load that ended early is marked in both.
+        records[2].message = "(ended early after 5.0 s)".into();
+        let (table, html) = (shown(&records), page(&records));
+        assert!(table.contains("8.00\u{a7}") && table.contains("8.00x\u{a7} (lmdb)"), "{table}");
+        assert!(html.contains("8.000\u{a7}") && html.contains("8.00\u{d7}\u{a7}"), "{html}");
+    }
+
+    #[test]
+    fn every_table_has_its_rows() {
+        let record = |engine: &str, row: &str| Record {
+            rss_peak_bytes: 5 << 20,
+            rss_anonymous_peak_bytes: 4 << 20,
+            peak_disk_bytes: 2 << 20,
+            ..record(engine, row, 1.0)
+        };
+        let load = Record { settled_disk_bytes: Some(1 << 20), ..record("esker", "fillseq") };
+        let read = Record { p99_us: 3.0, p999_us: 20.0, max_us: 400.0, ..record("esker", "readseq") };
+        let wanted = Some(100.0);
+        let paced =
+            Record { writer_ops_per_sec: Some(90.0), writer_wanted_per_sec: wanted, ..record("lmdb", "zipfian") };
+        let text = shown(&[load, read, paced]);
+        for part in ["3.00 / 20.0 / 400", "90 (behind)", "5.00 / 4.00", "1.00 / 2.00", "memory (peak RSS)"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(text.matches("latency:").count(), 1);
+    }
+}

@@ -1,0 +1,102 @@
+//! Writes that depend on the value that they replace: one lookup and one write at one place in the
+//! order of writes.
+//!
+//! The key is looked up twice. The first lookup takes no lock: it brings what has to be read into
+//! memory, and ends a write whose condition does not hold, because the value that it found was the
+//! newest one at that moment. The second one runs under the writer lock, so that nothing comes
+//! between it and the write. Nothing is read from a blob file under the lock, unless large values
+//! replace one another faster than they can be read.
+//!
+//! Values that threads change in place, without the lock, are kept from changing by a barrier
+//! (`in_place_write.rs`) from before the second lookup until the write is applied.
+
+use crate::base::key::MAX_SEQUENCE;
+use crate::base::slice::Slice;
+use crate::db::read::blob_value;
+use crate::db::read::get::{Base, Lookup, Sources, look_up, value_of};
+use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::write::commit::{Precondition, Verdict};
+use crate::db::write::in_place_write::Barrier;
+use crate::error::Result;
+
+/// Lookups without the lock before a large value is read under it.
+const MOST_ROUNDS: usize = 4;
+
+/// The value of one key decides about the write.
+pub struct OnValue<'a, F> {
+    inner: &'a Inner,
+    keyspace: &'a KeyspaceInner,
+    key: &'a [u8],
+    /// Whether the write may go ahead, given the value of the key. Called for every lookup; the
+    /// last call counts.
+    decide: F,
+    /// What was seen expired stays expired, if the clock steps back meanwhile.
+    now_ms: u64,
+    rounds: usize,
+    /// The large value that was read last, and its reference.
+    blob: Option<(Slice, Slice)>,
+    barrier: Option<Barrier<'a>>,
+}
+
+impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
+    pub fn new(inner: &'a Inner, keyspace: &'a KeyspaceInner, key: &'a [u8], decide: F) -> OnValue<'a, F> {
+        OnValue { inner, keyspace, key, decide, now_ms: 0, rounds: 0, blob: None, barrier: None }
+    }
+
+    /// The decision about the value that the key has now. `None`: it is a large one that was not
+    /// read before, and is not to be read here.
+    fn look(&mut self, may_read: bool) -> Result<Option<bool>> {
+        self.now_ms = self.now_ms.max(self.inner.now_ms(self.keyspace));
+        // Held until the value is loaded: it keeps the file of a large one.
+        let read_state = self.keyspace.read_state.load();
+        let sources = Sources::new(self.inner, self.keyspace, &read_state);
+        let mut lookup = look_up(sources, self.key, MAX_SEQUENCE, self.now_ms)?;
+        if !self.load_blob(&mut lookup, may_read)? {
+            return Ok(None);
+        }
+        let value = value_of(self.inner, self.keyspace, self.key, lookup)?;
+        (self.decide)(value).map(Some)
+    }
+
+    /// Puts the large value in the place of its reference. False if it would have to be read.
+    fn load_blob(&mut self, lookup: &mut Lookup, may_read: bool) -> Result<bool> {
+        let Base::Blob(reference) = &lookup.base else { return Ok(true) };
+        let known = self.blob.as_ref().filter(|(known, _)| known == reference);
+        let value = match known {
+            Some((_, value)) => value.clone(),
+            None if !may_read => return Ok(false),
+            None => {
+                let value = Slice::from(blob_value::load(self.inner, reference)?);
+                self.blob = Some((reference.clone(), value.clone()));
+                value
+            }
+        };
+        lookup.base = Base::Value(value);
+        Ok(true)
+    }
+}
+
+impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
+    fn catch_up(&mut self) -> Result<Verdict> {
+        self.inner.refuse_in_callback()?;
+        self.inner.error_state.check()?;
+        self.barrier = None;
+        self.rounds += 1;
+        Ok(if self.look(true)? == Some(false) { Verdict::Declined } else { Verdict::Holds })
+    }
+
+    fn holds(&mut self, _: &Writer) -> Result<Verdict> {
+        if self.keyspace.adds_in_place || self.keyspace.puts_in_place {
+            self.barrier = Some(Barrier::raise(self.inner));
+        }
+        Ok(match self.look(self.rounds >= MOST_ROUNDS)? {
+            Some(true) => Verdict::Holds,
+            Some(false) => Verdict::Declined,
+            None => Verdict::Repeat,
+        })
+    }
+
+    fn now_ms(&self) -> Option<u64> {
+        Some(self.now_ms)
+    }
+}
