@@ -2,7 +2,11 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A range of keys: `..`, `"a".."b"`, `"a"..`, `.."b"`, `"a"..="b"`, `..="b"`, or a pair of bounds.
+/// A range of keys: `..`, `"a".."b"`, `"a"..`, `.."b"`, `"a"..="b"`, `..="b"`, or a pair of bounds,
+/// of anything that is bytes. An inverted one has no keys. The calls that take a range ask it once
+/// for its bounds.
+///
+/// Not `RangeBounds`: of which type the bounds of `..` are would have to be said in each call.
 ///
 /// ```
 /// use esker::KeyRange;
@@ -11,7 +15,7 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 /// assert_eq!((..).bounds(), (Bound::Unbounded, Bound::Unbounded));
 /// ```
 pub trait KeyRange {
-    /// The lower and the upper bound.
+    /// The lower and the upper bound. Without allocation or copy in the ranges of this crate.
     ///
     /// ```
     /// use esker::KeyRange;

@@ -28,6 +28,9 @@ const INLINE_BYTES: usize = 30;
 /// A long value pins the block it lies in until the slice is dropped: copy it with `to_vec` to keep
 /// it for long.
 ///
+/// Compared, ordered and hashed as its bytes: a map with slices as keys is searched by bytes.
+/// Conversion into a `Vec<u8>` copies; conversion into an array fails if the length is another one.
+///
 /// ```
 /// use esker::Slice;
 /// let slice = Slice::copy(b"ada");
@@ -37,6 +40,8 @@ const INLINE_BYTES: usize = 30;
 /// assert_eq!(slice, "ada");
 /// let number: [u8; 3] = slice.try_into()?;
 /// assert_eq!(number, *b"ada");
+/// let born = std::collections::HashMap::from([(Slice::copy(b"ada"), 1815)]);
+/// assert_eq!(born.get(&b"ada"[..]), Some(&1815));
 /// # Ok::<(), std::array::TryFromSliceError>(())
 /// ```
 #[derive(Clone)]
