@@ -447,7 +447,7 @@ impl Keyspace {
         get::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
-    fn source(&self) -> Result<Source> {
+    pub(super) fn source(&self) -> Result<Source> {
         let snapshot_guard = Arc::new(self.shared.inner.register_snapshot()?);
         Ok(Source::new(&self.shared.inner, &self.inner, snapshot_guard))
     }

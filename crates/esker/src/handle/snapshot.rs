@@ -134,7 +134,7 @@ impl Snapshot {
         get::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
-    fn source(&self, keyspace: &Keyspace) -> Result<Source> {
+    pub(super) fn source(&self, keyspace: &Keyspace) -> Result<Source> {
         let reader = Arc::clone(self.reader(keyspace)?);
         Ok(Source::new(&keyspace.shared.inner, &keyspace.inner, reader))
     }

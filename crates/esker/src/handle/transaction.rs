@@ -213,9 +213,11 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> Result<()> {
-        let bounds = half_open(range.bounds());
-        self.batch.delete_range(keyspace, range)?;
-        if let Some((start, end)) = bounds {
+        // Asked once: a range of the program's own may answer differently the next time, and what
+        // is written must be what counts as written.
+        let bounds = range.bounds();
+        self.batch.delete_range(keyspace, bounds)?;
+        if let Some((start, end)) = half_open(bounds) {
             self.state.delete_range(&keyspace.inner, &start, &end);
         }
         Ok(())
@@ -395,6 +397,25 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn rollback(self) {}
+}
+
+/// Runs `body` in transactions until one commits without a conflict, `attempts` times at most.
+pub(super) fn transact<T, E: From<Error>>(
+    shared: &Arc<Shared>,
+    attempts: usize,
+    mut body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    let mut left = attempts.max(1);
+    loop {
+        let mut transaction = Transaction::new(Arc::clone(shared));
+        let value = body(&mut transaction)?;
+        left -= 1;
+        match transaction.commit() {
+            Ok(()) => return Ok(value),
+            Err(Error::Conflict { .. }) if left > 0 => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Pairs of key and value as a transaction sees them, in the order of their keys, from either end.

@@ -301,6 +301,7 @@ pub const WRITES: &[Listed] = &[
     call!("Snapshot::contains_key", Refused, |db: &Own| db.snapshot().contains_key(&plain(db)?, "ada").map(drop)),
     call!("Snapshot::first", Refused, |db: &Own| db.snapshot().first(&plain(db)?).map(drop)),
     call!("Snapshot::last", Refused, |db: &Own| db.snapshot().last(&plain(db)?).map(drop)),
+    call!("Snapshot::count", Refused, |db: &Own| db.snapshot().count(&plain(db)?, ..).map(drop)),
     call!("Snapshot::iter", Refused, |db: &Own| db.snapshot().iter(&plain(db)?).next().unwrap().map(drop)),
     call!("Snapshot::range", Refused, |db: &Own| db.snapshot().range(&plain(db)?, "a"..).next().unwrap().map(drop)),
     call!("Snapshot::prefix", Refused, |db: &Own| db.snapshot().prefix(&plain(db)?, "a").next().unwrap().map(drop)),
@@ -313,6 +314,8 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Transaction::first", Refused, |db: &Own| db.transaction().first(&plain(db)?).map(drop)),
     call!("Transaction::last", Refused, |db: &Own| db.transaction().last(&plain(db)?).map(drop)),
+    call!("Transaction::count", Refused, |db: &Own| db.transaction().count(&plain(db)?, ..).map(drop)),
+    call!("Transaction::pop_first", Refused, |db: &Own| db.transaction().pop_first(&plain(db)?).map(drop)),
     call!("Transaction::delete_prefix", Refused, |db: &Own| {
         in_transaction(db, |transaction| transaction.delete_prefix(&plain(db)?, "b"))
     }),
@@ -354,10 +357,6 @@ pub const WRITES: &[Listed] = &[
     call!("Db::transact", Refused, |db: &Own| {
         let plain = plain(db)?;
         db.transact(3, |transaction| transaction.put(&plain, "bob", "1923"))
-    }),
-    call!("Db::try_transact", Refused, |db: &Own| {
-        let plain = plain(db)?;
-        db.try_transact(3, |transaction| transaction.put(&plain, "bob", "1923"))
     }),
     call!("Db::flush", Refused, |db: &Own| db.flush()),
     call!("Db::sync", Refused, |db: &Own| db.sync()),
@@ -419,6 +418,18 @@ pub const BEGUN: &[Listed] = &[
     begun!("Snapshot::cursor of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.cursor(&plain(db)?)?.seek_to_last()
     }),
+    begun!("Snapshot::contains_key of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.contains_key(&plain(db)?, "ada").map(|found| assert!(found))
+    }),
+    begun!("Snapshot::first of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.first(&plain(db)?).map(|pair| assert!(pair.is_some()))
+    }),
+    begun!("Snapshot::last of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.last(&plain(db)?).map(|pair| assert!(pair.is_some()))
+    }),
+    begun!("Snapshot::count of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.count(&merging(db)?, ..).map(|count| assert_eq!(count, 3))
+    }),
     begun!("Iter::next of an earlier one", Works, iter, |_: &Own, mut begun: esker::Iter| {
         begun.next().unwrap().map(drop)
     }),
@@ -431,6 +442,9 @@ pub const BEGUN: &[Listed] = &[
     }),
     begun!("Transaction::iter of an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
         begun.iter(&plain(db)?).next().unwrap().map(drop)
+    }),
+    begun!("Transaction::pop_first in an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
+        begun.pop_first(&plain(db)?).map(|pair| assert!(pair.is_some()))
     }),
     begun!("Transaction::put_until in an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
         begun.put_until(&expiring(db)?, "bob", "1923", later())
