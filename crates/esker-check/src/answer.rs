@@ -1,9 +1,10 @@
 //! Answers of the engine: compared with the model's, and in words.
 
 use crate::Checked;
-use crate::model::Answer;
+use crate::model::{Answer, Entry, MergeFails};
 use crate::state::shown;
 use esker::{Error, Slice};
+use std::fmt;
 
 /// What an iterator yields.
 type Found = Option<esker::Result<(Slice, Slice)>>;
@@ -27,5 +28,33 @@ pub fn compare_answer(expected: &Answer, found: esker::Result<Option<Slice>>) ->
             Err(format!("the value is {:?}, expected {expected:?}", found.map(|found| shown(&found))))
         }
         (_, Err(error)) => Err(format!("the read failed: {error}")),
+    }
+}
+
+/// Whether the engine's pair is the model's.
+pub fn compare_entry(expected: &Option<Entry>, found: Found) -> Checked<()> {
+    match (expected, found) {
+        (None, None) | (Some((_, Err(_))), Some(Err(Error::MergeFailed { .. }))) => Ok(()),
+        (Some((key, Ok(value))), Some(Ok((found_key, found))))
+            if found_key[..] == key[..] && found[..] == value[..] =>
+        {
+            Ok(())
+        }
+        (expected, found) => {
+            let expected = expected.as_ref().map(|(key, value)| (shown(key), value.as_ref().map(|value| shown(value))));
+            Err(format!("the pair is {}, expected {expected:?}", shown_entry(found)))
+        }
+    }
+}
+
+/// Whether the engine's answer, which is no bytes, is the model's.
+pub fn compare_known<T: PartialEq + fmt::Debug>(
+    expected: &Result<T, MergeFails>,
+    found: esker::Result<T>,
+) -> Checked<()> {
+    match (expected, found) {
+        (Err(_), Err(Error::MergeFailed { .. })) => Ok(()),
+        (Ok(expected), Ok(found)) if found == *expected => Ok(()),
+        (expected, found) => Err(format!("the answer is {found:?}, expected {expected:?}")),
     }
 }

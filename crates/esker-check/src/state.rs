@@ -59,8 +59,8 @@ pub fn time(milliseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
 
-/// Performs one write outside a batch. A put until some time, and a change of an expiry, is
-/// asynchronous whatever was requested.
+/// Performs one write outside a batch. A put until some time, a change of an expiry and a delete of
+/// a prefix are asynchronous whatever was requested.
 pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> esker::Result<()> {
     let options = match write.life {
         Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),
@@ -68,6 +68,9 @@ pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> 
     };
     match (&write.change, write.life) {
         (Change::Put(value), Life::Until(expiry)) => keyspace.put_until(&write.key, value, time(expiry)),
+        (Change::Put(value), Life::For(milliseconds)) if durability == Durability::Async => {
+            keyspace.put_with_ttl(&write.key, value, Duration::from_millis(milliseconds))
+        }
         (Change::Put(value), _) => keyspace.put_with(&write.key, value, &options),
         (Change::Delete, _) => keyspace.delete_with(&write.key, &options),
         (Change::Merge(operand), _) => keyspace.merge_with(&write.key, operand, &options),
@@ -77,6 +80,7 @@ pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> 
         (Change::Expire, Life::Until(expiry)) => keyspace.expire_at(&write.key, time(expiry)).map(drop),
         (Change::Expire, _) => keyspace.persist(&write.key).map(drop),
         (Change::DeleteRange(low, high), _) => keyspace.delete_range_with((low.clone(), high.clone()), &options),
+        (Change::DeletePrefix(prefix), _) => keyspace.delete_prefix(prefix),
     }
 }
 
@@ -101,6 +105,7 @@ pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], durability
             (Change::Expire, Life::Until(expiry)) => batch.expire_at(keyspace, key, time(expiry))?,
             (Change::Expire, _) => batch.persist(keyspace, key)?,
             (Change::DeleteRange(low, high), _) => batch.delete_range(keyspace, (low.clone(), high.clone()))?,
+            (Change::DeletePrefix(prefix), _) => batch.delete_prefix(keyspace, prefix)?,
         }
     }
     batch.commit_with(&durability.options())

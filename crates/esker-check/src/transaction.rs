@@ -6,11 +6,13 @@
 //! that it deleted was written to, or where it wrote nothing.
 
 use crate::Checked;
-use crate::answer::{compare_answer, shown_entry};
+use crate::answer::{compare_answer, compare_entry, compare_known, shown_entry};
 use crate::generator::TransactionStep;
-use crate::model::{Change, Model, Span, Write};
+use crate::model::{Change, Entry, Life, Model, Span, Write};
 use crate::state::{Durability, shown, write_batch, write_one};
 use esker::{Db, Error, Keyspace, Transaction};
+use std::ops::Bound;
+use std::time::Duration;
 
 /// Whether a transaction must conflict, as far as that is promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl Footprint {
                 spans.iter().any(|(keyspace, span)| *keyspace == write.keyspace && span.meets(&touched))
             })
         };
-        let is_range = |write: &&Write| matches!(write.change, Change::DeleteRange(..));
+        let is_range = |write: &&Write| write.change.is_range();
         let spans = |writes: Vec<&Write>| -> Vec<(usize, Span)> {
             writes.into_iter().map(|write| (write.keyspace, write.touched())).collect()
         };
@@ -59,12 +61,21 @@ impl Footprint {
     /// Notes a read. What the transaction's own writes answer need not be noted by the engine.
     fn read_key(&mut self, keyspace: usize, key: &[u8]) {
         let span = Write::new(keyspace, key, Change::Delete).touched();
-        let deleted = |write: &Write| {
-            let is_range = matches!(write.change, Change::DeleteRange(..));
-            is_range && write.keyspace == keyspace && write.touched().contains(key)
-        };
+        let deleted =
+            |write: &Write| write.change.is_range() && write.keyspace == keyspace && write.touched().contains(key);
         let spans = if self.own.iter().any(deleted) { &mut self.perhaps_read } else { &mut self.read };
         spans.push((keyspace, span));
+    }
+
+    /// Notes that the first pair was read, or the last: all keys up to it, or all that there can
+    /// be.
+    fn read_end(&mut self, keyspace: usize, first: bool, found: Option<&Entry>) {
+        let span = match (found.map(|(key, _)| Bound::Included(key.to_vec())), first) {
+            (None, _) => Span::All,
+            (Some(bound), true) => Span::Range(Bound::Unbounded, bound),
+            (Some(bound), false) => Span::Range(bound, Bound::Unbounded),
+        };
+        self.read.push((keyspace, span));
     }
 }
 
@@ -88,16 +99,6 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
     for (number, step) in steps.iter().enumerate() {
         let place = |what: String| format!("step {number}, {step:?}: {what}");
         match step {
-            TransactionStep::Get(keyspace, key) => {
-                let expected = view.get(*keyspace, key, view.present());
-                compare_answer(&expected, transaction.get(&keyspaces[*keyspace], key)).map_err(place)?;
-                footprint.read_key(*keyspace, key);
-            }
-            TransactionStep::Scan(keyspace, span) => {
-                let whole = scan(&mut transaction, &keyspaces[*keyspace], *keyspace, span, &view).map_err(place)?;
-                let spans = if whole { &mut footprint.read } else { &mut footprint.perhaps_read };
-                spans.push((*keyspace, span.clone()));
-            }
             TransactionStep::Write(write) => {
                 write_within(&mut transaction, &keyspaces[write.keyspace], write)
                     .map_err(|error| place(format!("the write failed: {error}")))?;
@@ -113,6 +114,7 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
                 model.commit(writes);
                 footprint.outside.extend_from_slice(writes);
             }
+            _ => read(&mut transaction, keyspaces, step, &mut view, &mut footprint).map_err(place)?,
         }
     }
     if !commit {
@@ -129,14 +131,72 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
     }
 }
 
+/// Performs a step that reads, and compares what it yields with what the transaction must see.
+fn read(
+    transaction: &mut Transaction,
+    keyspaces: &[Keyspace],
+    step: &TransactionStep,
+    view: &mut Model,
+    footprint: &mut Footprint,
+) -> Checked<()> {
+    match step {
+        TransactionStep::Get(keyspace, key) => {
+            let expected = view.get(*keyspace, key, view.present());
+            compare_answer(&expected, transaction.get(&keyspaces[*keyspace], key))?;
+            footprint.read_key(*keyspace, key);
+        }
+        TransactionStep::Contains(keyspace, key) => {
+            let expected = view.get(*keyspace, key, view.present()).map(|value| value.is_some());
+            compare_known(&expected, transaction.contains_key(&keyspaces[*keyspace], key))?;
+            footprint.read_key(*keyspace, key);
+        }
+        TransactionStep::End(keyspace, first) => {
+            let handle = &keyspaces[*keyspace];
+            let found = if *first { transaction.first(handle) } else { transaction.last(handle) };
+            let expected = view.end(*keyspace, *first, view.present());
+            compare_entry(&expected, found.transpose())?;
+            footprint.read_end(*keyspace, *first, expected.as_ref());
+        }
+        TransactionStep::Count(keyspace, span) => {
+            let expected = view.count(*keyspace, span, view.present());
+            let found = transaction.count(&keyspaces[*keyspace], span.bounds());
+            compare_known(&expected, found)?;
+            let spans = if expected.is_ok() { &mut footprint.read } else { &mut footprint.perhaps_read };
+            spans.push((*keyspace, span.clone()));
+        }
+        TransactionStep::PopFirst(keyspace) => {
+            let expected = view.end(*keyspace, true, view.present());
+            let found = transaction.pop_first(&keyspaces[*keyspace]);
+            compare_entry(&expected, found.transpose())?;
+            footprint.read_end(*keyspace, true, expected.as_ref());
+            if let Some((key, Ok(_))) = &expected {
+                let delete = Write::new(*keyspace, &key[..], Change::Delete);
+                view.commit(std::slice::from_ref(&delete));
+                footprint.own.push(delete);
+            }
+        }
+        TransactionStep::Scan(keyspace, span) => {
+            let whole = scan(transaction, &keyspaces[*keyspace], *keyspace, span, view)?;
+            let spans = if whole { &mut footprint.read } else { &mut footprint.perhaps_read };
+            spans.push((*keyspace, span.clone()));
+        }
+        TransactionStep::Write(_) | TransactionStep::Outside(_) => {}
+    }
+    Ok(())
+}
+
 fn write_within(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> esker::Result<()> {
-    match &write.change {
-        Change::Put(value) => transaction.put(keyspace, &write.key, value),
-        Change::Delete => transaction.delete(keyspace, &write.key),
-        Change::Merge(operand) => transaction.merge(keyspace, &write.key, operand),
+    match (&write.change, write.life) {
+        (Change::Put(value), Life::For(life)) => {
+            transaction.put_with_ttl(keyspace, &write.key, value, Duration::from_millis(life))
+        }
+        (Change::Put(value), _) => transaction.put(keyspace, &write.key, value),
+        (Change::Delete, _) => transaction.delete(keyspace, &write.key),
+        (Change::Merge(operand), _) => transaction.merge(keyspace, &write.key, operand),
+        (Change::DeleteRange(low, high), _) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
+        (Change::DeletePrefix(prefix), _) => transaction.delete_prefix(keyspace, prefix),
         // Where there is no value, it is not a write: what conflicts with it is not known here.
-        Change::Expire => unreachable!("sound writes only"),
-        Change::DeleteRange(low, high) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
+        (Change::Expire, _) => unreachable!("sound writes only"),
     }
 }
 
@@ -164,7 +224,6 @@ fn scan(transaction: &mut Transaction, keyspace: &Keyspace, index: usize, span: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ops::Bound;
 
     fn put(key: &str) -> Write {
         Write::new(0, key, Change::Put(Vec::new()))

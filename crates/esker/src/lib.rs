@@ -65,6 +65,7 @@ pub mod merge {
 pub use base::clock::{Clock, ManualClock, SystemClock};
 pub use base::compare_and_swap::CompareAndSwap;
 pub use base::expiry::{Expiry, Ttl};
+pub use base::key_range::KeyRange;
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};

@@ -16,7 +16,7 @@ impl Driver {
     /// take or a swap, a merge with its result.
     pub(super) fn write_on_value(&mut self, write: &Write, expected: Expected, durability: Durability) -> Checked<()> {
         let trusted = self.world.trust(write.keyspace, false) == Trust::All;
-        if !trusted || self.world.back || matches!(write.change, Change::DeleteRange(..) | Change::Expire) {
+        if !trusted || self.world.back || write.change.is_range() || write.change == Change::Expire {
             return Ok(());
         }
         let keyspace = &self.opened.as_ref().ok_or("the database is not open")?.keyspaces[write.keyspace];

@@ -8,9 +8,10 @@ mod upkeep;
 mod world;
 
 use crate::Checked;
+use crate::answer::compare_entry;
 use crate::cast::Role;
 use crate::generator::{Operation, SLOTS, Source, TransactionStep};
-use crate::model::{At, Model, Write};
+use crate::model::{At, Change, Model, Write};
 use crate::option_sets::OptionSet;
 use crate::simulated::Place;
 use crate::state::{Durability, write_batch, write_one};
@@ -19,7 +20,7 @@ use esker::{Error, ManualClock, Snapshot};
 use open::Opened;
 use scan::{OpenCursor, OpenIterator};
 use std::sync::Arc;
-use world::World;
+use world::{Trust, World};
 
 /// Where the clock of every run begins.
 const START_MS: u64 = 1_700_000_000_000;
@@ -79,7 +80,11 @@ impl Driver {
             Operation::Write(write, durability) => self.write(std::slice::from_ref(write), *durability, false),
             Operation::Batch(writes, durability) => self.write(writes, *durability, true),
             Operation::OnValue(write, expected, durability) => self.write_on_value(write, *expected, *durability),
+            Operation::PopFirst(keyspace) => self.pop_first(*keyspace),
             Operation::Get(source, key) => self.reader(*source)?.get(key),
+            Operation::Contains(source, key) => self.reader(*source)?.contains_key(key),
+            Operation::End(source, first) => self.reader(*source)?.end(*first),
+            Operation::Count(source, span) => self.reader(*source)?.count(span),
             Operation::MultiGet(source, keys) => self.reader(*source)?.multi_get(keys),
             Operation::ExpiresAt(source, key) => self.reader(*source)?.expires_at(key),
             Operation::Scan(source, span, ends) => self.reader(*source)?.scan(span, ends),
@@ -150,6 +155,21 @@ impl Driver {
             Err(Error::InvalidArgument { .. } | Error::MissingMergeOperator { .. }) if refused => Ok(()),
             Err(error) => Err(format!("the write failed: {error}")),
         }
+    }
+
+    fn pop_first(&mut self, keyspace: usize) -> Checked<()> {
+        if self.world.back || self.world.trust(keyspace, false) != Trust::All {
+            return Ok(());
+        }
+        let model = &mut self.world.model;
+        let expected = model.end(keyspace, true, model.present());
+        let opened = self.opened.as_ref().ok_or("the database is not open")?;
+        compare_entry(&expected, opened.keyspaces[keyspace].pop_first().transpose())?;
+        if let Some((key, Ok(_))) = expected {
+            model.commit(&[Write::new(keyspace, &key[..], Change::Delete)]);
+            self.forget();
+        }
+        Ok(())
     }
 
     /// Keeps the model small.

@@ -4,7 +4,7 @@ use super::open::Opened;
 use super::scan::{OpenCursor, OpenIterator};
 use super::world::{Trust, World};
 use crate::Checked;
-use crate::answer::compare_answer;
+use crate::answer::{compare_answer, compare_entry, compare_known};
 use crate::model::{At, MergeFails, NEVER, Span};
 use crate::state::{shown, time};
 use esker::{Error, Expiry, Iter, Slice, Snapshot};
@@ -66,6 +66,49 @@ impl Reader<'_> {
         }
     }
 
+    pub fn contains_key(&self, key: &[u8]) -> Checked<()> {
+        let found = match self.snapshot {
+            Some(snapshot) => snapshot.contains_key(self.handle(), key),
+            None => self.handle().contains_key(key),
+        };
+        let model = &self.world.model;
+        let expected = model.get(self.keyspace, key, self.at).map(|value| value.is_some());
+        match (self.trust(), found) {
+            (Trust::Nothing, Ok(_) | Err(Error::MergeFailed { .. })) => Ok(()),
+            (Trust::Unmerged, Err(Error::MissingMergeOperator { .. }))
+                if model.is_merged(self.keyspace, key, self.at) =>
+            {
+                Ok(())
+            }
+            (_, found) => compare_known(&expected, found),
+        }
+    }
+
+    /// The first pair, or the last.
+    pub fn end(&self, first: bool) -> Checked<()> {
+        let found = match (self.snapshot, first) {
+            (Some(snapshot), true) => snapshot.first(self.handle()),
+            (Some(snapshot), false) => snapshot.last(self.handle()),
+            (None, true) => self.handle().first(),
+            (None, false) => self.handle().last(),
+        };
+        if self.trust() != Trust::All {
+            return Ok(());
+        }
+        compare_entry(&self.world.model.end(self.keyspace, first, self.at), found.transpose())
+    }
+
+    pub fn count(&self, span: &Span) -> Checked<()> {
+        let found = match self.snapshot {
+            Some(snapshot) => snapshot.count(self.handle(), span.bounds()),
+            None => self.handle().count(span.bounds()),
+        };
+        if self.trust() != Trust::All {
+            return Ok(());
+        }
+        compare_known(&self.world.model.count(self.keyspace, span, self.at), found)
+    }
+
     pub fn expires_at(&self, key: &[u8]) -> Checked<()> {
         let found = match self.snapshot {
             Some(snapshot) => snapshot.expires_at(self.handle(), key),
@@ -100,10 +143,10 @@ impl Reader<'_> {
         match (self.snapshot, span) {
             (None, Span::All) => handle.iter(),
             (None, Span::Prefix(prefix)) => handle.prefix(prefix),
-            (None, Span::Range(low, high)) => handle.range::<Vec<u8>>((low.clone(), high.clone())),
+            (None, Span::Range(low, high)) => handle.range((low.clone(), high.clone())),
             (Some(snapshot), Span::All) => snapshot.iter(handle),
             (Some(snapshot), Span::Prefix(prefix)) => snapshot.prefix(handle, prefix),
-            (Some(snapshot), Span::Range(low, high)) => snapshot.range::<Vec<u8>>(handle, (low.clone(), high.clone())),
+            (Some(snapshot), Span::Range(low, high)) => snapshot.range(handle, (low.clone(), high.clone())),
         }
     }
 

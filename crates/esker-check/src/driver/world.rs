@@ -44,7 +44,7 @@ impl World {
     /// Whether what the write does is promised although the clock has stepped back.
     fn is_timeless(&self, write: &Write) -> bool {
         match (&write.change, self.cast[write.keyspace].ttl, write.life) {
-            (_, Ttl::Off, _) | (Change::Delete | Change::DeleteRange(..), ..) => true,
+            (_, Ttl::Off, _) | (Change::Delete | Change::DeleteRange(..) | Change::DeletePrefix(_), ..) => true,
             (Change::Merge(_) | Change::Expire, ..) | (_, _, Life::For(_)) | (_, Ttl::On(Some(_)), Life::Usual) => {
                 false
             }

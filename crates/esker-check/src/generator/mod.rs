@@ -130,6 +130,9 @@ impl Generator {
             };
             return Operation::Batch((0..count).map(|_| self.write()).collect(), durability);
         }
+        if self.random.percent(3) {
+            return Operation::PopFirst(self.keyspace());
+        }
         if self.random.percent(15) {
             let expected = match self.random.below(5) {
                 0..=1 => Expected::Current,
@@ -139,7 +142,7 @@ impl Generator {
             return Operation::OnValue(self.write(), expected, durability);
         }
         let mut write = self.write();
-        if self.random.below(500) == 0 && !matches!(write.change, Change::DeleteRange(..)) {
+        if self.random.below(500) == 0 && !write.change.is_range() {
             let beyond = self.random.below(2);
             write.key = vec![b'k'; LONGEST_KEY + beyond];
         }
@@ -150,6 +153,9 @@ impl Generator {
     pub fn write(&mut self) -> Write {
         let keyspace = self.keyspace();
         if self.random.percent(self.shares.range_percent) {
+            if self.random.percent(25) {
+                return Write::new(keyspace, [], Change::DeletePrefix(self.narrow_prefix()));
+            }
             let (low, high) = self.narrow();
             return Write::delete_range(keyspace, low, high);
         }
@@ -188,13 +194,24 @@ impl Generator {
         }
     }
 
+    /// A prefix of mostly few keys, so that its delete leaves something.
+    fn narrow_prefix(&mut self) -> Vec<u8> {
+        let mut prefix = self.key();
+        let shorter = if self.random.percent(10) { self.random.below(prefix.len() + 1) } else { self.random.below(2) };
+        prefix.truncate(prefix.len().saturating_sub(shorter));
+        prefix
+    }
+
     fn read_operation(&mut self) -> Operation {
         let keyspace = self.keyspace();
         let slot = self.random.below(SLOTS);
         let snapshot = if self.random.percent(40) { Some(self.random.below(SLOTS)) } else { None };
         let source = Source { keyspace, snapshot };
         match self.random.below(100) {
-            0..=35 => Operation::Get(source, self.key()),
+            0..=25 => Operation::Get(source, self.key()),
+            26..=29 => Operation::Contains(source, self.key()),
+            30..=33 => Operation::End(source, self.random.percent(50)),
+            34..=35 => Operation::Count(source, self.span()),
             36..=42 => {
                 let count = self.random.below(10);
                 Operation::MultiGet(source, (0..count).map(|_| self.key()).collect())
@@ -225,9 +242,15 @@ impl Generator {
                 continue;
             }
             let keyspace = self.keyspace();
-            steps.push(match self.random.below(10) {
-                0..=3 => TransactionStep::Get(keyspace, self.key()),
-                4 => TransactionStep::Scan(keyspace, self.span()),
+            steps.push(match self.random.below(20) {
+                0..=5 => TransactionStep::Get(keyspace, self.key()),
+                6..=7 => TransactionStep::Contains(keyspace, self.key()),
+                8 => TransactionStep::Scan(keyspace, self.span()),
+                9 => match self.random.below(4) {
+                    0 => TransactionStep::Count(keyspace, self.span()),
+                    1 => TransactionStep::PopFirst(keyspace),
+                    _ => TransactionStep::End(keyspace, self.random.percent(50)),
+                },
                 _ => TransactionStep::Write(self.sound_write()),
             });
         }
@@ -235,7 +258,8 @@ impl Generator {
         Operation::Transaction(steps, commit)
     }
 
-    /// A write that is not refused, without a life of its own, and no merge where entries expire.
+    /// A write that is not refused, and no merge where entries expire; of lives only those of puts
+    /// that begin at the commit.
     fn sound_write(&mut self) -> Write {
         loop {
             let write = self.write();
@@ -246,8 +270,12 @@ impl Generator {
                 Change::Expire => false,
                 _ => true,
             };
+            let life = match (&write.change, write.life) {
+                (Change::Put(_), Life::For(1..)) if role.ttl != Ttl::Off => write.life,
+                _ => Life::Usual,
+            };
             if sound {
-                return write.living(Life::Usual);
+                return write.living(life);
             }
         }
     }

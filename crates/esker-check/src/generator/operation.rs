@@ -63,8 +63,16 @@ pub enum Expected {
 pub enum TransactionStep {
     /// It reads a key.
     Get(usize, Vec<u8>),
+    /// It asks whether a key has a value.
+    Contains(usize, Vec<u8>),
     /// It scans a span to its end.
     Scan(usize, Span),
+    /// It asks for the first pair (`true`) or the last.
+    End(usize, bool),
+    /// It counts the keys of a span.
+    Count(usize, Span),
+    /// It takes the first pair.
+    PopFirst(usize),
     /// It writes.
     Write(Write),
     /// Others write, as one batch.
@@ -81,8 +89,16 @@ pub enum Operation {
     OnValue(Write, Expected, Durability),
     /// Writes as one batch.
     Batch(Vec<Write>, Durability),
+    /// Takes the first pair of a keyspace.
+    PopFirst(usize),
     /// Reads a key.
     Get(Source, Vec<u8>),
+    /// Asks whether a key has a value.
+    Contains(Source, Vec<u8>),
+    /// Asks for the first pair (`true`) or the last.
+    End(Source, bool),
+    /// Counts the keys of a span.
+    Count(Source, Span),
     /// Reads keys at once.
     MultiGet(Source, Vec<Vec<u8>>),
     /// Asks when a key expires.

@@ -121,7 +121,9 @@ impl ModelKeyspace {
                 let expiry = if write.life == Life::Usual { NEVER } else { self.expiry(write.life, now) };
                 (stored.clone(), expiry, *merged)
             }
-            Change::DeleteRange(..) => return self.delete_span(&write.touched(), sequence),
+            Change::DeleteRange(..) | Change::DeletePrefix(_) => {
+                return self.delete_span(&write.touched(), sequence);
+            }
         };
         self.push(&write.key, Version { sequence, expiry, stored, merged });
     }
@@ -274,6 +276,17 @@ impl Model {
             }
         }
         entries
+    }
+
+    /// The first visible entry of a keyspace, or the last.
+    pub fn end(&self, keyspace: usize, first: bool, at: At) -> Option<Entry> {
+        let entries = self.scan(keyspace, &Span::All, at);
+        if first { entries.into_iter().next() } else { entries.into_iter().next_back() }
+    }
+
+    /// How many visible entries a span has.
+    pub fn count(&self, keyspace: usize, span: &Span, at: At) -> Result<u64, MergeFails> {
+        self.scan(keyspace, span, at).into_iter().try_fold(0, |count, (_, value)| value.map(|_| count + 1))
     }
 
     /// Every key of a keyspace that the model still knows anything about, visible or not.

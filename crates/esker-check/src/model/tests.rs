@@ -221,3 +221,22 @@ fn ttl_7_nothing_is_left_after_everything_expired() {
     assert_eq!(model.scan(0, &Span::All, model.present()), vec![]);
     assert_eq!(model.next_expiry(), None);
 }
+
+#[test]
+fn a_prefix_is_a_range_of_its_own_keys() {
+    let mut model = Model::new(&[Operator::None]);
+    let keys: [&[u8]; 7] = [b"", b"p", b"p\0", b"p\xff", b"p\xff\xff", b"q", b"\xff\xff"];
+    let all: Vec<Write> = keys.iter().map(|key| Write::new(0, *key, Change::Put(Vec::new()))).collect();
+    let prefixes: [&[u8]; 6] = [b"", b"p", b"p\xff", b"p\xff\xff\xff", b"\xff", b"\xff\xff"];
+    for prefix in prefixes {
+        let full = model.commit(&all);
+        let span = Span::Prefix(prefix.to_vec());
+        let (low, high) = span.bounds();
+        let expected = keys.iter().filter(|key| key.starts_with(prefix)).count() as u64;
+        assert_eq!(model.count(0, &span, full), Ok(expected));
+        assert_eq!(model.count(0, &Span::Range(low, high), full), Ok(expected));
+        let left = model.commit(&[Write::new(0, [], Change::DeletePrefix(prefix.to_vec()))]);
+        assert_eq!(model.count(0, &Span::All, left), Ok(keys.len() as u64 - expected));
+        assert_eq!(model.end(0, true, left).is_none(), prefix.is_empty());
+    }
+}

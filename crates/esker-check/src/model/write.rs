@@ -41,6 +41,15 @@ pub enum Change {
     Expire,
     /// All keys between the bounds go; none if the bounds are the wrong way round.
     DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// All keys that begin with these bytes go.
+    DeletePrefix(Vec<u8>),
+}
+
+impl Change {
+    /// Whether it happens to a range of keys.
+    pub fn is_range(&self) -> bool {
+        matches!(self, Change::DeleteRange(..) | Change::DeletePrefix(_))
+    }
 }
 
 /// One change of one keyspace.
@@ -76,6 +85,7 @@ impl Write {
     pub fn touched(&self) -> Span {
         match &self.change {
             Change::DeleteRange(low, high) => Span::Range(low.clone(), high.clone()),
+            Change::DeletePrefix(prefix) => Span::Prefix(prefix.clone()),
             _ => Span::Range(Bound::Included(self.key.clone()), Bound::Included(self.key.clone())),
         }
     }
@@ -125,6 +135,23 @@ impl Span {
                     Bound::Unbounded => true,
                 };
                 above && below
+            }
+        }
+    }
+
+    /// The same as bounds: of a prefix up to the least key above all that begin with it, if there
+    /// is one.
+    pub fn bounds(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        match self {
+            Span::All => (Bound::Unbounded, Bound::Unbounded),
+            Span::Range(low, high) => (low.clone(), high.clone()),
+            Span::Prefix(prefix) => {
+                let raised = prefix.iter().rposition(|byte| *byte < u8::MAX).map(|last| {
+                    let mut raised = prefix[..=last].to_vec();
+                    raised[last] += 1;
+                    raised
+                });
+                (Bound::Included(prefix.clone()), raised.map_or(Bound::Unbounded, Bound::Excluded))
             }
         }
     }

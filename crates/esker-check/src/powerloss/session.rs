@@ -145,7 +145,7 @@ impl Session {
                 let mut transaction = self.db.transaction();
                 for write in &placed {
                     let keyspace = &keyspaces[write.keyspace];
-                    if !matches!(write.change, Change::DeleteRange(..)) {
+                    if !write.change.is_range() {
                         transaction.get(keyspace, &write.key)?;
                     }
                     add_to(&mut transaction, keyspace, write)?;
@@ -286,6 +286,7 @@ fn add_to(transaction: &mut Transaction, keyspace: &Keyspace, write: &Write) -> 
         (Change::Expire, Life::Until(at)) => transaction.expire_at(keyspace, key, time(at)),
         (Change::Expire, _) => transaction.persist(keyspace, key),
         (Change::DeleteRange(low, high), _) => transaction.delete_range(keyspace, (low.clone(), high.clone())),
+        (Change::DeletePrefix(prefix), _) => transaction.delete_prefix(keyspace, prefix),
     }
 }
 

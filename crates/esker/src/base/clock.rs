@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A source of wall-clock time.
 ///
@@ -77,10 +77,41 @@ impl ManualClock {
     pub fn set(&self, now_ms: u64) {
         self.0.store(now_ms, Ordering::SeqCst);
     }
+
+    /// Moves the time shown ahead by `by`, in whole milliseconds; at the end of time it stays. Time
+    /// that threads add at once is added up.
+    ///
+    /// ```
+    /// use esker::Clock;
+    /// let clock = esker::ManualClock::new(1_000);
+    /// clock.advance(std::time::Duration::from_secs(2));
+    /// assert_eq!(clock.now_ms(), 3_000);
+    /// ```
+    pub fn advance(&self, by: Duration) {
+        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        // The closure always yields a time, so that there is no failure to look at.
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now_ms| Some(now_ms.saturating_add(by)));
+    }
 }
 
 impl Clock for ManualClock {
     fn now_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_stops_at_its_end() {
+        let clock = ManualClock::new(1_000);
+        clock.advance(Duration::from_micros(2_900));
+        assert_eq!(clock.now_ms(), 1_002);
+        for by in [Duration::MAX, Duration::from_millis(1)] {
+            clock.advance(by);
+            assert_eq!(clock.now_ms(), u64::MAX);
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::key::{MAX_SEQUENCE, Sequence};
 use super::key_range;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Keys between two neighbouring bounds, and the tombstones over all of them.
@@ -52,10 +52,8 @@ pub fn compare_ends(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 /// The range as its first key and its end; `None` if no key is in it.
-pub fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Option<(Vec<u8>, Vec<u8>)> {
-    let slice = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-    let (lower, upper) = (slice(range.start_bound()), slice(range.end_bound()));
-    let (start, end) = key_range::half_open(lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice))?;
+pub fn half_open((lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (start, end) = key_range::half_open(lower, upper)?;
     Some((start, end.unwrap_or_default()))
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::key_range::KeyRange as _;
 use crate::base::random::Random;
 
 /// Tombstones as they were written, for a search one by one.
@@ -90,7 +91,7 @@ fn sets_of_random_tombstones_answer_as_a_search_one_by_one() {
 #[test]
 fn bounds_of_every_kind_become_half_open() {
     use Bound::{Excluded, Included, Unbounded};
-    let open = |start: Bound<&'static str>, end: Bound<&'static str>| half_open::<&str>(&(start, end));
+    let open = |start: Bound<&'static str>, end: Bound<&'static str>| half_open((start, end).bounds());
     let range = |start: &[u8], end: &[u8]| Some((start.to_vec(), end.to_vec()));
     assert_eq!(open(Unbounded, Unbounded), range(b"", b""));
     assert_eq!(open(Included("b"), Excluded("d")), range(b"b", b"d"));

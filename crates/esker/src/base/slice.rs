@@ -1,7 +1,11 @@
 //! The bytes that reads hand out: short ones inside the handle, longer ones pinned in the block
 //! they were found in.
 
+use std::array::TryFromSliceError;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -24,12 +28,21 @@ const INLINE_BYTES: usize = 30;
 /// A long value pins the block it lies in until the slice is dropped: copy it with `to_vec` to keep
 /// it for long.
 ///
+/// Compared, ordered and hashed as its bytes: a map with slices as keys is searched by bytes.
+/// Conversion into a `Vec<u8>` copies; conversion into an array fails if the length is another one.
+///
 /// ```
 /// use esker::Slice;
 /// let slice = Slice::copy(b"ada");
 /// assert_eq!(&slice[1..], b"da");
 /// let owned: Vec<u8> = slice.to_vec();
 /// assert_eq!(owned, b"ada");
+/// assert_eq!(slice, "ada");
+/// let number: [u8; 3] = slice.try_into()?;
+/// assert_eq!(number, *b"ada");
+/// let born = std::collections::HashMap::from([(Slice::copy(b"ada"), 1815)]);
+/// assert_eq!(born.get(&b"ada"[..]), Some(&1815));
+/// # Ok::<(), std::array::TryFromSliceError>(())
 /// ```
 #[derive(Clone)]
 pub struct Slice(Repr);
@@ -136,6 +149,69 @@ impl PartialEq<&[u8]> for Slice {
     }
 }
 
+impl PartialEq<str> for Slice {
+    fn eq(&self, other: &str) -> bool {
+        **self == *other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Slice {
+    fn eq(&self, other: &&str) -> bool {
+        **self == *other.as_bytes()
+    }
+}
+
+impl PartialEq<Vec<u8>> for Slice {
+    fn eq(&self, other: &Vec<u8>) -> bool {
+        **self == **other
+    }
+}
+
+impl PartialOrd for Slice {
+    fn partial_cmp(&self, other: &Slice) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Slice {
+    fn cmp(&self, other: &Slice) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+/// As that of the bytes: a map with slices as keys is searched by bytes.
+impl Hash for Slice {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Borrow<[u8]> for Slice {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Slice> for Vec<u8> {
+    fn from(slice: Slice) -> Vec<u8> {
+        slice.to_vec()
+    }
+}
+
+impl<const N: usize> TryFrom<Slice> for [u8; N] {
+    type Error = TryFromSliceError;
+
+    fn try_from(slice: Slice) -> Result<[u8; N], TryFromSliceError> {
+        <[u8; N]>::try_from(&*slice)
+    }
+}
+
+impl<const N: usize> PartialEq<[u8; N]> for Slice {
+    fn eq(&self, other: &[u8; N]) -> bool {
+        **self == *other
+    }
+}
+
 impl<const N: usize> PartialEq<&[u8; N]> for Slice {
     fn eq(&self, other: &&[u8; N]) -> bool {
         **self == **other
@@ -145,6 +221,21 @@ impl<const N: usize> PartialEq<&[u8; N]> for Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slices_are_keys_of_maps_and_sort_as_bytes() {
+        let long = vec![7; 100];
+        let sorted: std::collections::BTreeSet<Slice> =
+            [Slice::from(long.clone()), Slice::copy(b"b"), Slice::copy(b"a")].into_iter().collect();
+        assert!(sorted.iter().map(|slice| slice.to_vec()).eq([long.clone(), b"a".to_vec(), b"b".to_vec()]));
+        let hashed: std::collections::HashMap<Slice, i32> = sorted.into_iter().zip(0..).collect();
+        assert_eq!((hashed.get(&long[..]), hashed.get(&b"b"[..])), (Some(&0), Some(&2)));
+        assert_eq!(Slice::copy(b"ab"), "ab");
+        assert!(Slice::copy(b"ab") == *b"ab" && Slice::copy(b"ab") == b"ab".to_vec());
+        assert_eq!(Vec::from(Slice::copy(b"ab")), b"ab");
+        assert!(<[u8; 2]>::try_from(Slice::copy(b"ab")).is_ok_and(|array| array == *b"ab"));
+        assert!(<[u8; 3]>::try_from(Slice::copy(b"ab")).is_err());
+    }
 
     #[test]
     fn short_and_long_slices_read_the_same() {

@@ -7,6 +7,7 @@ use crate::base::batch::{
 };
 use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
+use crate::base::key_range::KeyRange;
 use crate::base::range_tombstone::half_open;
 use crate::blob::Appended;
 use crate::db::read::blob_value;
@@ -14,7 +15,6 @@ use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reserv
 use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -253,9 +253,9 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::delete`].
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> Result<()> {
         self.check_keyspace(keyspace)?;
-        let Some((start, end)) = half_open(&range) else { return Ok(()) };
+        let Some((start, end)) = half_open(range.bounds()) else { return Ok(()) };
         // A bound may be a key with a byte more.
         if start.len().max(end.len()) > MAX_KEY_BYTES + 1 {
             return Err(Error::invalid(format!("a bound of the range is longer than a key, {MAX_KEY_BYTES} bytes")));

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::keyspace::Keyspace;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
-use super::transaction::Transaction;
+use super::transaction::{Transaction, transact};
 use crate::db::background::{compaction, flush, run};
 use crate::db::lifecycle::{close, keyspaces, open};
 use crate::db::maintenance::checkpoint::CheckpointMode;
@@ -246,12 +246,14 @@ impl Db {
     /// `attempts` times at most (0 counts as 1). `body` must have no effect but through the
     /// transaction, because it may run several times.
     ///
+    /// An error of `body` ends the transaction without a commit. It may be of any type that an
+    /// [`Error`] converts into. Where `?` is used both in `body` and on the result, the compiler
+    /// cannot know which one: say so in the closure, as here.
+    ///
     /// ```
-    /// # fn main() -> esker::Result<()> {
-    /// # let directory = std::env::temp_dir().join(format!("esker-doc-transact-{}", std::process::id()));
-    /// # let db = esker::Db::open(&directory, Default::default())?;
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
     /// let seats = db.keyspace("seats", Default::default())?;
-    /// let was_free = db.transact(10, |transaction| {
+    /// let was_free = db.transact(10, |transaction| -> esker::Result<bool> {
     ///     let is_free = transaction.get(&seats, "12a")?.is_none();
     ///     if is_free {
     ///         transaction.put(&seats, "12a", "ada")?;
@@ -259,26 +261,44 @@ impl Db {
     ///     Ok(is_free)
     /// })?;
     /// assert!(was_free);
-    /// # drop((seats, db));
-    /// # std::fs::remove_dir_all(&directory).ok();
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    ///
+    /// With an error of the program's own:
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let seats = db.keyspace("seats", Default::default())?;
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     Taken,
+    ///     Failed(esker::Error),
+    /// }
+    /// impl From<esker::Error> for Refused {
+    ///     fn from(error: esker::Error) -> Refused {
+    ///         Refused::Failed(error)
+    ///     }
+    /// }
+    /// let reserve = || -> Result<(), Refused> {
+    ///     db.transact(10, |transaction| match transaction.get(&seats, "12a")? {
+    ///         Some(_) => Err(Refused::Taken),
+    ///         None => Ok(transaction.put(&seats, "12a", "ada")?),
+    ///     })
+    /// };
+    /// assert!(reserve().is_ok());
+    /// assert!(matches!(reserve(), Err(Refused::Taken)));
+    /// # Ok::<(), esker::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Those of `body`, with which the transaction is dropped, and those of
-    /// [`Transaction::commit`]; `Conflict` if every attempt met one.
-    pub fn transact<T>(&self, attempts: usize, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        let mut left = attempts.max(1);
-        loop {
-            let mut transaction = self.transaction();
-            let result = body(&mut transaction).and_then(|value| transaction.commit().map(|()| value));
-            left -= 1;
-            match result {
-                Err(Error::Conflict { .. }) if left > 0 => {}
-                result => return result,
-            }
-        }
+    /// The first of `body`, which is not run again then, and those of [`Transaction::commit`];
+    /// `Conflict` if every attempt met one.
+    pub fn transact<T, E: From<Error>>(
+        &self,
+        attempts: usize,
+        body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        transact(&self.shared, attempts, body)
     }
 
     /// Writes everything acknowledged so far into tables.

@@ -4,11 +4,10 @@ use crate::base::slice::Slice;
 use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::{Error, Result};
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
-pub(super) fn owned_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-    (own(range.start_bound()), own(range.end_bound()))
+pub(super) fn owned_bounds((lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
 }
 
 /// The bounds of the keys that begin with `prefix`.

@@ -5,6 +5,7 @@ use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
 use crate::base::expiry::{Expiry, Life, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, hash};
+use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::background::compaction;
 use crate::db::maintenance::ingest::IngestReport;
@@ -19,7 +20,7 @@ use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
 use crate::options::WriteOptions;
 use std::cell::Cell;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -446,7 +447,7 @@ impl Keyspace {
         get::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
     }
 
-    fn source(&self) -> Result<Source> {
+    pub(super) fn source(&self) -> Result<Source> {
         let snapshot_guard = Arc::new(self.shared.inner.register_snapshot()?);
         Ok(Source::new(&self.shared.inner, &self.inner, snapshot_guard))
     }
@@ -485,8 +486,8 @@ impl Keyspace {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
-        let (lower, upper) = owned_bounds(&range);
+    pub fn range(&self, range: impl KeyRange) -> Iter {
+        let (lower, upper) = owned_bounds(range.bounds());
         Iter::new(self.source(), lower, upper)
     }
 
@@ -583,8 +584,8 @@ impl Keyspace {
     /// assert!(names.approximate_size("a".."b")? > 0);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        let (lower, upper) = (range.start_bound().map(K::as_ref), range.end_bound().map(K::as_ref));
+    pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
+        let (lower, upper) = range.bounds();
         Ok(sizes::approximate(&self.inner, lower, upper))
     }
 
@@ -629,8 +630,7 @@ impl Keyspace {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));
-        compaction::compact_range(&self.shared.inner, &self.inner, bounds)
+    pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
+        compaction::compact_range(&self.shared.inner, &self.inner, range.bounds())
     }
 }

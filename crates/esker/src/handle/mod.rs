@@ -3,6 +3,7 @@
 mod batch;
 mod conditional;
 mod database;
+mod everyday;
 mod expiry;
 mod iterator;
 mod keyspace;

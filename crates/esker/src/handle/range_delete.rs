@@ -2,9 +2,9 @@
 
 use super::batch::Batch;
 use super::keyspace::Keyspace;
+use crate::base::key_range::KeyRange;
 use crate::error::Result;
 use crate::options::WriteOptions;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 impl Keyspace {
@@ -26,8 +26,7 @@ impl Keyspace {
     /// events.delete_range(.."03")?;
     /// assert!(events.get("02")?.is_none());
     /// assert!(events.get("03")?.is_some());
-    /// // All keys: the type of a bound must be known.
-    /// events.delete_range::<&str>(..)?;
+    /// events.delete_range(..)?;
     /// assert_eq!(events.iter().count(), 0);
     /// # drop((events, db));
     /// # std::fs::remove_dir_all(&directory).ok();
@@ -37,7 +36,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn delete_range(&self, range: impl KeyRange) -> Result<()> {
         self.delete_range_with(range, &WriteOptions::new())
     }
 
@@ -54,7 +53,7 @@ impl Keyspace {
     /// assert!(names.get("ada")?.is_none());
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, options: &WriteOptions) -> Result<()> {
+    pub fn delete_range_with(&self, range: impl KeyRange, options: &WriteOptions) -> Result<()> {
         let mut batch = Batch::new(Arc::clone(&self.shared));
         batch.delete_range(self, range)?;
         batch.commit_with(options)

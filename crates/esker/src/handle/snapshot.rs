@@ -4,12 +4,13 @@ use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::keyspace::{Keyspace, multi_get};
 use super::shared::Shared;
 use crate::base::expiry::Expiry;
+use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::error::{Error, Result};
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// All keyspaces as they were when it was made: exactly the writes acknowledged then, whole batches
@@ -133,7 +134,7 @@ impl Snapshot {
         get::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
     }
 
-    fn source(&self, keyspace: &Keyspace) -> Result<Source> {
+    pub(super) fn source(&self, keyspace: &Keyspace) -> Result<Source> {
         let reader = Arc::clone(self.reader(keyspace)?);
         Ok(Source::new(&keyspace.shared.inner, &keyspace.inner, reader))
     }
@@ -167,8 +168,8 @@ impl Snapshot {
     /// assert_eq!(snapshot.range(&names, "a".."b").count(), 1);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
-        let (lower, upper) = owned_bounds(&range);
+    pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Iter {
+        let (lower, upper) = owned_bounds(range.bounds());
         self.scan(keyspace, lower, upper)
     }
 

@@ -5,6 +5,7 @@ use super::iterator::{owned_bounds, prefix_bounds};
 use super::keyspace::Keyspace;
 use super::shared::Shared;
 use crate::base::expiry::{Life, expiry_at, visible};
+use crate::base::key_range::KeyRange;
 use crate::base::range_tombstone::half_open;
 use crate::base::slice::Slice;
 use crate::db::transaction::conflict::Conflicts;
@@ -13,7 +14,7 @@ use crate::db::transaction::write_set;
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -211,10 +212,12 @@ impl Transaction {
     /// assert!(transaction.get(&names, "ada")?.is_none());
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<()> {
-        let bounds = half_open(&range);
-        self.batch.delete_range(keyspace, range)?;
-        if let Some((start, end)) = bounds {
+    pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> Result<()> {
+        // Asked once: a range of the program's own may answer differently the next time, and what
+        // is written must be what counts as written.
+        let bounds = range.bounds();
+        self.batch.delete_range(keyspace, bounds)?;
+        if let Some((start, end)) = half_open(bounds) {
             self.state.delete_range(&keyspace.inner, &start, &end);
         }
         Ok(())
@@ -273,8 +276,8 @@ impl Transaction {
     /// assert!(transaction.commit().is_err());
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&mut self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> TransactionIter<'_> {
-        let (lower, upper) = owned_bounds(&range);
+    pub fn range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> TransactionIter<'_> {
+        let (lower, upper) = owned_bounds(range.bounds());
         self.scan(keyspace, lower, upper)
     }
 
@@ -406,6 +409,25 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn rollback(self) {}
+}
+
+/// Runs `body` in transactions until one commits without a conflict, `attempts` times at most.
+pub(super) fn transact<T, E: From<Error>>(
+    shared: &Arc<Shared>,
+    attempts: usize,
+    mut body: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    let mut left = attempts.max(1);
+    loop {
+        let mut transaction = Transaction::new(Arc::clone(shared));
+        let value = body(&mut transaction)?;
+        left -= 1;
+        match transaction.commit() {
+            Ok(()) => return Ok(value),
+            Err(Error::Conflict { .. }) if left > 0 => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Pairs of key and value as a transaction sees them, in the order of their keys, from either end.

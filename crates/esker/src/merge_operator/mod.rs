@@ -37,6 +37,8 @@ impl fmt::Display for MergeError {
     }
 }
 
+impl std::error::Error for MergeError {}
+
 /// Combines operands with values.
 ///
 /// Both merges must be deterministic and agree with each other: merging operands first with

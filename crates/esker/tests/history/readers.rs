@@ -52,10 +52,12 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
     let k = db.keyspace("k", numbers.clone()).unwrap();
     k.put("a", 1u64.to_le_bytes()).unwrap();
     let second = db.existing_keyspace("k").unwrap();
+    db.keyspace("empty", Default::default()).unwrap();
     db.close().unwrap();
     drop(second);
     let db = Db::open_read_only("/db", simulated(mem)).unwrap();
     let k = db.keyspace("k", numbers).unwrap();
+    let empty = db.existing_keyspace("empty").unwrap();
     let batch = |fill: &dyn Fn(&mut Batch) -> esker::Result<()>, options: &WriteOptions| {
         let mut batch = db.batch();
         fill(&mut batch)?;
@@ -73,9 +75,13 @@ fn every_write_call_on_a_read_only_handle_is_refused() {
         ("delete of what is not there", &|options| k.delete_with("z", options)),
         ("merge", &|options| k.merge_with("a", one, options)),
         ("delete of a range", &|options| k.delete_range_with("a".."b", options)),
-        ("delete of everything", &|options| k.delete_range_with::<&str>(.., options)),
+        ("delete of everything", &|options| k.delete_range_with(.., options)),
         ("delete of an empty range", &|options| k.delete_range_with("a".."a", options)),
         ("delete of an inverted range", &|options| k.delete_range_with("b".."a", options)),
+        ("take the first", &|_| k.pop_first().map(drop)),
+        ("take the first of nothing", &|_| empty.pop_first().map(drop)),
+        ("delete of a prefix", &|_| k.delete_prefix("a")),
+        ("put_with_ttl", &|_| k.put_with_ttl("b", one, Duration::from_secs(9))),
         ("batch", &|options| batch(&|batch| batch.put(&k, "b", one), options)),
         ("batch of merges", &|options| batch(&|batch| batch.merge(&k, "b", one), options)),
         ("batch with an empty range", &|options| batch(&|batch| batch.delete_range(&k, "a".."a"), options)),

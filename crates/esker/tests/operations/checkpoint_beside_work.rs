@@ -88,7 +88,7 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
     let (for_work, in_work) = (db.clone(), names.clone());
     *interrupting.work.lock().unwrap() = Some(Box::new(move || {
         in_work.put("large", vec![9; 5000]).unwrap();
-        in_work.delete_range::<&str>(..).unwrap();
+        in_work.delete_range(..).unwrap();
         for_work.compact().unwrap();
         in_work.put("after", "the checkpoint began").unwrap();
         for_work.flush().unwrap();

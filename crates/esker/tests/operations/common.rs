@@ -1,7 +1,7 @@
 //! What the tests of this binary have in common.
 
 use esker::env::mem::MemEnv;
-use esker::{Clock, Db, Keyspace, ManualClock, Options};
+use esker::{Db, Keyspace, ManualClock, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Machine {
 
     /// Lets time pass.
     pub fn pass(&self, time: Duration) {
-        self.clock.set(self.clock.now_ms() + time.as_millis() as u64);
+        self.clock.advance(time);
     }
 }
 

@@ -13,6 +13,7 @@ mod compaction_support;
 mod compaction_work;
 mod conditional;
 mod events;
+mod everyday;
 mod examples;
 mod expiry_changes;
 mod failed_open;

@@ -141,7 +141,7 @@ fn damage_that_is_gone_is_no_problem_any_more() {
         let copied = db.checkpoint_with(scratch.path().join("copy"), CheckpointMode::Copy);
         assert!(matches!(copied, Err(Error::Corruption { .. })), "{copied:?}");
         assert_problem(&db, &path);
-        keyspace.delete_range::<&str>(..).unwrap();
+        keyspace.delete_range(..).unwrap();
         db.flush().unwrap();
         db.wait_idle().unwrap();
         assert!(!path.exists());

@@ -8,13 +8,13 @@ fn sizes_follow_the_data_from_memory_to_disk() {
     let env = MemEnv::default();
     let db = open(&env);
     let a = keyspace(&db, "a");
-    assert_eq!(a.approximate_size::<&[u8]>(..).unwrap(), 0);
+    assert_eq!(a.approximate_size(..).unwrap(), 0);
     for number in 0..2000u32 {
         a.put(number.to_be_bytes(), [number as u8; 50]).unwrap();
     }
     let key = |number: u32| number.to_be_bytes();
     for place in ["memory", "tables"] {
-        let whole = a.approximate_size::<[u8; 4]>(..).unwrap();
+        let whole = a.approximate_size(..).unwrap();
         assert!((100_000..400_000).contains(&whole) || place == "tables" && whole > 10_000, "{whole} in {place}");
         let half = a.approximate_size(key(500)..key(1500)).unwrap();
         assert!(half > whole / 3 && half < whole * 2 / 3, "{half} of {whole} in {place}");
@@ -28,7 +28,7 @@ fn sizes_follow_the_data_from_memory_to_disk() {
         db.flush().unwrap();
     }
     let table_bytes = db.stats().table_bytes;
-    assert_eq!(a.approximate_size::<[u8; 4]>(..).unwrap(), table_bytes);
+    assert_eq!(a.approximate_size(..).unwrap(), table_bytes);
 }
 
 /// A sample stands for the whole of a large memtable.
@@ -40,7 +40,7 @@ fn a_sample_of_memory_is_close() {
     for number in 0..50_000u32 {
         a.put(number.to_be_bytes(), [0; 30]).unwrap();
     }
-    let whole = a.approximate_size::<[u8; 4]>(..).unwrap();
+    let whole = a.approximate_size(..).unwrap();
     let tenth = a.approximate_size(10_000u32.to_be_bytes()..15_000u32.to_be_bytes()).unwrap();
     assert!(tenth > whole / 14 && tenth < whole / 7, "{tenth} of {whole}");
 }

@@ -88,7 +88,8 @@ pub const READS: &[Listed] = &[
         plain(db)?.get_into("ada", &mut Vec::new()).map(|found| assert!(found))
     }),
     call!("Keyspace::expires_at", Works, |db: &Own| expiring(db)?.expires_at("base").map(drop)),
-    call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size::<&str>(..).map(drop)),
+    call!("Keyspace::contains_key", Works, |db: &Own| plain(db)?.contains_key("ada").map(|found| assert!(found))),
+    call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size(..).map(drop)),
     call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(k.name(), "plain"))),
     call!("Keyspace::merge_operator", Works, |db: &Own| plain(db).map(|k| assert!(k.merge_operator().is_none()))),
     call!("Db::existing_keyspace", Works, |db: &Own| db.existing_keyspace("plain").map(drop)),
@@ -236,6 +237,12 @@ pub const WRITES: &[Listed] = &[
     call!("Keyspace::persist", Refused, |db: &Own| expiring(db)?.persist("bob").map(drop)),
     call!("Keyspace::delete_range", Refused, |db: &Own| plain(db)?.delete_range("b".."c")),
     call!("Keyspace::delete_range_with", Refused, |db: &Own| plain(db)?.delete_range_with("b".."c", &synced())),
+    call!("Keyspace::delete_prefix", Refused, |db: &Own| plain(db)?.delete_prefix("b")),
+    call!("Keyspace::put_with_ttl", Refused, |db: &Own| expiring(db)?.put_with_ttl("bob", "1923", HOUR)),
+    call!("Keyspace::pop_first", Refused, |db: &Own| plain(db)?.pop_first().map(drop)),
+    call!("Keyspace::first", Refused, |db: &Own| plain(db)?.first().map(drop)),
+    call!("Keyspace::last", Refused, |db: &Own| plain(db)?.last().map(drop)),
+    call!("Keyspace::count", Refused, |db: &Own| plain(db)?.count("a"..).map(drop)),
     call!("Keyspace::ingest", Refused, |db: &Own| plain(db)?.ingest([("x", "1"), ("y", "2")]).map(drop)),
     call!("Batch::put", Refused, |db: &Own| in_batch(db, |batch| batch.put(&plain(db)?, "bob", "1923"))),
     call!("Batch::put of a large value", Refused, |db: &Own| {
@@ -254,6 +261,7 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Batch::delete", Refused, |db: &Own| in_batch(db, |batch| batch.delete(&plain(db)?, "eve"))),
     call!("Batch::delete_range", Refused, |db: &Own| in_batch(db, |batch| batch.delete_range(&plain(db)?, "b".."c"))),
+    call!("Batch::delete_prefix", Refused, |db: &Own| in_batch(db, |batch| batch.delete_prefix(&plain(db)?, "b"))),
     call!("Batch::merge", Refused, |db: &Own| in_batch(db, |batch| batch.merge(&merging(db)?, "more", "1"))),
     call!("Batch::merge of what expires", Refused, |db: &Own| {
         in_batch(db, |batch| batch.merge(&expiring(db)?, "more", "1"))
@@ -298,6 +306,10 @@ pub const WRITES: &[Listed] = &[
     }),
     call!("Snapshot::multi_get", Refused, |db: &Own| db.snapshot().multi_get(&plain(db)?, ["ada"]).map(drop)),
     call!("Snapshot::expires_at", Refused, |db: &Own| db.snapshot().expires_at(&expiring(db)?, "base").map(drop)),
+    call!("Snapshot::contains_key", Refused, |db: &Own| db.snapshot().contains_key(&plain(db)?, "ada").map(drop)),
+    call!("Snapshot::first", Refused, |db: &Own| db.snapshot().first(&plain(db)?).map(drop)),
+    call!("Snapshot::last", Refused, |db: &Own| db.snapshot().last(&plain(db)?).map(drop)),
+    call!("Snapshot::count", Refused, |db: &Own| db.snapshot().count(&plain(db)?, ..).map(drop)),
     call!("Snapshot::iter", Refused, |db: &Own| db.snapshot().iter(&plain(db)?).next().unwrap().map(drop)),
     call!("Snapshot::range", Refused, |db: &Own| db.snapshot().range(&plain(db)?, "a"..).next().unwrap().map(drop)),
     call!("Snapshot::prefix", Refused, |db: &Own| db.snapshot().prefix(&plain(db)?, "a").next().unwrap().map(drop)),
@@ -305,6 +317,16 @@ pub const WRITES: &[Listed] = &[
     call!("Db::batch", Refused, |db: &Own| db.batch().commit_with(&synced())),
     call!("Db::transaction", Refused, |db: &Own| db.transaction().get(&plain(db)?, "ada").map(drop)),
     call!("Transaction::get", Refused, |db: &Own| db.transaction().get(&plain(db)?, "ada").map(drop)),
+    call!("Transaction::contains_key", Refused, |db: &Own| {
+        db.transaction().contains_key(&plain(db)?, "ada").map(drop)
+    }),
+    call!("Transaction::first", Refused, |db: &Own| db.transaction().first(&plain(db)?).map(drop)),
+    call!("Transaction::last", Refused, |db: &Own| db.transaction().last(&plain(db)?).map(drop)),
+    call!("Transaction::count", Refused, |db: &Own| db.transaction().count(&plain(db)?, ..).map(drop)),
+    call!("Transaction::pop_first", Refused, |db: &Own| db.transaction().pop_first(&plain(db)?).map(drop)),
+    call!("Transaction::delete_prefix", Refused, |db: &Own| {
+        in_transaction(db, |transaction| transaction.delete_prefix(&plain(db)?, "b"))
+    }),
     call!("Transaction::iter", Refused, |db: &Own| db.transaction().iter(&plain(db)?).next().unwrap().map(drop)),
     call!("Transaction::range", Refused, |db: &Own| {
         db.transaction().range(&plain(db)?, "a"..).next_back().unwrap().map(drop)
@@ -413,6 +435,18 @@ pub const BEGUN: &[Listed] = &[
     begun!("Snapshot::cursor of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.cursor(&plain(db)?)?.seek_to_last()
     }),
+    begun!("Snapshot::contains_key of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.contains_key(&plain(db)?, "ada").map(|found| assert!(found))
+    }),
+    begun!("Snapshot::first of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.first(&plain(db)?).map(|pair| assert!(pair.is_some()))
+    }),
+    begun!("Snapshot::last of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.last(&plain(db)?).map(|pair| assert!(pair.is_some()))
+    }),
+    begun!("Snapshot::count of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
+        begun.count(&merging(db)?, ..).map(|count| assert_eq!(count, 3))
+    }),
     begun!("Iter::next of an earlier one", Works, iter, |_: &Own, mut begun: esker::Iter| {
         begun.next().unwrap().map(drop)
     }),
@@ -425,6 +459,9 @@ pub const BEGUN: &[Listed] = &[
     }),
     begun!("Transaction::iter of an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
         begun.iter(&plain(db)?).next().unwrap().map(drop)
+    }),
+    begun!("Transaction::pop_first in an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
+        begun.pop_first(&plain(db)?).map(|pair| assert!(pair.is_some()))
     }),
     begun!("Transaction::put_until in an earlier one", Works, transaction, |db: &Own, mut begun: Transaction| {
         begun.put_until(&expiring(db)?, "bob", "1923", later())

@@ -78,7 +78,7 @@ fn a_deleted_range_gives_the_files_of_its_values_back() {
         k.delete_range("05".."15").unwrap();
         assert_eq!((k.iter().count(), k.iter().rev().count()), (10, 10), "{place:?}");
         let snapshot = db.snapshot();
-        k.delete_range::<&str>(..).unwrap();
+        k.delete_range(..).unwrap();
         assert_eq!((k.get("00").unwrap(), k.iter().count()), (None, 0));
         db.compact().unwrap();
         assert_eq!(snapshot.get(&k, "19").unwrap().as_deref(), Some(&value(19, 3000)[..]), "{place:?}");

@@ -57,7 +57,7 @@ fn covered_tables_go_unread() {
     assert!(after.table_bytes < before.table_bytes / 5);
     let read = after.compaction_read_bytes - before.compaction_read_bytes;
     assert!(read < before.table_bytes / 4, "{read} of {} bytes were read", before.table_bytes);
-    k.delete_range::<&str>(..).unwrap();
+    k.delete_range(..).unwrap();
     let read = db.stats().compaction_read_bytes;
     db.compact().unwrap();
     assert_eq!((db.stats().table_files, db.stats().compaction_read_bytes), (0, read), "nothing is left or was read");

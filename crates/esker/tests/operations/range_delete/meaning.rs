@@ -56,8 +56,8 @@ fn bounds_of_every_kind_and_ranges_without_keys() {
     assert_eq!(deleted(&|k| k.delete_range("b"..).unwrap()), "a+");
     assert_eq!(deleted(&|k| k.delete_range(.."b").unwrap()), "bcde");
     assert_eq!(deleted(&|k| k.delete_range(..="").unwrap()), "abcde");
-    assert_eq!(deleted(&|k| k.delete_range::<&str>((Bound::Excluded("b"), Bound::Unbounded)).unwrap()), "ab+");
-    assert_eq!(deleted(&|k| k.delete_range::<&str>(..).unwrap()), "");
+    assert_eq!(deleted(&|k| k.delete_range((Bound::Excluded("b"), Bound::Unbounded)).unwrap()), "ab+");
+    assert_eq!(deleted(&|k| k.delete_range(..).unwrap()), "");
     let (db, k) = open(&MemEnv::default());
     fill(&k, 1);
     let before = db.stats();

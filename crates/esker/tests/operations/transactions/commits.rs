@@ -87,7 +87,7 @@ fn a_retry_after_a_conflict_succeeds() {
         Ok(now)
     };
     let mut runs = 0;
-    let seen = db.transact(3, |t| {
+    let seen = db.transact(3, |t| -> esker::Result<u64> {
         let now = add(t)?;
         runs += 1;
         if runs < 3 {
@@ -115,7 +115,7 @@ fn a_retry_after_a_conflict_succeeds() {
     });
     assert!(matches!(refused, Err(Error::InvalidArgument { .. })));
     assert_eq!((runs, pairs(c.iter())), (1, before));
-    assert_eq!(db.transact(0, |t| Ok(t.is_empty())).ok(), Some(true));
+    assert_eq!(db.transact(0, |t| esker::Result::Ok(t.is_empty())).ok(), Some(true));
 }
 
 #[test]
