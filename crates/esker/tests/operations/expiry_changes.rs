@@ -237,3 +237,29 @@ fn what_cannot_be_done_is_refused() {
         assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
     }
 }
+
+/// A reader without a snapshot never finds a part of what a merged key holds.
+#[test]
+fn readers_find_the_whole_value_at_any_time() {
+    let machine = Machine::new();
+    let (_db, keyspace) = open(&machine);
+    keyspace.put_with("k", "1", &for_seconds(10)).expect("put");
+    for operand in 2..30 {
+        keyspace.merge("k", operand.to_string()).expect("merge");
+    }
+    let whole = text(&keyspace, "k");
+    std::thread::scope(|scope| {
+        let touching = scope.spawn(|| {
+            for round in 0..3000 {
+                assert!(keyspace.touch("k", seconds(20 + round)).expect("touch"));
+                keyspace.merge_with("other", "1", &for_seconds(20 + round)).expect("merge");
+            }
+        });
+        while !touching.is_finished() {
+            assert_eq!(text(&keyspace, "k"), whole);
+            if let Some(other) = text(&keyspace, "other") {
+                assert!(other.starts_with('1'), "{other:?}");
+            }
+        }
+    });
+}

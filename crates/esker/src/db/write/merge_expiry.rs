@@ -64,6 +64,17 @@ impl Chain {
         Chain { base, operands, expiry_ms: lookup.expiry_ms, is_unread: false }
     }
 
+    /// The value, if it is in memory and the operator makes one.
+    fn combined(&self, inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Option<Vec<u8>> {
+        let (existing, first) = match self.base.as_ref()? {
+            (Kind::MergeFirst, operand) => (None, Some(operand)),
+            (Kind::Put, value) => (Some(value.as_slice()), None),
+            _ => return None,
+        };
+        let operands: Vec<&[u8]> = first.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
+        full_merge(inner, keyspace, key, existing, &operands).ok().flatten()
+    }
+
     /// Whether the operator makes no value of it. One that fails makes a value that cannot be read.
     fn amounts_to_nothing(&self, inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Result<bool> {
         let loaded;
@@ -180,7 +191,7 @@ impl<'b> Resolver<'_, 'b> {
         if self.is_live(keyspace, operation.key, &chain)? {
             let expiry_ms = if own == NEVER { chain.expiry_ms } else { own };
             if extends(own, chain.expiry_ms) {
-                self.copy(&chain, (keyspace.id, operation.key), expiry_ms);
+                self.copy(&mut chain, keyspace, operation.key, expiry_ms);
             }
             self.write(&Operation { expiry_ms, ..*operation });
             chain.operands.push(operation.value.to_vec());
@@ -200,7 +211,7 @@ impl<'b> Resolver<'_, 'b> {
         let known = self.known.remove(&place);
         let mut chain = self.chain(keyspace, &place, known)?;
         if self.is_live(keyspace, change.key, &chain)? {
-            self.copy(&chain, (keyspace.id, change.key), change.expiry_ms);
+            self.copy(&mut chain, keyspace, change.key, change.expiry_ms);
             chain.expiry_ms = change.expiry_ms;
         }
         self.known.insert(place, chain);
@@ -258,9 +269,15 @@ impl<'b> Resolver<'_, 'b> {
         Some(if own == NEVER { expiry_ms } else { own })
     }
 
-    /// Writes the chain again, with another expiry.
-    fn copy(&mut self, chain: &Chain, (keyspace, key): (u64, &[u8]), expiry_ms: u64) {
-        let copied = |kind, value| Operation { keyspace, kind, expiry_ms, key, value };
+    /// Writes the chain again, with another expiry: as one value where it can be, because a reader
+    /// without a snapshot may come between the copies.
+    fn copy(&mut self, chain: &mut Chain, keyspace: &KeyspaceInner, key: &[u8], expiry_ms: u64) {
+        if !chain.operands.is_empty()
+            && let Some(value) = chain.combined(self.inner, keyspace, key)
+        {
+            *chain = Chain { base: Some((Kind::Put, value)), ..Chain::default() };
+        }
+        let copied = |kind, value| Operation { keyspace: keyspace.id, kind, expiry_ms, key, value };
         if let Some((kind, value)) = &chain.base {
             self.write(&copied(*kind, value));
         }
