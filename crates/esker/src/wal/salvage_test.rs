@@ -103,3 +103,33 @@ fn of_two_files_of_one_segment_the_longer_is_read() {
     assert_eq!(read(&flipped(&both, 8, payload_of(3))), (vec![1, 2, 3], vec![path(8)]));
     assert_eq!(read(&flipped(&both, 1, payload_of(3))), (vec![1, 2, 3], vec![path(1)]));
 }
+
+#[test]
+fn a_log_is_read_up_to_the_damage_which_is_reported() {
+    const UNVERIFIED: &str = "a log record does not verify; it and what follows is not replayed";
+    const HOLE: &str = "not replayed: the log before it has a hole";
+    let env = MemEnv::new();
+    let mut log = start(&env, Inherited::default());
+    append(&mut log, 1..=3);
+    log.shared().sync_all().expect("no fault is set");
+    append(&mut log, 4..=4);
+    let read = |env: &MemEnv, floor| {
+        let (found, log) = salvaged(env, floor);
+        (found, log.problems.into_iter().map(|problem| (problem.path, problem.what)).collect::<Vec<_>>())
+    };
+    let problem = |file, what: &str| (path(file), what.to_owned());
+    assert_eq!(read(&flipped(&env, 1, payload_of(2)), 1), (vec![1], vec![problem(1, UNVERIFIED)]));
+    assert_eq!(read(&flipped(&env, 1, payload_of(4)), 1), (vec![1, 2, 3], vec![]), "a torn end");
+    let (two, all) = (2 * FULL as u64, 2 * FULL as u64 + 1);
+    append(&mut log, 5..=all);
+    let expected = vec![problem(1, UNVERIFIED), problem(2, HOLE), problem(3, HOLE)];
+    assert_eq!(read(&flipped(&env, 1, payload_of(FULL)), 1), ((1..FULL as u64).collect(), expected));
+    log.close().expect("no fault is set");
+    assert_eq!(read(&env, 1), ((1..=all).collect(), vec![]));
+    // Without a segment, what comes before it is read; where the first one that is needed is not
+    // known, what comes behind it.
+    env.remove(&path(2)).expect("it is there");
+    let missing = (PathBuf::from("/db"), "log segment 2 is missing".to_owned());
+    assert_eq!(read(&env, 1), ((1..=FULL as u64).collect(), vec![missing, problem(3, HOLE)]));
+    assert_eq!(read(&env, 0), ((two + 1..=all).collect(), vec![]));
+}
