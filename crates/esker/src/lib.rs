@@ -78,7 +78,7 @@ pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
 pub use error::{Error, Result, escape_key};
 pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
-pub use handle::{Batch, Cursor, Db, Iter, Keyspace, Snapshot, Transaction, TransactionIter};
+pub use handle::{Batch, Cursor, Db, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{
     CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,

@@ -179,7 +179,31 @@ impl Reader<'_> {
         if open.step(ends)? {
             open.drain()?;
         }
-        Ok(())
+        self.scan_keys(span, ends.len() % 2 == 0)
+    }
+
+    /// The keys alone, in either direction, up to one whose merge must fail.
+    fn scan_keys(&self, span: &Span, forward: bool) -> Checked<()> {
+        let mut expected = self.world.model.scan(self.keyspace, span, self.at);
+        let keys = self.iterator(span).keys();
+        let mut keys: Box<dyn Iterator<Item = esker::Result<Slice>>> = match forward {
+            true => Box::new(keys),
+            false => {
+                expected.reverse();
+                Box::new(keys.rev())
+            }
+        };
+        for (key, value) in &expected {
+            match (keys.next(), value) {
+                (Some(Err(Error::MergeFailed { .. })), Err(_)) => return Ok(()),
+                (Some(Ok(found)), Ok(_)) if found[..] == key[..] => {}
+                (found, _) => return Err(format!("the key is {found:?}, expected {}", shown(key))),
+            }
+        }
+        match keys.next() {
+            None => Ok(()),
+            found => Err(format!("the keys go on with {found:?}")),
+        }
     }
 
     /// Scans forward; begins again behind every key whose merge must fail.

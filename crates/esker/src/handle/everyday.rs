@@ -21,6 +21,7 @@ const POP_ATTEMPTS: usize = 1000;
 fn count(source: Source, range: &impl KeyRange) -> Result<u64> {
     let (lower, upper) = owned_bounds(range.bounds());
     let mut cursor = ScanCursor::new(source, lower, upper);
+    cursor.skip_values();
     cursor.seek_to_first()?;
     let mut count = 0;
     while cursor.valid() {
@@ -137,8 +138,7 @@ impl Keyspace {
     }
 
     /// The number of keys in `range` that have a value, all at one moment. Exact, at the price of a
-    /// scan of the range, large values included; [`Keyspace::approximate_size`] estimates bytes
-    /// without one.
+    /// scan of the range's keys; [`Keyspace::approximate_size`] estimates bytes without one.
     ///
     /// # Errors
     /// As [`Keyspace::get`], of any key in the range.

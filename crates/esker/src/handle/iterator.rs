@@ -47,6 +47,7 @@ pub struct Iter {
     back: Option<ScanCursor>,
     error: Option<Error>,
     done: bool,
+    keys_only: bool,
 }
 
 impl fmt::Debug for Iter {
@@ -62,14 +63,35 @@ impl Iter {
             Ok(source) => (Some(source), None),
             Err(error) => (None, Some(error)),
         };
-        Iter { source, lower, upper, front: None, back: None, error, done: false }
+        Iter { source, lower, upper, front: None, back: None, error, done: false, keys_only: false }
     }
 
     fn cursor(&self) -> Option<ScanCursor> {
-        Some(ScanCursor::new(self.source.clone()?, self.lower.clone(), self.upper.clone()))
+        let mut cursor = ScanCursor::new(self.source.clone()?, self.lower.clone(), self.upper.clone());
+        if self.keys_only {
+            cursor.skip_values();
+        }
+        Some(cursor)
     }
 
-    fn step(&mut self, forward: bool) -> Option<Result<(Slice, Slice)>> {
+    /// The same keys, those that are left, without their values: these are not copied, and large
+    /// ones are not loaded, unless operands are merged into them.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// for name in ["ada", "bob", "eve"] { names.put(name, "a long life")?; }
+    /// let from_b: esker::Result<Vec<_>> = names.range("b"..).keys().rev().collect();
+    /// assert!(from_b? == ["eve", "bob"]);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn keys(mut self) -> Keys {
+        self.keys_only = true;
+        self.front.iter_mut().chain(&mut self.back).for_each(ScanCursor::skip_values);
+        Keys(self)
+    }
+
+    fn step<T>(&mut self, forward: bool, item: impl FnOnce(&mut ScanCursor) -> Result<T>) -> Option<Result<T>> {
         if let Some(error) = self.error.take() {
             self.done = true;
             return Some(Err(error));
@@ -106,7 +128,7 @@ impl Iter {
                 None
             }
             Ok(()) => {
-                let item = cursor.item();
+                let item = item(&mut cursor);
                 self.done = item.is_err();
                 Some(item)
             }
@@ -124,13 +146,41 @@ impl Iterator for Iter {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(true)
+        self.step(true, ScanCursor::item)
     }
 }
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(false)
+        self.step(false, ScanCursor::item)
+    }
+}
+
+/// Keys of one moment, in their order, from either end: an [`Iter`] without the values, made by
+/// [`Iter::keys`]. Errors are as there.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+/// let mut keys = names.iter().keys();
+/// assert!(keys.next().expect("the first key")? == "ada" && keys.next_back().expect("the last key")? == "eve");
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Keys(Iter);
+
+impl Iterator for Keys {
+    type Item = Result<Slice>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.step(true, ScanCursor::key_item)
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.step(false, ScanCursor::key_item)
     }
 }
 
@@ -161,6 +211,23 @@ impl fmt::Debug for Cursor {
 impl Cursor {
     pub(super) fn new(source: Source) -> Cursor {
         Cursor(ScanCursor::new(source, Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// The cursor for keys alone, at no key: large values are not loaded, unless operands are
+    /// merged into them, and [`Cursor::value`] has no meaning.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?.keys_only();
+    /// cursor.seek("b")?;
+    /// assert_eq!(cursor.key(), b"bob");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn keys_only(mut self) -> Cursor {
+        self.0.skip_values();
+        self
     }
 
     /// Moves to the first key.

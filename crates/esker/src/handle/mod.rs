@@ -14,7 +14,7 @@ mod transaction;
 
 pub use batch::Batch;
 pub use database::Db;
-pub use iterator::{Cursor, Iter};
+pub use iterator::{Cursor, Iter, Keys};
 pub use keyspace::Keyspace;
 pub use snapshot::Snapshot;
 pub use transaction::{Transaction, TransactionIter};

@@ -25,6 +25,7 @@ mod hostile;
 mod in_place;
 mod ingest;
 mod interplay;
+mod keys_only;
 mod large_accidents;
 mod large_values;
 mod last_handle;

@@ -124,6 +124,8 @@ pub struct ScanCursor {
     upper: Bound<Vec<u8>>,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// Whether values are wanted: large ones with nothing merged into them are not loaded without.
+    keys_only: bool,
 }
 
 impl ScanCursor {
@@ -146,7 +148,13 @@ impl ScanCursor {
             upper,
             key: Vec::new(),
             value: Vec::new(),
+            keys_only: false,
         }
+    }
+
+    /// From now on values are not asked for.
+    pub fn skip_values(&mut self) {
+        self.keys_only = true;
     }
 
     #[inline]
@@ -204,6 +212,13 @@ impl ScanCursor {
         let item = (Slice::copy(self.key()), Slice::copy(self.value()));
         self.intact()?;
         Ok(item)
+    }
+
+    /// The key, copied.
+    pub fn key_item(&mut self) -> Result<Slice> {
+        let key = Slice::copy(self.key());
+        self.intact()?;
+        Ok(key)
     }
 
     fn leave(&mut self) {
@@ -495,6 +510,10 @@ impl ScanCursor {
         if !has_base {
             return Ok(false);
         }
+        if is_large && self.keys_only && newest_first.is_empty() {
+            self.value.clear();
+            return Ok(true);
+        }
         newest_first.reverse();
         self.place = Place::FailedBehind;
         if is_large {
@@ -586,6 +605,10 @@ impl ScanCursor {
             return Ok(false);
         }
         if (oldest_first.is_empty() && !is_large) || !has_base {
+            return Ok(has_value);
+        }
+        if is_large && self.keys_only && oldest_first.is_empty() {
+            self.value.clear();
             return Ok(has_value);
         }
         let mut existing = has_value.then(|| std::mem::take(&mut self.value));

@@ -297,6 +297,10 @@ pub const WRITES: &[Listed] = &[
     call!("Cursor::next", Refused, |db: &Own| cursor(db)?.next()),
     call!("Cursor::prev", Refused, |db: &Own| cursor(db)?.prev()),
     call!("Cursor::valid", Refused, |db: &Own| cursor(db).map(|cursor| assert!(cursor.valid()))),
+    call!("Cursor::keys_only", Refused, |db: &Own| {
+        cursor(db).map(|cursor| assert_eq!(cursor.keys_only().key(), b"ada"))
+    }),
+    call!("Iter::keys", Refused, |db: &Own| plain(db)?.iter().keys().next().transpose().map(drop)),
     call!("Cursor::key", Refused, |db: &Own| cursor(db).map(|cursor| assert_eq!(cursor.key(), b"ada"))),
     call!("Cursor::value", Refused, |db: &Own| cursor(db).map(|cursor| assert_eq!(cursor.value(), b"1815"))),
     call!("Db::snapshot", Refused, |db: &Own| db.snapshot().get(&plain(db)?, "ada").map(drop)),
