@@ -179,7 +179,7 @@ impl Reader<'_> {
         if open.step(ends)? {
             open.drain()?;
         }
-        self.scan_keys(span, ends.len() % 2 == 0)
+        self.scan_keys(span, ends.len().is_multiple_of(2))
     }
 
     /// The keys alone, in either direction, up to one whose merge must fail.

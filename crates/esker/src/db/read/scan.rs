@@ -152,7 +152,7 @@ impl ScanCursor {
         }
     }
 
-    /// From now on values are not asked for.
+    /// From now on keys alone are handed out.
     pub fn skip_values(&mut self) {
         self.keys_only = true;
     }
