@@ -212,7 +212,7 @@ impl KillLoop {
         if random.percent(25) {
             check_gets(&db, &NAMES, &state)?;
         }
-        db.verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
+        db.verify().map_err(|error| format!("verification failed: {error}"))?;
         if random.percent(50) {
             db.close().map_err(|error| format!("close failed: {error}"))?;
         }

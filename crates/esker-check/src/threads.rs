@@ -178,7 +178,7 @@ impl Opened {
             match random.below(8) {
                 0 => self.db.flush().map_err(failed)?,
                 1 => self.db.compact().map_err(failed)?,
-                2 => _ = self.db.verify(&mut |_, _| {}).map_err(failed)?,
+                2 => _ = self.db.verify().map_err(failed)?,
                 3..=4 => check_image(&env.kill(), &acknowledged, shared).map_err(|what| format!("killed: {what}"))?,
                 _ => {
                     let (mode, seed) = (CrashMode::Random, random.next());

@@ -1,12 +1,15 @@
 //! The options that several commands share, and what their values mean.
 
+use crate::duration;
 use crate::failure::Failure;
+use crate::settings::Settings;
 use crate::text::Form;
 use clap::{Args, ValueEnum};
 use esker::merge::{StringAppend, built_in};
-use esker::{KeyspaceOptions, MergeOperator, WriteOptions};
+use esker::{Db, Keyspace, MergeOperator, Ttl, WriteOptions};
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The merge operators that every build knows, as a person writes them.
 const MERGE_OPERATORS: &str =
@@ -60,12 +63,37 @@ pub struct WriteArguments {
     /// bitor, stringappend (joins with a comma) or stringappend:DELIMITER (escapes as in keys)
     #[arg(long, value_name = "NAME", value_parser = stored_operator_name)]
     pub merge_operator: Option<String>,
+    /// How long what is written lives, as in 10m, 1h30m or 7d; a keyspace that is created now gets
+    /// times to live, one that was created without them refuses it
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub ttl: Option<Duration>,
+    /// How long a write lives that brings no time, if the keyspace is created now
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub default_ttl: Option<Duration>,
 }
 
 impl WriteArguments {
     /// The engine's options for each write.
     pub fn options(&self) -> WriteOptions {
-        WriteOptions::new().sync(self.sync)
+        let options = WriteOptions::new().sync(self.sync);
+        match self.ttl {
+            Some(ttl) => options.ttl(ttl),
+            None => options,
+        }
+    }
+
+    /// What was asked for of a keyspace that is created now.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            merge_operator: self.merge_operator.clone(),
+            ttl: self.default_ttl.map(|default| Ttl::Enabled { default: Some(default) }),
+            compaction_style: None,
+        }
+    }
+
+    /// Opens the keyspace, or creates it as asked for.
+    pub fn open(&self, db: &Db, name: &str) -> Result<Keyspace, Failure> {
+        self.settings().open(db, name, self.ttl.is_some())
     }
 }
 
@@ -78,20 +106,6 @@ fn stored_operator_name(text: &str) -> Result<String, String> {
         _ => return Err(format!("use {MERGE_OPERATORS}")),
     };
     Ok(StringAppend::new(delimiter).name().to_owned())
-}
-
-/// Options of a keyspace with the built-in operator of that stored name, or with none.
-pub fn keyspace_options(operator: Option<&str>) -> Result<KeyspaceOptions, Failure> {
-    let options = KeyspaceOptions::default();
-    match operator {
-        None => Ok(options),
-        Some(name) => match built_in(name) {
-            Some(operator) => Ok(options.shared_merge_operator(operator)),
-            None => Err(Failure::Operation(format!(
-                "merge operator {name:?} is not built in; only programs that bring it can create such a keyspace"
-            ))),
-        },
-    }
 }
 
 /// Another meaning of values than plain bytes.

@@ -14,9 +14,10 @@ Examples:
   esker verify --db backup/monday
   esker checkpoint --db data --copy /mnt/backup/monday
 
-The directory must be empty or not exist. Where both are on one file system the tables are linked, not copied:
+The directory must be empty or not exist, and not be in that of the database. Where both are on one file system the tables are linked, not copied:
 never change or truncate files of the copy in place, they are the database's own. With --copy it has its own;
-everything is checked while it is copied, and damage found ends the command: there is no copy then.";
+everything is checked while it is copied, and damage found ends the command: there is no copy then.
+A database that a program has open is locked: the program makes its checkpoints itself, with Db::checkpoint.";
 
 /// Make a consistent copy in another directory
 #[derive(clap::Args)]

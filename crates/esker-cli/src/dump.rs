@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::progress::{Progress, Unit};
 use crate::record::{self, Shown};
+use crate::settings::Settings;
 use crate::{keyspaces, open};
-use esker::{Keyspace, Snapshot};
+use esker::{Expiry, Keyspace, Snapshot, Ttl};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -15,7 +16,8 @@ Examples:
   esker dump --db data --json --all-keyspaces --output data.jsonl
   esker dump --db data --json --all-keyspaces | esker load --db copy --json
 
-A dump sees one moment of the database, also beside a running writer.
+A dump sees one moment of the database, also beside a running writer. Times of expiry are in it, and
+what a keyspace was created with, where that is not the usual: a line \\keyspace at the beginning.
 The file appears under its name when it is complete.";
 
 /// How many records pass between two looks at the clock.
@@ -29,7 +31,7 @@ pub struct Dump {
     database: DatabaseArguments,
     #[command(flatten)]
     key_arguments: KeyArguments,
-    /// All keyspaces with their merge operators
+    /// All keyspaces, also empty ones
     #[arg(long, requires = "json", conflicts_with = "keyspace")]
     all_keyspaces: bool,
     /// Write to this file instead of standard output
@@ -75,18 +77,25 @@ impl Dump {
         let form = self.key_arguments.form();
         let name = self.all_keyspaces.then(|| keyspace.name());
         let mut line = String::new();
-        if let Some(name) = name {
-            record::write_json_keyspace(&mut line, name, keyspace.merge_operator().as_deref());
+        let (settings, ttl) = (Settings::of(keyspace), keyspace.ttl());
+        if self.database.json && (name.is_some() || settings != Settings::default()) {
+            record::write_json_keyspace(&mut line, name, &settings);
+            output.line(&line)?;
+        } else if settings != Settings::default() {
+            record::write_tsv_settings(&mut line, &settings);
             output.line(&line)?;
         }
         for entry in snapshot.iter(keyspace) {
             let (key, value) = entry?;
             line.clear();
             let value = Some(Shown::Bytes(value.as_ref()));
+            let expiry = self.expiry_to_write(keyspace, snapshot, ttl, key.as_ref())?;
             if self.database.json {
                 record::write_json(&mut line, name, key.as_ref(), value, form);
+                expiry.into_iter().for_each(|expiry| record::write_json_expiry(&mut line, expiry));
             } else {
                 record::write_tsv(&mut line, key.as_ref(), value, form);
+                expiry.into_iter().for_each(|expiry| record::write_tsv_expiry(&mut line, expiry));
             }
             output.line(&line)?;
             *count += 1;
@@ -95,5 +104,18 @@ impl Dump {
             }
         }
         Ok(())
+    }
+
+    /// The expiry of a key, where a put without one would not get it.
+    fn expiry_to_write(
+        &self,
+        keyspace: &Keyspace,
+        snapshot: &Snapshot,
+        ttl: Ttl,
+        key: &[u8],
+    ) -> Result<Option<Expiry>, Failure> {
+        let Ttl::Enabled { default } = ttl else { return Ok(None) };
+        let expiry = snapshot.expires_at(keyspace, key)?;
+        Ok(expiry.filter(|expiry| *expiry != Expiry::Never || default.is_some()))
     }
 }

@@ -11,7 +11,7 @@ Examples:
   esker explain --profile counters
   esker explain --memory-budget 256MiB --json
 
-Sizes are bytes, or have a unit: KiB, MiB, GiB.";
+Sizes are bytes, or have a unit: KiB, MiB, GiB. A memory budget has at least 1 MiB.";
 
 /// Show every option of the engine: its value, where it comes from, what it trades
 #[derive(clap::Args)]
@@ -38,6 +38,10 @@ impl Explain {
         if let Some(bytes) = self.memory_budget {
             options = options.memory_budget_bytes(bytes);
         }
+        options.validate().map_err(|error| match error {
+            esker::Error::InvalidArgument { what } => Failure::Usage(what),
+            other => other.into(),
+        })?;
         let explanation = options.explain();
         let mut output = Output::standard();
         if self.json {

@@ -1,6 +1,7 @@
 //! `esker get`: prints one value.
 
 use crate::arguments::{DatabaseArguments, KeyArguments, ValueType};
+use crate::expiry;
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -13,6 +14,7 @@ Examples:
   esker get --db data --hex 00ff
   esker get --db data --keyspace hits --as u64 page:/
   esker get --db data --raw photo > photo.jpg
+  esker get --db data --keyspace sessions --show-ttl session:1
 
 Exit code 1 and `not found: KEY` on standard error if the key is absent.";
 
@@ -30,6 +32,9 @@ pub struct Get {
     /// Write the bytes of the value as they are, without line end
     #[arg(long, conflicts_with_all = ["json", "value_type"])]
     raw: bool,
+    /// Show how long the value lives, behind a tab: the time that is left, or never
+    #[arg(long, conflicts_with = "raw")]
+    show_ttl: bool,
     /// The key
     #[arg(allow_negative_numbers = true)]
     key: OsString,
@@ -42,7 +47,9 @@ impl Get {
         let form = self.key_arguments.form();
         let db = open::read_only(&self.database.db)?;
         let keyspace = db.existing_keyspace(&self.key_arguments.keyspace)?;
-        let Some(value) = keyspace.get(&key)? else {
+        // Value and expiry of one moment.
+        let snapshot = db.snapshot();
+        let Some(value) = snapshot.get(&keyspace, &key)? else {
             return Err(Failure::Absent(form.encode(&key)));
         };
         let value: &[u8] = value.as_ref();
@@ -59,6 +66,11 @@ impl Get {
                 record::write_json(&mut line, None, &key, Some(shown), form);
             } else {
                 record::write_value(&mut line, shown, form);
+            }
+            if self.show_ttl
+                && let Some(expiry) = snapshot.expires_at(&keyspace, &key)?
+            {
+                expiry::append(&mut line, expiry, self.database.json);
             }
             output.line(&line)?;
         }

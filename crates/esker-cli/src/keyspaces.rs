@@ -1,10 +1,11 @@
 //! `esker keyspaces`: lists what is in a database.
 
 use crate::arguments::DatabaseArguments;
+use crate::duration;
 use crate::failure::{Failure, one_line};
 use crate::open;
 use crate::output::{Output, bytes_text};
-use esker::KeyspaceStats;
+use esker::{KeyspaceStats, Ttl};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -12,9 +13,11 @@ Examples:
   esker keyspaces --db data
   esker keyspaces --db data --json
 
-Entries count overwritten and deleted keys until compaction drops them; bytes are those of tables on disk.";
+Entries count overwritten and deleted keys until compaction drops them; bytes are those of tables on disk.
+The time to live is that of writes that bring none; with --json it is in milliseconds. It is `on` where only writes
+that bring one expire.";
 
-/// List the keyspaces with operator, entries and bytes; opens read-only
+/// List the keyspaces with operator, time to live, entries and bytes; opens read-only
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Keyspaces {
@@ -36,14 +39,15 @@ impl Keyspaces {
             let operators = stats.keyspaces.iter().map(operator_name);
             let operator_width = operators.map(|name| name.chars().count()).max().unwrap_or(0).max(12);
             output.line(&format!(
-                "{:width$}  {:operator_width$}  {:>12}  {:>9}",
-                "keyspace", "operator", "entries", "bytes"
+                "{:width$}  {:operator_width$}  {:>12}  {:>12}  {:>9}",
+                "keyspace", "operator", "time to live", "entries", "bytes"
             ))?;
             for keyspace in &stats.keyspaces {
                 output.line(&format!(
-                    "{:width$}  {:operator_width$}  {:>12}  {:>9}",
+                    "{:width$}  {:operator_width$}  {:>12}  {:>12}  {:>9}",
                     one_line(&keyspace.name),
                     operator_name(keyspace),
+                    ttl_text(keyspace),
                     entries(keyspace),
                     bytes_text(keyspace.table_bytes)
                 ))?;
@@ -55,6 +59,15 @@ impl Keyspaces {
 
 fn operator_name(keyspace: &KeyspaceStats) -> String {
     one_line(keyspace.merge_operator.as_deref().unwrap_or("-"))
+}
+
+/// `-` where nothing expires, `on` where a write may bring a time, else the usual time.
+fn ttl_text(keyspace: &KeyspaceStats) -> String {
+    match keyspace.ttl {
+        Ttl::Disabled => "-".into(),
+        Ttl::Enabled { default: None } => "on".into(),
+        Ttl::Enabled { default: Some(default) } => duration::text(default),
+    }
 }
 
 /// Entries in tables and memory. An upper bound of the keys: overwritten and deleted ones count until they are dropped.
@@ -72,6 +85,11 @@ pub fn keyspace_json(keyspace: &KeyspaceStats) -> serde_json::Value {
     json!({
         "name": keyspace.name,
         "merge_operator": keyspace.merge_operator,
+        "ttl": match keyspace.ttl {
+            Ttl::Disabled => json!(null),
+            Ttl::Enabled { default: None } => json!("on"),
+            Ttl::Enabled { default: Some(default) } => json!(u64::try_from(default.as_millis()).unwrap_or(u64::MAX)),
+        },
         "entries": entries(keyspace),
         "memtable_entries": keyspace.memtable_entries,
         "bytes": keyspace.table_bytes,

@@ -4,8 +4,10 @@ use crate::arguments::{DatabaseArguments, KeyArguments, WriteArguments};
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use crate::record::{self, Change, Record};
+use crate::settings::Settings;
+use crate::text::Form;
 use crate::{open, output};
-use esker::{Batch, Db, Keyspace, WriteOptions};
+use esker::{Batch, Db, Expiry, Keyspace, Ttl, WriteOptions};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,9 +20,15 @@ Examples:
   esker dump --db old --json --all-keyspaces | esker load --db new --json
   esker load --db data --keyspace hits --merge-operator uint64add --json hits.jsonl
 
-Lines are KEY<TAB>VALUE, or with --json objects:
+  esker load --db data --csv --key id --value name customers.csv
+  esker load --db data --raw paths.tsv
+
+Lines are KEY<TAB>VALUE, with the escapes that `esker dump` writes; with --raw every byte but the first tab and the
+line end stands for itself. With --csv the first record has the names of the columns. With --json lines are objects:
   {\"key\":\"a\",\"value\":\"1\"}   {\"key\":\"a\",\"op\":\"delete\"}   {\"key\":\"n\",\"op\":\"merge\",\"value\":1}
-  \"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian.
+  {\"key\":\"s\",\"value\":\"1\",\"expires_at\":1893456000000}   {\"keyspace\":\"s\",\"merge_operator\":null,\"ttl\":\"on\"}
+  \"keyspace\" in an object names another keyspace; a number is 8 bytes, little-endian; expires_at is in milliseconds
+  since 1970. In text the same stands behind a second tab.
 A line that cannot be read ends the load: the message says which lines are written.";
 
 /// An escaped value of the largest size, with key and JSON around it: a longer line holds nothing that could be stored.
@@ -41,6 +49,18 @@ pub struct Load {
     /// Records written together
     #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: u64,
+    /// Take keys and values as they are, without escapes: no backslash means anything
+    #[arg(long, conflicts_with_all = ["json", "hex", "csv"])]
+    raw: bool,
+    /// Read CSV, whose first record names the columns; fields are taken as they are
+    #[arg(long, conflicts_with_all = ["json", "hex"])]
+    csv: bool,
+    /// The column with the keys, by its name, or by its number from 1 on; the first if left out
+    #[arg(long, value_name = "COLUMN", requires = "csv")]
+    key: Option<String>,
+    /// The column with the values; the second if left out
+    #[arg(long, value_name = "COLUMN", requires = "csv")]
+    value: Option<String>,
     /// The file; standard input if left out or -
     file: Option<PathBuf>,
 }
@@ -51,13 +71,37 @@ impl Load {
         let started = Instant::now();
         let (mut source, mut progress) = self.source()?;
         let db = open::or_create(&self.database.db)?;
-        let mut loading = Loading::new(&db, &self)?;
+        let mut loading = Loading::new(&db, &self);
+        if self.csv {
+            self.take_csv(source, &mut loading, &mut progress)?;
+        } else {
+            self.take_lines(&mut source, &mut loading, &mut progress)?;
+        }
+        loading.finish()?;
+        let (records, bytes, batches) = (loading.records, loading.bytes, loading.batches);
+        drop(loading);
+        drop(progress);
+        db.close()?;
+        let seconds = started.elapsed().as_secs_f64();
+        output::print_line(&if self.database.json {
+            format!(r#"{{"records":{records},"bytes":{bytes},"batches":{batches},"seconds":{seconds:.3}}}"#)
+        } else {
+            format!("loaded {records} records from {} in {seconds:.2} s", output::bytes_text(bytes))
+        })
+    }
+
+    fn take_lines(
+        &self,
+        source: &mut Source,
+        loading: &mut Loading<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
         let mut line = Vec::new();
         loop {
             line.clear();
             let read = source.reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
             match read {
-                Ok(0) => break,
+                Ok(0) => return Ok(()),
                 Ok(_) => {}
                 Err(error) => {
                     let what = format!("cannot read {}", source.name);
@@ -69,17 +113,36 @@ impl Load {
                 progress.set(if source.counts_bytes { loading.bytes } else { loading.lines });
             }
         }
-        loading.commit()?;
-        let (records, bytes, batches) = (loading.records, loading.bytes, loading.batches);
-        drop(loading);
-        drop(progress);
-        db.close()?;
-        let seconds = started.elapsed().as_secs_f64();
-        output::print_line(&if self.database.json {
-            format!(r#"{{"records":{records},"bytes":{bytes},"batches":{batches},"seconds":{seconds:.3}}}"#)
-        } else {
-            format!("loaded {records} records from {} in {seconds:.2} s", output::bytes_text(bytes))
-        })
+    }
+
+    fn take_csv(&self, source: Source, loading: &mut Loading<'_>, progress: &mut Progress) -> Result<(), Failure> {
+        let Source { reader, name, counts_bytes } = source;
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(reader);
+        let unreadable = |error: csv::Error| Failure::Operation(format!("cannot read {name}: {error}; check the file"));
+        let headers = reader.byte_headers().map_err(unreadable)?.clone();
+        let key = column(&headers, self.key.as_deref(), 0)?;
+        let value = column(&headers, self.value.as_deref(), 1)?;
+        let mut fields = csv::ByteRecord::new();
+        loop {
+            match reader.read_byte_record(&mut fields) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => return Err(loading.with_state(unreadable(error))),
+            }
+            loading.lines = fields.position().map_or(loading.lines, csv::Position::line);
+            loading.bytes = reader.position().byte();
+            let change = match (fields.get(key), fields.get(value)) {
+                (Some(key), Some(value)) => {
+                    let change = Change::Put(value.to_vec(), None);
+                    Ok(Record::Change { keyspace: None, key: key.to_vec(), change })
+                }
+                _ => Err(format!("the record has only {} fields", fields.len())),
+            };
+            loading.take(change, fields.as_slice().len(), &name)?;
+            if loading.batch.is_empty() {
+                progress.set(if counts_bytes { loading.bytes } else { loading.lines });
+            }
+        }
     }
 
     fn source(&self) -> Result<(Source, Progress), Failure> {
@@ -106,6 +169,26 @@ impl Load {
     }
 }
 
+/// The place of a column that is named, or numbered from 1 on.
+fn column(headers: &csv::ByteRecord, wanted: Option<&str>, usual: usize) -> Result<usize, Failure> {
+    let found = match wanted {
+        None => Some(usual),
+        Some(wanted) => headers
+            .iter()
+            .position(|name| name == wanted.as_bytes())
+            .or_else(|| wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1))),
+    };
+    if let Some(place) = found.filter(|place| *place < headers.len()) {
+        return Ok(place);
+    }
+    let names: Vec<String> = headers.iter().map(|name| Form::Escaped.encode(name)).collect();
+    let wanted = wanted.map_or(format!("number {}", usual + 1), |wanted| format!("{wanted:?}"));
+    Err(Failure::Operation(format!(
+        "there is no column {wanted} among {}; name one with --key and --value",
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    )))
+}
+
 struct Source {
     reader: Box<dyn BufRead>,
     name: String,
@@ -119,7 +202,6 @@ struct Loading<'a> {
     load: &'a Load,
     options: WriteOptions,
     keyspaces: HashMap<String, Keyspace>,
-    default: Keyspace,
     batch: Batch,
     batch_bytes: usize,
     lines: u64,
@@ -130,14 +212,13 @@ struct Loading<'a> {
 }
 
 impl<'a> Loading<'a> {
-    fn new(db: &'a Db, load: &'a Load) -> Result<Loading<'a>, Failure> {
-        let default = open::keyspace_or_create(db, &load.key_arguments.keyspace, load.write.merge_operator.as_deref())?;
-        Ok(Loading {
+    fn new(db: &'a Db, load: &'a Load) -> Loading<'a> {
+        Loading {
             db,
             load,
-            options: load.write.options(),
+            // Times to live are those of the operations of a batch, not of the batch.
+            options: WriteOptions::new().sync(load.write.sync),
             keyspaces: HashMap::new(),
-            default,
             batch: db.batch(),
             batch_bytes: 0,
             lines: 0,
@@ -145,7 +226,7 @@ impl<'a> Loading<'a> {
             records: 0,
             bytes: 0,
             batches: 0,
-        })
+        }
     }
 
     /// Adds a line, and commits the batch when it is full.
@@ -158,14 +239,22 @@ impl<'a> Loading<'a> {
             return Ok(());
         }
         let form = self.load.key_arguments.form();
-        let parsed =
-            if self.load.database.json { record::parse_json(line, form) } else { record::parse_tsv(line, form) };
+        let parsed = match (self.load.database.json, self.load.raw) {
+            (true, _) => record::parse_json(line, form),
+            (_, true) => record::parse_raw(line),
+            _ => record::parse_tsv(line, form),
+        };
+        self.take(parsed, line.len(), source)
+    }
+
+    /// Adds what a line says, and commits the batch when it is full.
+    fn take(&mut self, parsed: Result<Record, String>, bytes: usize, source: &str) -> Result<(), Failure> {
         let added = parsed.and_then(|record| self.add(record));
         if let Err(problem) = added {
             let what = format!("line {} of {source}: {problem}; {}", self.lines, self.state());
             return Err(Failure::Operation(format!("{what}; correct the line and load the rest")));
         }
-        self.batch_bytes += line.len();
+        self.batch_bytes += bytes;
         if self.batch.len() as u64 >= self.load.batch || self.batch_bytes >= LARGEST_BATCH_BYTES {
             self.commit()?;
         }
@@ -174,18 +263,24 @@ impl<'a> Loading<'a> {
 
     fn add(&mut self, record: Record) -> Result<(), String> {
         let result = match record {
-            Record::Keyspace { name, merge_operator } => {
-                return self.open_keyspace(&name, merge_operator.as_deref()).map(|_| ());
+            Record::Keyspace { name, settings } => {
+                return self.open_keyspace(name.as_deref(), Some(settings)).map(|_| ());
             }
             Record::Change { keyspace, key, change } => {
-                let keyspace = match keyspace {
-                    None => self.default.clone(),
-                    Some(name) => self.open_keyspace(&name, None)?,
-                };
-                match change {
-                    Change::Put(value) => self.batch.put(&keyspace, key, value),
-                    Change::Merge(operand) => self.batch.merge(&keyspace, key, operand),
-                    Change::Delete => self.batch.delete(&keyspace, key),
+                let keyspace = self.open_keyspace(keyspace.as_deref(), None)?;
+                match (change, self.load.write.ttl) {
+                    (Change::Put(value, Some(Expiry::At(at))), _) => self.batch.put_until(&keyspace, key, value, at),
+                    (Change::Put(value, Some(Expiry::Never)), _) => match keyspace.ttl() {
+                        Ttl::Enabled { default: Some(_) } => {
+                            self.batch.put_until(&keyspace, key, value, record::end_of_time())
+                        }
+                        _ => self.batch.put(&keyspace, key, value),
+                    },
+                    (Change::Put(value, None), Some(ttl)) => self.batch.put_with_ttl(&keyspace, key, value, ttl),
+                    (Change::Put(value, None), None) => self.batch.put(&keyspace, key, value),
+                    (Change::Merge(operand), Some(ttl)) => self.batch.merge_with_ttl(&keyspace, key, operand, ttl),
+                    (Change::Merge(operand), None) => self.batch.merge(&keyspace, key, operand),
+                    (Change::Delete, _) => self.batch.delete(&keyspace, key),
                 }
             }
         };
@@ -193,19 +288,34 @@ impl<'a> Loading<'a> {
         result.map_err(|error| error.to_string())
     }
 
-    fn open_keyspace(&mut self, name: &str, operator: Option<&str>) -> Result<Keyspace, String> {
-        if name == self.default.name() && operator.is_none() {
-            return Ok(self.default.clone());
-        }
-        if let (Some(keyspace), None) = (self.keyspaces.get(name), operator) {
+    /// The keyspace of that name, or the one that was asked for; opened when it is first needed, so
+    /// that a load creates none that gets nothing.
+    fn open_keyspace(&mut self, name: Option<&str>, settings: Option<Settings>) -> Result<Keyspace, String> {
+        let asked_for = &self.load.key_arguments.keyspace;
+        let name = name.unwrap_or(asked_for);
+        if let (Some(keyspace), None) = (self.keyspaces.get(name), &settings) {
             return Ok(keyspace.clone());
         }
-        let keyspace = open::keyspace_or_create(self.db, name, operator).map_err(|failure| match failure {
+        let settings = settings.unwrap_or_default();
+        let write = &self.load.write;
+        let opened = match name == asked_for {
+            true => write.settings().or(settings).open(self.db, name, write.ttl.is_some()),
+            false => settings.open(self.db, name, write.ttl.is_some()),
+        };
+        let keyspace = opened.map_err(|failure| match failure {
             Failure::Usage(text) | Failure::Operation(text) => text,
             other => format!("{other:?}"),
         })?;
         self.keyspaces.insert(name.to_owned(), keyspace.clone());
         Ok(keyspace)
+    }
+
+    /// Commits the rest. A load of nothing but text makes the keyspace all the same.
+    fn finish(&mut self) -> Result<(), Failure> {
+        if self.keyspaces.is_empty() && !self.load.database.json {
+            self.open_keyspace(None, None).map_err(Failure::Operation)?;
+        }
+        self.commit()
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

@@ -9,6 +9,8 @@ mod checkpoint;
 mod compact;
 mod delete;
 mod dump;
+mod duration;
+mod expiry;
 mod explain;
 mod failure;
 mod get;
@@ -23,6 +25,7 @@ mod put;
 mod record;
 mod repair;
 mod scan;
+mod settings;
 mod stats;
 mod text;
 mod usage;
@@ -41,7 +44,7 @@ Examples:
   esker scan  --db data --prefix user: --limit 10
   esker dump  --db data --output data.tsv
 
-Keys and values are text: a byte that is not printable ASCII is written \\xNN, a backslash \\\\.
+Keys and values are text in UTF-8: a byte that is not printable is written \\xNN, a backslash \\\\.
 With --hex they are hexadecimal. `esker help COMMAND` shows more about one command.
 Exit codes: 0 success; 1 key absent, operation failed or damage found; 2 wrong usage.";
 

@@ -52,7 +52,7 @@ impl Merge {
         if self.write.merge_operator.is_none() && !db.keyspaces().contains(name) {
             return Err(self.operator_needed());
         }
-        let keyspace = open::keyspace_or_create(&db, name, self.write.merge_operator.as_deref())?;
+        let keyspace = self.write.open(&db, name)?;
         let operator = keyspace.merge_operator().unwrap_or_default();
         let operand = self.operand_bytes(&operator, &self.operand)?;
         keyspace.merge_with(key, operand, &self.write.options())?;

@@ -1,8 +1,7 @@
 //! Opening databases and keyspaces the way each kind of command needs it.
 
-use crate::arguments::keyspace_options;
 use crate::failure::Failure;
-use esker::{Db, Keyspace, Options};
+use esker::{Db, Options};
 use std::path::Path;
 
 /// Opens for reading: takes no lock and writes nothing, so it works beside a running writer and on damaged data.
@@ -23,11 +22,6 @@ pub fn or_create(directory: &Path) -> Result<Db, Failure> {
         return Err(Failure::Usage("the database directory is empty text; name one with --db".into()));
     }
     Ok(Db::open(directory, Options::default())?)
-}
-
-/// Opens a keyspace, or creates it with the named merge operator.
-pub fn keyspace_or_create(db: &Db, name: &str, operator: Option<&str>) -> Result<Keyspace, Failure> {
-    Ok(db.keyspace(name, keyspace_options(operator)?)?)
 }
 
 /// Says what is wrong with a path that is no directory.

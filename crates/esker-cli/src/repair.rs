@@ -15,7 +15,8 @@ Examples:
 
 Restoring a checkpoint is better: what was lost may have been newer than what is kept, so that an older value or a
 deleted key shows again. Deletes nothing: what cannot be used is moved to the sub-directory `lost`. A database without
-damage is left as it is. Exit code 0 if the database can be opened now; the report says what was lost.";
+damage is left as it is. The report says what was lost. Exit code 0 if nothing was; 1 if entries were, or may have been,
+and the database can be opened all the same; 1 without a report if it could not be repaired.";
 
 /// Make a damaged database open again with everything that can be read, and say what could not be
 #[derive(clap::Args)]
@@ -61,7 +62,12 @@ impl Repair {
                 output.line(&one_line(line))?;
             }
         }
-        output.finish()
+        output.finish()?;
+        if report.lost_entries() {
+            let what = "entries are lost, or may be, as the report says; the database can be opened with the rest";
+            return Err(Failure::Operation(what.into()));
+        }
+        Ok(())
     }
 }
 
@@ -69,6 +75,7 @@ fn as_json(report: &RepairReport) -> Value {
     let files: Vec<Value> = report.files.iter().map(file_json).collect();
     json!({
         "healthy": report.healthy,
+        "lost_entries": report.lost_entries(),
         "entries": report.entries,
         "keyspaces": report.keyspaces,
         "files": files,

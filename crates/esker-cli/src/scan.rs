@@ -1,12 +1,13 @@
 //! `esker scan`: prints keys and values in order.
 
 use crate::arguments::{DatabaseArguments, KeyArguments, ValueType};
+use crate::expiry;
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
 use crate::record::{self, Shown};
 use crate::text::Form;
-use esker::Slice;
+use esker::{Keyspace, Slice, Snapshot};
 use std::ffi::OsString;
 use std::ops::Bound;
 
@@ -15,6 +16,7 @@ Examples:
   esker scan --db data --prefix user: --limit 10
   esker scan --db data --from a --to b --reverse --keys-only
   esker scan --db data --keyspace hits --as u64 --json
+  esker scan --db data --keyspace sessions --show-ttl
   esker scan --db data --count
 
 Text lines are KEY<TAB>VALUE, with --json one object a line. All bounds given must hold.";
@@ -49,8 +51,11 @@ pub struct Scan {
     #[arg(long)]
     keys_only: bool,
     /// Print only how many keys there are
-    #[arg(long, conflicts_with_all = ["keys_only", "value_type"])]
+    #[arg(long, conflicts_with_all = ["keys_only", "value_type", "show_ttl"])]
     count: bool,
+    /// Show how long each value lives, behind another tab: the time that is left, or never
+    #[arg(long)]
+    show_ttl: bool,
     /// Show values as numbers
     #[arg(long = "as", value_name = "TYPE", conflicts_with = "keys_only")]
     value_type: Option<ValueType>,
@@ -65,9 +70,14 @@ impl Scan {
         let mut output = Output::standard();
         let mut count = 0;
         if let Some(bounds) = bounds {
-            let entries = keyspace.range(bounds);
-            count =
-                if self.reverse { self.print(entries.rev(), &mut output)? } else { self.print(entries, &mut output)? };
+            // Values and expiries of one moment.
+            let snapshot = db.snapshot();
+            let seen = (&snapshot, &keyspace);
+            let entries = snapshot.range(&keyspace, bounds);
+            count = match self.reverse {
+                true => self.print(entries.rev(), seen, &mut output)?,
+                false => self.print(entries, seen, &mut output)?,
+            };
         }
         if self.count {
             output.line(&if self.database.json { format!(r#"{{"count":{count}}}"#) } else { count.to_string() })?;
@@ -76,7 +86,7 @@ impl Scan {
     }
 
     /// Prints, or only counts, at most as many entries as asked for.
-    fn print<I>(&self, entries: I, output: &mut Output) -> Result<u64, Failure>
+    fn print<I>(&self, entries: I, seen: (&Snapshot, &Keyspace), output: &mut Output) -> Result<u64, Failure>
     where
         I: Iterator<Item = esker::Result<(Slice, Slice)>>,
     {
@@ -93,6 +103,11 @@ impl Scan {
             if !self.count {
                 line.clear();
                 self.write_line(&mut line, key.as_ref(), value.as_ref(), form)?;
+                if self.show_ttl
+                    && let Some(expiry) = seen.0.expires_at(seen.1, &key)?
+                {
+                    expiry::append(&mut line, expiry, self.database.json);
+                }
                 output.line(&line)?;
             }
         }

@@ -1,18 +1,20 @@
 //! Bytes as text and back, so that every key and value can be printed, edited and read again.
 //!
 //! ```text
-//! escaped := (printable | '\\' | '\x' HEX HEX)*     printable = ASCII 0x20..=0x7e without '\'
+//! escaped := (printable | '\\' | '\x' HEX HEX)*     printable = a printable character of UTF-8 but '\'
 //! hex     := (HEX HEX)*
 //! ```
 //!
-//! Reading is more lenient than writing: `\t`, `\n`, `\r`, `\0` and bytes that are not ASCII stand for themselves.
+//! Bytes that are no UTF-8, and characters that are not printable, are escaped byte by byte.
+//! Reading is more lenient than writing: `\t`, `\n`, `\r` and `\0` are known, every byte but a
+//! backslash stands for itself, and every byte may be escaped.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Which of the two forms keys and values have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Printable ASCII with escapes.
+    /// Printable text with escapes.
     Escaped,
     /// Two hexadecimal digits a byte.
     Hex,
@@ -24,18 +26,21 @@ impl Form {
         if hex { Form::Hex } else { Form::Escaped }
     }
 
-    /// Appends `bytes` in this form; the result is ASCII without tab or line end.
+    /// Appends `bytes` in this form; the result is printable, without tab or line end.
     pub fn encode_into(self, bytes: &[u8], text: &mut String) {
-        for &byte in bytes {
-            match (self, byte) {
-                (Form::Escaped, b'\\') => text.push_str("\\\\"),
-                (Form::Escaped, 0x20..=0x7e) => text.push(char::from(byte)),
-                (Form::Escaped, _) => {
-                    text.push_str("\\x");
-                    push_hex(byte, text);
+        if self == Form::Hex {
+            bytes.iter().for_each(|&byte| push_hex(byte, text));
+            return;
+        }
+        for chunk in bytes.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                match character {
+                    '\\' => text.push_str("\\\\"),
+                    _ if is_printable(character) => text.push(character),
+                    _ => push_escaped(character.encode_utf8(&mut [0; 4]).as_bytes(), text),
                 }
-                (Form::Hex, _) => push_hex(byte, text),
             }
+            push_escaped(chunk.invalid(), text);
         }
     }
 
@@ -52,6 +57,25 @@ impl Form {
             Form::Escaped => unescape(text),
             Form::Hex => unhex(text),
         }
+    }
+}
+
+/// Whether a terminal shows the character as itself, between others.
+fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return (' '..='~').contains(&character);
+    }
+    // The standard library knows what to escape for debugging; a letter before it, because a
+    // combining character is printable behind one.
+    let mut bytes = [b'a'; 5];
+    let length = character.encode_utf8(&mut bytes[1..]).len();
+    std::str::from_utf8(&bytes[..=length]).is_ok_and(|pair| pair.escape_debug().skip(1).eq([character]))
+}
+
+fn push_escaped(bytes: &[u8], text: &mut String) {
+    for &byte in bytes {
+        text.push_str("\\x");
+        push_hex(byte, text);
     }
 }
 
@@ -120,9 +144,28 @@ mod tests {
         let all: Vec<u8> = (0..=255).chain([b'\\', b'x', b'4', b'1']).collect();
         for form in [Form::Escaped, Form::Hex] {
             let text = form.encode(&all);
-            assert!(text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)), "{text}");
+            assert!(text.chars().all(is_printable), "{text}");
             assert_eq!(form.decode(text.as_bytes()), Ok(all.clone()));
             assert_eq!(form.decode(b""), Ok(vec![]));
+        }
+    }
+
+    #[test]
+    fn printable_characters_are_written_as_themselves() {
+        for text in ["a\u{f1}o", "\u{65e5}\u{672c}", "n\u{303}", "\u{1f600}", "\u{df}"] {
+            assert_eq!(Form::Escaped.encode(text.as_bytes()), text);
+        }
+        // Controls, other spaces, marks of direction, half a character, and no character at all.
+        for (bytes, text) in [
+            (&b"\xc2\x85"[..], "\\xc2\\x85"),
+            (b"\xc2\xa0", "\\xc2\\xa0"),
+            (b"\xe2\x80\xae", "\\xe2\\x80\\xae"),
+            (b"\xe2\x80\xa8", "\\xe2\\x80\\xa8"),
+            (b"x\xc3", "x\\xc3"),
+            (b"\xff\xc3\xb1\x7f", "\\xff\u{f1}\\x7f"),
+        ] {
+            assert_eq!(Form::Escaped.encode(bytes), text);
+            assert_eq!(Form::Escaped.decode(text.as_bytes()), Ok(bytes.to_vec()));
         }
     }
 

@@ -39,6 +39,12 @@ fn bytes_that_are_not_text() {
     assert_eq!(ok(&["scan", "--db", db, "--hex", "--json"]), "{\"key\":\"00ff5c\",\"value\":\"0a0b7e\"}\n");
     ok(&["put", "--db", db, "\u{e9}", "\\n"]);
     assert_eq!(ok(&["get", "--db", db, "\\xc3\\xa9"]), "\\x0a\n");
+    assert_eq!(ok(&["scan", "--db", db, "--prefix", "\u{e9}"]), "\u{e9}\t\\x0a\n");
+    // A value that comes on standard input is taken as it is.
+    ok_with_input(&["put", "--db", db, "in", "-"], b"a\\b\n\xff");
+    assert_eq!(ok(&["get", "--db", db, "in"]), "a\\\\b\\x0a\\xff\n");
+    ok(&["put", "--db", db, "in", "\\x2d"]);
+    assert_eq!(ok(&["get", "--db", db, "in"]), "-\n");
 }
 
 #[test]
@@ -249,6 +255,8 @@ fn maintenance() {
     assert!(ok(&["compact", "--db", db, "--keyspace", "default", "--json"]).contains("table_bytes_after"));
     assert!(ok(&["verify", "--db", db, "--json"]).contains("\"ok\":true"));
     assert!(ok(&["stats", "--db", db]).lines().count() >= 1);
+    // Seen: "problem: it was opened read-only", which is how the command opens every database.
+    assert!(!ok(&["stats", "--db", db]).contains("problem"));
     let stats: serde_json::Value = serde_json::from_str(&ok(&["stats", "--db", db, "--json"])).unwrap();
     assert!(stats["table_files"].is_u64() && stats["keyspaces"][0]["name"] == "default", "{stats}");
     assert_eq!(stats["keyspaces"][0]["entries"], 3000, "{stats}");
@@ -271,6 +279,9 @@ fn maintenance() {
     }
     assert!(ok(&["verify", "--db", db]).starts_with("no damage"));
     damage_a_table(db);
+    let own = &sandbox.text("db/../db/inside");
+    assert!(fails(1, &["checkpoint", "--db", db, own]).contains("in the directory of the database"));
+    assert!(!std::path::Path::new(own).exists());
     let error = fails(1, &["checkpoint", "--db", db, "--copy", &sandbox.text("four")]);
     assert!(error.contains(".table is damaged at offset "), "{error}");
 }

@@ -25,4 +25,7 @@ fn what_cannot_be_understood_is_one_line() {
     assert!(line.contains("counters, balanced, read-heavy, large-values"), "{line}");
     let line = fails(2, &["explain", "--memory-budget", "64MB"]);
     assert!(line.contains("MiB"), "{line}");
+    // Seen: an explanation of a budget with which no database opens.
+    let line = fails(2, &["explain", "--memory-budget", "10"]);
+    assert!(line.contains("memory_budget_bytes is 10") && line.contains("at least 1048576"), "{line}");
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Sandbox, fails, files, lines, ok, ok_with_input};
+use common::{Sandbox, failed, fails, files, lines, ok, ok_with_input, run};
 use std::fs;
 use std::path::Path;
 
@@ -25,7 +25,10 @@ fn a_damaged_table_is_repaired_and_the_loss_is_told() {
     assert!(fails(1, &["verify", "--db", db]).contains("esker repair"));
 
     // As it was given at first.
-    let report = ok(&["repair", db]);
+    let output = run(&["repair", db]);
+    let line = failed(1, &["repair"], &output);
+    assert!(line.contains("entries are lost"), "{line}");
+    let report = String::from_utf8(output.stdout).unwrap();
     let name = table.file_name().unwrap().to_str().unwrap();
     assert!(report.contains(name) && report.contains("lost between k") && report.contains("note: "), "{report}");
     assert!(ok(&["verify", "--db", db]).starts_with("no damage"));
@@ -51,4 +54,19 @@ fn two_directories_are_one_too_many() {
     let (one, other) = (&sandbox.text("one"), &sandbox.text("other"));
     assert!(fails(2, &["repair", "--db", one, other]).contains("name one with --db"));
     assert!(fails(2, &["repair"]).contains("--db"));
+}
+
+/// Seen: exit code 0 after a loss, and "0 entries kept" of a file that has none.
+#[test]
+fn a_repair_that_loses_nothing_is_a_success() {
+    let sandbox = Sandbox::new("nothinglost");
+    let db = &sandbox.text("db");
+    ok_with_input(&["load", "--db", db], lines("k", 300).as_bytes());
+    fs::remove_file(Path::new(db).join("CURRENT")).unwrap();
+    let report = ok(&["repair", "--db", db]);
+    assert!(report.contains("CURRENT: the file is missing\n") && !report.contains("0 entries kept"), "{report}");
+    assert_eq!(ok(&["dump", "--db", db]), lines("k", 300));
+    fs::remove_file(Path::new(db).join("CURRENT")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&ok(&["repair", "--db", db, "--json"])).unwrap();
+    assert_eq!(report["lost_entries"], false);
 }

@@ -73,7 +73,7 @@ pub use db::maintenance::checkpoint::CheckpointMode;
 pub use db::maintenance::ingest::IngestReport;
 pub use db::maintenance::repair::{RepairReport, RepairedFile};
 pub use db::maintenance::stats::{KeyspaceStats, RunStats, Stats};
-pub use db::maintenance::verify::VerifyReport;
+pub use db::maintenance::verify::{VerifyEvent, VerifyReport};
 pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
 pub use error::{Error, Result, escape_key};

@@ -46,7 +46,7 @@ impl Driver {
                 }
             }
             Operation::WaitIdle => opened.db.wait_idle().map_err(failed)?,
-            Operation::Verify => opened.db.verify(&mut |_, _| {}).map(|_| ()).map_err(failed)?,
+            Operation::Verify => opened.db.verify().map(|_| ()).map_err(failed)?,
             Operation::Checkpoint => return self.checkpoint(),
             Operation::ReadBeside => return self.read_beside(),
             Operation::CompareAll => return compare_all(opened, &self.world),

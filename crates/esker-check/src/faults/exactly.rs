@@ -47,7 +47,7 @@ fn check_reopened(env: &MemEnv, options: &Options, possible: &Possible, least: u
     let session = Session::open(&ground, &mut progress).map_err(|error| format!("open failed: {error}"))?;
     let state = database_state(session.db(), &NAMES)?;
     possible.check(&state, least)?;
-    session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
+    session.db().verify().map_err(|error| format!("verification failed: {error}"))?;
     Program::opened(ground, env.clone(), session, state, possible.now).run(&[
         Step::Batch(vec![put("after", "1"), add("after", 1)], Durability::Sync),
         Step::Flush,

@@ -109,7 +109,7 @@ fn use_all(options: &Options, style: CompactionStyle, random: &mut Random) -> es
         db.flush()?;
         keyspace.compact()?;
         keyspace.iter().try_for_each(|pair| pair.map(drop))?;
-        db.verify(&mut |_, _| ())?;
+        db.verify()?;
         db.close()?;
     }
     Ok(())

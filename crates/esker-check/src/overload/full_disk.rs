@@ -190,7 +190,7 @@ impl Round<'_> {
         drop((keyspace, db));
         let (db, keyspace) = self.open().map_err(failed("open"))?;
         self.writer.check_all(&keyspace).map_err(|what| format!("in the end: {what}"))?;
-        db.verify(&mut |_, _| {}).map_err(failed("verification"))?;
+        db.verify().map_err(failed("verification"))?;
         Ok(())
     }
 

@@ -311,7 +311,7 @@ impl Examination<'_> {
         let count = progress.find(&state, loss.least(progress))?;
         read_gets(session.db(), &NAMES, &state, &progress.places())?
             .map_err(|error| format!("a get failed: {error}"))?;
-        session.db().verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
+        session.db().verify().map_err(|error| format!("verification failed: {error}"))?;
         drop(session);
         check_checkpoints(&env, self.options, progress)?;
 

@@ -315,7 +315,7 @@ fn check(root: &Path, database: &mut Expected, life: Life, promised: &Promised, 
         return Err(format!("after {count} commits: {what}"));
     }
     check_gets(&db, &NAMES, &state)?;
-    db.verify(&mut |_, _| {}).map_err(|error| format!("verification failed: {error}"))?;
+    db.verify().map_err(|error| format!("verification failed: {error}"))?;
     for (number, expected) in checkpoints {
         let path = root.join(checkpoint_name(life.cuts, number));
         let wrong = |what: String| format!("the checkpoint of {number} commits: {what}");

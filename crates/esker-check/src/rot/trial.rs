@@ -92,7 +92,7 @@ fn work_on(db: Db, specimen: &Specimen, env: &MemEnv, witness: &mut Witness<'_>,
             0..=1 => db.compact(),
             2 => db.flush(),
             3 => db.wait_idle(),
-            4 => db.verify(&mut |_, _| {}).map(|_| ()),
+            4 => db.verify().map(|_| ()),
             _ => KEYSPACES
                 .iter()
                 .filter(|(_, operator, _)| *operator != Operator::Longest)

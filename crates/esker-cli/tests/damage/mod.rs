@@ -254,3 +254,25 @@ fn newer_format_versions() {
         assert_eq!(ok(&["dump", "--db", db]), specimen.dump);
     }
 }
+
+/// Seen: the first damage was shown, and nothing of the other.
+#[test]
+fn verify_shows_all_damage() {
+    let specimen = Specimen::new("all-damage");
+    let (table, content) = specimen.of(Kind::Table)[0];
+    let mut damaged = content.clone();
+    for at in [10, content.len() / 3] {
+        damaged[at] ^= 1;
+    }
+    fs::write(table, damaged).unwrap();
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let output = run(&["verify", "--db", &specimen.db]);
+    let line = orderly_line(&["verify"], &output);
+    assert!(line.contains("2 places are damaged") && output.status.code() == Some(1), "{line}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.lines().count() == 2 && shown.lines().all(|line| line.contains(name)), "{shown}");
+    let output = run(&["verify", "--db", &specimen.db, "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((shown["ok"].as_bool(), shown["damage"].as_array().unwrap().len()), (Some(false), 2), "{shown}");
+    assert!(shown["damage"][1]["offset"].as_u64() > shown["damage"][0]["offset"].as_u64(), "{shown}");
+}

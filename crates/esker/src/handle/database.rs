@@ -10,7 +10,7 @@ use crate::db::lifecycle::{close, keyspaces, open};
 use crate::db::maintenance::checkpoint::CheckpointMode;
 use crate::db::maintenance::repair::RepairReport;
 use crate::db::maintenance::stats::{Stats, collect};
-use crate::db::maintenance::verify::VerifyReport;
+use crate::db::maintenance::verify::{VerifyEvent, VerifyReport};
 use crate::db::maintenance::{checkpoint, properties, repair, verify};
 use crate::db::state::error_state::Health;
 use crate::db::write_controller::condition;
@@ -385,7 +385,7 @@ impl Db {
     /// harm. For a copy with files of its own there is [`Db::checkpoint_with`].
     ///
     /// # Errors
-    /// `InvalidArgument` if `directory` exists and is not empty; `Io`.
+    /// `InvalidArgument` if `directory` exists and is not empty, or is in the database's own; `Io`.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -408,9 +408,9 @@ impl Db {
     /// removed when the copy is done.
     ///
     /// # Errors
-    /// `InvalidArgument` if `directory` exists and is not empty; `Io`; `Corruption` names a damaged
-    /// file of this database, as [`Db::health`] then does, and the place in it. After an error
-    /// there is no copy.
+    /// `InvalidArgument` if `directory` exists and is not empty, or is in the database's own; `Io`;
+    /// `Corruption` names a damaged file of this database, as [`Db::health`] then does, and the
+    /// place in it. After an error there is no copy.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -427,23 +427,45 @@ impl Db {
         checkpoint::checkpoint(&self.shared.inner, directory.as_ref(), mode)
     }
 
-    /// Reads every table and checks everything that can be checked. `progress` is called with the
-    /// bytes done and all bytes.
+    /// Reads every table and every large value, and checks everything that can be checked. Damage
+    /// does not end it: all is read, and [`Db::verify_with`] tells of each.
     ///
     /// # Errors
-    /// `Corruption` names the first damaged file and the place in it.
+    /// `Corruption` names the first damaged file and the place in it; `Io` a file that cannot be
+    /// read.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
     /// # let names = db.keyspace("names", Default::default())?;
     /// names.put("ada", "1815")?;
     /// db.flush()?;
-    /// let report = db.verify(&mut |done, all| println!("{done} of {all} bytes"))?;
-    /// assert_eq!(report.tables, 1);
+    /// assert_eq!(db.verify()?.tables, 1);
     /// # Ok::<(), esker::Error>(())
     /// ```
-    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        verify::verify(&self.shared.inner, progress)
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.verify_with(&mut |_| {})
+    }
+
+    /// As [`Db::verify`]; `tell` is called with the progress, and with all damage as it is found.
+    ///
+    /// # Errors
+    /// As [`Db::verify`], after all has been read.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// use esker::VerifyEvent;
+    /// names.put("ada", "1815")?;
+    /// db.flush()?;
+    /// db.verify_with(&mut |event| match event {
+    ///     VerifyEvent::Damage(error) => println!("{error}"),
+    ///     VerifyEvent::Progress { done, total } => println!("{done} of {total} bytes"),
+    ///     _ => {}
+    /// })?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn verify_with(&self, tell: &mut dyn FnMut(VerifyEvent<'_>)) -> Result<VerifyReport> {
+        verify::verify(&self.shared.inner, tell)
     }
 
     /// The statistics of this moment. Cheap.

@@ -3,7 +3,7 @@
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
-use crate::base::expiry::{Expiry, Life, expiry_at, life_ms};
+use crate::base::expiry::{Expiry, Life, Ttl, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, hash};
 use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
@@ -18,7 +18,7 @@ use crate::db::write::batch_size::{reservation_bytes, start_record};
 use crate::db::write::commit::{Content, Precondition, Unconditional, Verdict, commit, commit_if, commit_merges_if};
 use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
-use crate::options::WriteOptions;
+use crate::options::{CompactionStyle, WriteOptions};
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -138,6 +138,32 @@ impl Keyspace {
     /// ```
     pub fn merge_operator(&self) -> Option<String> {
         self.inner.operator_name.clone()
+    }
+
+    /// Whether its entries can expire, and after what time by default, as stored when it was
+    /// created.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, Ttl};
+    /// let sessions = db.keyspace("sessions", KeyspaceOptions::default().ttl(Ttl::Enabled { default: None }))?;
+    /// assert_eq!(sessions.ttl(), Ttl::Enabled { default: None });
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn ttl(&self) -> Ttl {
+        self.inner.ttl
+    }
+
+    /// How its tables are compacted, as stored.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// let names = db.keyspace("names", Default::default())?;
+    /// assert_eq!(names.compaction_style(), esker::CompactionStyle::LazyLeveling);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn compaction_style(&self) -> CompactionStyle {
+        self.inner.compaction.style()
     }
 
     #[inline]

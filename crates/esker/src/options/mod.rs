@@ -540,18 +540,15 @@ impl Options {
         self
     }
 
-    /// The least bytes of a large value.
-    pub(crate) fn blob_threshold(&self) -> usize {
-        if self.min_blob_size == 0 { usize::MAX } else { self.min_blob_size }
-    }
-
-    /// Bytes at which another blob file begins.
-    pub(crate) fn blob_file_bytes(&self) -> u64 {
-        self.target_file_bytes.saturating_mul(4)
-    }
-
-    /// Refuses what cannot work, saying what would.
-    pub(crate) fn validate(&self) -> Result<()> {
+    /// Refuses what cannot work, saying what would. Every open begins with this.
+    ///
+    /// # Errors
+    /// `InvalidArgument` names the option, its value and its limits.
+    ///
+    /// ```
+    /// assert!(esker::Options::default().memory_budget_bytes(10).validate().is_err());
+    /// ```
+    pub fn validate(&self) -> Result<()> {
         const LARGEST: u64 = 8 << 30;
         if (1..LEAST_BUDGET_BYTES).contains(&self.memory_budget_bytes) {
             let (given, least) = (self.memory_budget_bytes, LEAST_BUDGET_BYTES);
@@ -571,6 +568,16 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// The least bytes of a large value.
+    pub(crate) fn blob_threshold(&self) -> usize {
+        if self.min_blob_size == 0 { usize::MAX } else { self.min_blob_size }
+    }
+
+    /// Bytes at which another blob file begins.
+    pub(crate) fn blob_file_bytes(&self) -> u64 {
+        self.target_file_bytes.saturating_mul(4)
     }
 }
 

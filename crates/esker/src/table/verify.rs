@@ -5,55 +5,153 @@ use super::filter::Filter;
 use super::format::{Footer, read_plain};
 use super::reader::Table;
 use super::summary::TableSummary;
+use crate::base::blob_reference::BlobReference;
 use crate::base::key::{self, Kind, Sequence, compare};
 use crate::base::slice::Pin;
 use crate::error::{Error, Result, escape_key};
 use std::cmp::Ordering;
 
+/// What a full check comes across.
+pub enum Checked<'a> {
+    /// So many more bytes are done.
+    Bytes(u64),
+    /// A reference to a large value, in an intact block.
+    Large(&'a BlobReference),
+    /// Something that cannot be read, or is not what was written.
+    Damage(Error),
+}
+
 impl Table {
+    /// As [`Table::verify_all`], up to the first damage. `progress` is called with the bytes done
+    /// after each block.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        self.verify_all(&mut |checked| match checked {
+            Checked::Bytes(bytes) => {
+                progress(bytes);
+                Ok(())
+            }
+            Checked::Large(_) => Ok(()),
+            Checked::Damage(error) => Err(error),
+        })
+    }
+
     /// Reads the whole file again, past the cache and the mapping, and checks every block's
     /// checksum, the order of all entries, the index, the filter, and counts and bounds against the
-    /// properties. `progress` is called with the bytes done after each block.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    /// properties. Goes on behind damage: the index says where the next block is. An error of
+    /// `visit` ends it.
+    pub fn verify_all(&self, visit: &mut dyn FnMut(Checked<'_>) -> Result<()>) -> Result<()> {
         let file = &*self.file.0;
-        if Footer::read(file, &self.path, self.file_number)? != self.footer {
-            return Err(Error::corruption(&self.path, file.len(), "the footer has changed since the table was opened"));
-        }
-        let properties = read_plain(file, &self.path, self.file_number, self.footer.properties)?;
-        read_plain(file, &self.path, self.file_number, self.footer.index)?;
-        let filter = match self.footer.filter.bytes {
-            0 => None,
-            _ => Some(Filter::read(file, &self.path, self.file_number, self.footer.filter)?),
+        let mut is_whole = true;
+        let mut note = |error: Error, visit: &mut dyn FnMut(Checked<'_>) -> Result<()>| {
+            is_whole = false;
+            match error {
+                Error::Corruption { .. } | Error::Io { .. } => visit(Checked::Damage(error)),
+                other => Err(other),
+            }
         };
+        match Footer::read(file, &self.path, self.file_number) {
+            Ok(footer) if footer == self.footer => {}
+            Ok(_) => {
+                let what = "the footer has changed since the table was opened";
+                note(Error::corruption(&self.path, file.len(), what), visit)?;
+            }
+            Err(error) => note(error, visit)?,
+        }
+        let mut properties = Vec::new();
+        match read_plain(file, &self.path, self.file_number, self.footer.properties) {
+            Ok(read) => properties = read,
+            Err(error) => note(error, visit)?,
+        }
+        if let Err(error) = read_plain(file, &self.path, self.file_number, self.footer.index) {
+            note(error, visit)?;
+        }
+        let mut filter = None;
+        if self.footer.filter.bytes > 0 {
+            match Filter::read(file, &self.path, self.file_number, self.footer.filter) {
+                Ok(read) => filter = Some(read),
+                Err(error) => note(error, visit)?,
+            }
+        }
         let mut found = TableSummary::default();
         let mut last: Option<(Vec<u8>, Sequence)> = None;
         for number in 0..self.index.len() {
-            let handle = self.index.handle(number).unwrap_or_default();
-            let length = usize::try_from(handle.bytes).unwrap_or_default();
-            let mut stored = vec![0u8; length];
-            file.read_at(handle.offset, &mut stored)?;
-            let block = self.unpack(handle.offset, &stored, Vec::new())?;
-            self.verify_block(&block, handle.offset, filter.as_ref(), &mut last, &mut found)?;
-            if !last.as_ref().is_some_and(|(key, sequence)| self.index.is_last(number, key, *sequence)) {
-                return Err(self.inconsistent(number));
+            let checked = self.verify_block(number, filter.as_ref(), &mut last, &mut found);
+            match checked {
+                Ok(block) => self.visit_large(&block, visit)?,
+                Err(error) => note(error, visit)?,
             }
-            progress(handle.bytes);
+            visit(Checked::Bytes(self.index.handle(number).unwrap_or_default().bytes))?;
         }
+        if is_whole && let Err(error) = self.compare_summary(&properties, found, last) {
+            visit(Checked::Damage(error))?;
+        }
+        visit(Checked::Bytes(file.len() - self.index.data_end()))
+    }
+
+    /// Compares what all blocks hold with what the properties say.
+    fn compare_summary(
+        &self,
+        properties: &[u8],
+        mut found: TableSummary,
+        last: Option<(Vec<u8>, Sequence)>,
+    ) -> Result<()> {
         found.largest_key = last.map(|(key, _)| key).unwrap_or_default();
-        let stored = TableSummary::decode(&properties, &self.path, self.footer.properties.offset)?;
+        let stored = TableSummary::decode(properties, &self.path, self.footer.properties.offset)?;
         found.add_range_tombstones(stored.range_tombstones);
         found.keyspace = stored.keyspace;
-        (found.file_number, found.file_bytes) = (self.file_number, file.len());
-        if found != self.summary {
-            let what = "the entries do not add up to what the properties say";
-            return Err(Error::corruption(&self.path, self.footer.properties.offset, what));
+        (found.file_number, found.file_bytes) = (self.file_number, self.file.0.len());
+        if found == self.summary {
+            return Ok(());
         }
-        progress(file.len() - self.index.data_end());
+        let what = "the entries do not add up to what the properties say";
+        Err(Error::corruption(&self.path, self.footer.properties.offset, what))
+    }
+
+    /// Reads a block and checks it.
+    fn verify_block(
+        &self,
+        number: usize,
+        filter: Option<&Filter>,
+        last: &mut Option<(Vec<u8>, Sequence)>,
+        found: &mut TableSummary,
+    ) -> Result<Block> {
+        let handle = self.index.handle(number).unwrap_or_default();
+        let length = usize::try_from(handle.bytes).unwrap_or_default();
+        let mut stored = vec![0u8; length];
+        self.file.0.read_at(handle.offset, &mut stored)?;
+        let block = self.unpack(handle.offset, &stored, Vec::new())?;
+        self.verify_entries(&block, handle.offset, filter, last, found)?;
+        if last.as_ref().is_some_and(|(key, sequence)| self.index.is_last(number, key, *sequence)) {
+            Ok(block)
+        } else {
+            Err(self.inconsistent(number))
+        }
+    }
+
+    /// Shows the references to large values in a block.
+    fn visit_large(&self, block: &Block, visit: &mut dyn FnMut(Checked<'_>) -> Result<()>) -> Result<()> {
+        if self.summary.blobs.is_empty() {
+            return Ok(());
+        }
+        let (bytes, layout) = (block.bytes(), &block.layout);
+        for index in 0..layout.count {
+            if layout.kind_of(bytes, index) != Kind::PutBlob {
+                continue;
+            }
+            let (start, end) = layout.value_range(bytes, index);
+            match BlobReference::decode(bytes.get(start..end).unwrap_or_default()) {
+                Some(reference) => visit(Checked::Large(&reference))?,
+                None => {
+                    let what = "a reference to a large value is malformed";
+                    visit(Checked::Damage(Error::corruption(&self.path, 0, what)))?;
+                }
+            }
+        }
         Ok(())
     }
 
     /// Checks the entries of one block and adds them to what was found before.
-    fn verify_block(
+    fn verify_entries(
         &self,
         block: &Block,
         offset: u64,

@@ -637,6 +637,13 @@ impl LogSync {
         self.state.lock().retired.iter().map(|r| r.segment.file.len()).sum()
     }
 
+    /// Bytes of records that the next open would read, at most.
+    pub fn bytes_to_replay(&self) -> u64 {
+        let state = self.state.lock();
+        let written = |segment: &Segment| segment.written.load(Ordering::Relaxed);
+        state.segments().map(|segment| written(segment)).sum()
+    }
+
     /// Bytes of the files that hold records, or could.
     pub fn held_bytes(&self) -> u64 {
         self.state.lock().segments().map(|segment| segment.file.len()).sum()

@@ -94,12 +94,12 @@ fn merges_beside_each_other_lose_no_write() {
         }
     };
     check(&k);
-    db.verify(&mut |_, _| ()).unwrap();
+    db.verify().unwrap();
     drop(k);
     drop(db);
     let db = Db::open("/db", options()).unwrap();
     check(&keyspace(&db, "k"));
-    db.verify(&mut |_, _| ()).unwrap();
+    db.verify().unwrap();
 }
 
 /// Other engines synced the bytes of a file that had grown, and not its length. A write that was

@@ -90,7 +90,7 @@ fn an_edit_whose_sync_failed_may_be_found_later() {
                             "{first:?}, {second:?}, {round}"
                         );
                     }
-                    db.verify(&mut |_, _| ()).unwrap();
+                    db.verify().unwrap();
                     db.compact().unwrap();
                 }
             }

@@ -128,7 +128,7 @@ fn damage(env: &MemEnv, what: &str) -> MemEnv {
 
 fn contents(env: &MemEnv) -> Result<Contents, String> {
     let db = Db::open(DIRECTORY, options(env)).map_err(|error| error.to_string())?;
-    db.verify(&mut |_, _| {}).map_err(|error| error.to_string())?;
+    db.verify().map_err(|error| error.to_string())?;
     let mut found = Contents::new();
     for name in db.keyspaces() {
         let keyspace = db.existing_keyspace(&name).map_err(|error| error.to_string())?;

@@ -26,7 +26,7 @@ fn filled(env: &MemEnv, options: esker::Options) -> Db {
 
 fn check_copy(env: &MemEnv, what: &str) {
     let db = Db::open(COPY, simulated(env)).unwrap_or_else(|error| panic!("{what}: {error}"));
-    db.verify(&mut |_, _| {}).unwrap();
+    db.verify().unwrap();
     let all = all(&keyspace(&db, "a"));
     assert_eq!((all.len(), &all[&b"large"[..]]), (201, &vec![2; 40 << 10]), "{what}");
     drop(db);
@@ -112,4 +112,34 @@ fn a_directory_with_other_files_is_left_alone() {
     assert_eq!(env.file_bytes(&Path::new(COPY).join("precious")), Some(b"data".to_vec()));
     db.checkpoint("elsewhere").unwrap();
     assert!(matches!(db.checkpoint("elsewhere"), Err(Error::InvalidArgument { .. })));
+}
+
+#[test]
+fn a_copy_into_the_directory_of_the_database_is_refused_before_anything_is_written() {
+    let env = MemEnv::default();
+    let db = filled(&env, simulated(&env));
+    let before = env.files();
+    for target in [DIRECTORY.to_owned(), format!("{DIRECTORY}/copy"), format!("{DIRECTORY}/../{DIRECTORY}/a/b")] {
+        for mode in MODES {
+            let result = db.checkpoint_with(&target, mode);
+            assert!(matches!(&result, Err(Error::InvalidArgument { what }) if what.contains(&target)), "{result:?}");
+            assert_eq!(env.files(), before);
+        }
+    }
+    db.checkpoint(format!("{DIRECTORY}-copy")).unwrap();
+
+    // On a real disk the same directory may have other names.
+    let scratch = Scratch::new();
+    let db = Db::open(scratch.path().join("db"), esker::Options::default()).unwrap();
+    let names = || std::fs::read_dir(scratch.path().join("db")).unwrap().count();
+    let before = names();
+    let result = db.checkpoint(scratch.path().join("x/../db/copy"));
+    assert!(matches!(result, Err(Error::InvalidArgument { .. })), "{result:?}");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(scratch.path().join("db"), scratch.path().join("link")).unwrap();
+        let result = db.checkpoint(scratch.path().join("link/copy"));
+        assert!(matches!(result, Err(Error::InvalidArgument { .. })), "{result:?}");
+    }
+    assert_eq!(names(), before);
 }

@@ -170,7 +170,7 @@ fn writes_and_loads_within_a_load_are_older() {
     drop((a, db));
     let db = open(&env);
     assert_eq!(all(&keyspace(&db, "a")).len(), 501);
-    db.verify(&mut |_, _| {}).unwrap();
+    db.verify().unwrap();
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_power_loss_anywhere_leaves_all_or_nothing() {
         for mode in [CrashMode::LoseAll, CrashMode::Random] {
             let after = env.crash(&mode, count);
             let db = open(&after);
-            db.verify(&mut |_, _| {}).unwrap();
+            db.verify().unwrap();
             let found = all(&keyspace(&db, "a")).len();
             assert!(if done { found == 300 } else { found <= 1 || found == 300 }, "{found} after {count}, {mode:?}");
             if found == 300 {
@@ -290,7 +290,7 @@ fn db_is_well(env: &MemEnv) {
     assert_eq!(tables(env), before);
     assert_eq!(all(&keyspace(&db, "a")).len(), 1);
     assert_eq!(all(&keyspace(&db, "b")).len(), 500);
-    db.verify(&mut |_, _| {}).unwrap();
+    db.verify().unwrap();
 }
 
 /// Writes that overtake a load make it read its own tables again. Bits that flip in them meanwhile,

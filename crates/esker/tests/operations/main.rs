@@ -49,3 +49,4 @@ mod thread_end;
 mod transactions;
 mod ttl;
 mod ttl_merge;
+mod verify;

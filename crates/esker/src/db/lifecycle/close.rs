@@ -1,10 +1,15 @@
 //! Closing a database.
 
 use crate::db::background::flush;
+use crate::db::files::remover;
 use crate::db::state::inner::{Inner, Writer};
 use crate::db::write::in_place_write;
 use crate::error::Result;
 use std::sync::atomic::Ordering;
+
+/// A close leaves no more than this of the log to later opens. Each of them replays it in some
+/// 10 ms; longer logs are better flushed once.
+const MOST_REPLAYED_BYTES: u64 = 4 << 20;
 
 /// Stops accepting writes, makes everything durable and marks the end of the log. The handle is
 /// unusable for writes afterwards.
@@ -13,7 +18,16 @@ pub fn close(inner: &Inner) -> Result<()> {
         return Ok(());
     }
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
-    let flushed = if has_unlogged_writes(inner) { flush::flush_now(inner) } else { Ok(()) };
+    let flushed = if has_unlogged_writes(inner) {
+        flush::flush_now(inner)
+    } else if is_long_to_replay(inner) {
+        // All of it is in the log: a full disk, or whatever else keeps it from the tables, is no
+        // failure of the close.
+        let _ = flush::flush_now(inner);
+        Ok(())
+    } else {
+        Ok(())
+    };
     // Before the locks: a running compaction gives up instead of being waited for.
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
@@ -42,6 +56,13 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
         ])?;
     }
     Ok(())
+}
+
+/// Whether later opens would take long to replay the log. A short one is left to them: otherwise
+/// each close of a program that writes little would make a table.
+fn is_long_to_replay(inner: &Inner) -> bool {
+    let Some(log) = &inner.log else { return false };
+    !remover::no_memtable_has_writes(inner) && log.bytes_to_replay() > MOST_REPLAYED_BYTES
 }
 
 fn has_unlogged_writes(inner: &Inner) -> bool {

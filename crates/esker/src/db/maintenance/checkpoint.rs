@@ -29,7 +29,7 @@ use crate::version::manifest::Manifest;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::writer::{Inherited, LogWriter};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// How the tables and blob files of a database get into a checkpoint.
@@ -62,6 +62,7 @@ pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<
     // Two into the same directory would take each other's copy for an unfinished one.
     let _alone = inner.checkpoints.lock();
     let env = &*inner.options.env;
+    refuse_own_directory(&inner.directory, target)?;
     create_directory(env, target)?;
     let names = env.list(target)?;
     let is_unfinished = || names.iter().any(|name| name == UNFINISHED) && !names.iter().any(|name| name == CURRENT);
@@ -77,6 +78,32 @@ pub fn checkpoint(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<
     sweep(inner);
     // What that leaves behind, the next attempt takes away.
     result.inspect_err(|_| drop(remover::remove_unfinished_checkpoint(env, target)))
+}
+
+/// Refuses a target in the database's own directory, under whatever name: a copy in there would be
+/// lost with it, and copied with it. Before anything is written.
+fn refuse_own_directory(directory: &Path, target: &Path) -> Result<()> {
+    if !real_path(target).starts_with(real_path(directory)) {
+        return Ok(());
+    }
+    let (target, directory) = (target.display(), directory.display());
+    Err(Error::invalid(format!("{target} is in the directory of the database, {directory}; name one outside of it")))
+}
+
+/// The path without links and `..`. Simulated files need not exist for the system: their paths are
+/// compared as they are named.
+fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let found = path.ancestors().find_map(|ancestor| Some((ancestor, std::fs::canonicalize(ancestor).ok()?)));
+    let Some((ancestor, mut real)) = found else { return path };
+    for component in path.strip_prefix(ancestor).unwrap_or(Path::new("")).components() {
+        // What does not exist is no link.
+        match component {
+            Component::ParentDir => _ = real.pop(),
+            other => real.push(other),
+        }
+    }
+    real
 }
 
 /// Marks what will come as unfinished, durably: a power loss must not leave the copy without the

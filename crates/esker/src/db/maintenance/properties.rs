@@ -127,8 +127,16 @@ fn memory_numbers(memory: &MemoryStats) -> [(&'static str, u64); 9] {
 }
 
 fn keyspace_numbers(keyspace: &KeyspaceStats) -> [(&'static str, u64); 6] {
-    let KeyspaceStats { name: _, merge_operator: _, runs, entries, table_bytes, memtable_entries, longest_merge_chain } =
-        keyspace;
+    let KeyspaceStats {
+        name: _,
+        merge_operator: _,
+        ttl: _,
+        runs,
+        entries,
+        table_bytes,
+        memtable_entries,
+        longest_merge_chain,
+    } = keyspace;
     [
         ("runs", runs.len() as u64),
         ("tables", runs.iter().map(|run| run.tables).sum()),

@@ -1,5 +1,6 @@
 //! Statistics.
 
+use crate::base::expiry::Ttl;
 use crate::db::background::blob_gc::live_bytes;
 use crate::db::state::inner::Inner;
 use crate::db::state::memory;
@@ -31,7 +32,8 @@ pub struct Stats {
     pub compactions: u64,
     /// Tables dropped without being read: expired, deleted, or beyond the size of a FIFO.
     pub tables_dropped: u64,
-    /// Bytes of memory in memtables.
+    /// Bytes that the entries of memtables and their indexes fill. [`MemoryStats::memtable_bytes`]
+    /// counts what was taken of the system for them.
     pub memtable_bytes: u64,
     /// Bytes of tables on disk.
     pub table_bytes: u64,
@@ -45,7 +47,8 @@ pub struct Stats {
     pub live_blob_bytes: u64,
     /// Bytes of large values written to blob files, copies included.
     pub blob_written_bytes: u64,
-    /// Bytes of memory in the block cache.
+    /// Bytes of the blocks in the block cache. [`MemoryStats::cache_bytes`] counts memory kept for
+    /// the next ones too.
     pub cache_bytes: u64,
     /// Reads of a block that found it in the cache.
     pub cache_hits: u64,
@@ -102,6 +105,8 @@ pub struct KeyspaceStats {
     pub name: String,
     /// The stored name of its merge operator.
     pub merge_operator: Option<String>,
+    /// Whether its entries expire.
+    pub ttl: Ttl,
     /// Its runs of tables, newest first.
     pub runs: Vec<RunStats>,
     /// Entries in tables: versions, not keys.
@@ -184,6 +189,7 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.keyspaces.push(KeyspaceStats {
             name: keyspace.name.clone(),
             merge_operator: keyspace.operator_name.clone(),
+            ttl: keyspace.ttl,
             entries: runs.iter().map(|run| run.entries).sum(),
             runs,
             table_bytes,
@@ -211,16 +217,8 @@ impl fmt::Display for Stats {
             mib(self.compaction_bytes),
             self.tables_dropped
         )?;
-        writeln!(
-            f,
-            "memory: memtables {:.1} MiB, block cache {:.1} MiB ({} hits, {} misses), filters and indexes {:.1} MiB",
-            mib(self.memtable_bytes),
-            mib(self.cache_bytes),
-            self.cache_hits,
-            self.cache_misses,
-            mib(self.filter_and_index_bytes)
-        )?;
-        writeln!(f, "memory by part: {}", self.memory)?;
+        writeln!(f, "memory: {}", self.memory)?;
+        writeln!(f, "block cache: {} hits, {} misses", self.cache_hits, self.cache_misses)?;
         if self.blob_files > 0 {
             let (all, live) = (mib(self.blob_bytes), mib(self.live_blob_bytes));
             writeln!(

@@ -5,7 +5,7 @@ use crate::base::key::Kind;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result, escape_key};
 use crate::iter::Cursor as _;
-use crate::table::Table;
+use crate::table::{Checked, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
-/// let report = db.verify(&mut |_, _| {})?;
+/// let report = db.verify()?;
 /// println!("{} tables are good", report.tables);
 /// # Ok::<(), esker::Error>(())
 /// ```
@@ -33,20 +33,61 @@ pub struct VerifyReport {
     pub wal_segments: u64,
 }
 
+/// What [`crate::Db::verify_with`] tells while it goes on.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// let mut damaged = 0;
+/// db.verify_with(&mut |event| {
+///     if let esker::VerifyEvent::Damage(error) = event {
+///         println!("{error}");
+///         damaged += 1;
+///     }
+/// })?;
+/// assert_eq!(damaged, 0);
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum VerifyEvent<'a> {
+    /// So much is done.
+    Progress {
+        /// Bytes done.
+        done: u64,
+        /// All bytes.
+        total: u64,
+    },
+    /// Something is damaged, or cannot be read.
+    Damage(&'a Error),
+}
+
+/// A check under way.
+struct Verifying<'a> {
+    tell: &'a mut dyn FnMut(VerifyEvent<'_>),
+    total: u64,
+    first: Option<Error>,
+}
+
+impl Verifying<'_> {
+    fn progress(&mut self, done: u64) {
+        (self.tell)(VerifyEvent::Progress { done: done.min(self.total), total: self.total });
+    }
+
+    fn damage(&mut self, error: Error) {
+        (self.tell)(VerifyEvent::Damage(&error));
+        self.first.get_or_insert(error);
+    }
+}
+
 /// Checks every block of every table, their order, their bounds and counts, that runs do not
-/// overlap, and every large value that tables refer to. A file that a job had found damaged and
-/// that is intact is no longer reported as damaged.
-pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+/// overlap, and every large value that tables refer to. Goes on behind damage, and fails with the
+/// first at the end. A file that a job had found damaged and that is intact is no longer reported
+/// as damaged.
+pub fn verify(inner: &Inner, tell: &mut dyn FnMut(VerifyEvent<'_>)) -> Result<VerifyReport> {
     // Before the tables: what is noted later may be something that this does not look at.
     let damaged = inner.blobs.damaged();
     let keyspaces = inner.all_keyspaces();
     let versions: Vec<_> = keyspaces.iter().map(|keyspace| Arc::clone(&keyspace.read_state.load().version)).collect();
-    for version in &versions {
-        if let Some((left, right)) = version.overlap() {
-            let path = inner.directory.join(crate::version::file_name::table(left));
-            return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
-        }
-    }
     let tables: BTreeMap<u64, Arc<Table>> = versions
         .iter()
         .flat_map(|version| version.tables())
@@ -56,29 +97,60 @@ pub fn verify(inner: &Inner, progress: &mut dyn FnMut(u64, u64)) -> Result<Verif
     let total = tables
         .values()
         .fold(0u64, |sum, table| sum.saturating_add(table.summary().file_bytes).saturating_add(referred(table)));
+    let mut verifying = Verifying { tell, total, first: None };
+    for version in &versions {
+        if let Some((left, right)) = version.overlap() {
+            let path = inner.directory.join(crate::version::file_name::table(left));
+            verifying.damage(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
+        }
+    }
     let mut report = VerifyReport { wal_segments: inner.log_segments(), ..VerifyReport::default() };
     for table in tables.values() {
-        let before = report.bytes + report.blob_bytes;
-        let mut done = before;
-        table.verify(&mut |bytes| {
-            done += bytes;
-            progress(done.min(total), total);
-        })?;
-        inner.error_state.forget_damage(table.path());
-        report.tables += 1;
-        report.entries += table.summary().entries;
-        report.bytes += table.summary().file_bytes;
-        progress((report.bytes + report.blob_bytes).min(total), total);
-        each_large(table, &mut |reference| {
-            inner.blobs.read(reference)?;
-            report.large_values += 1;
-            report.blob_bytes += reference.stored_bytes();
-            progress((report.bytes + report.blob_bytes).min(total), total);
-            Ok(())
-        })?;
+        verify_table(inner, table, &mut report, &mut verifying)?;
     }
-    inner.blobs.forget_damage(&damaged);
-    Ok(report)
+    match verifying.first {
+        Some(error) => Err(error),
+        None => {
+            inner.blobs.forget_damage(&damaged);
+            Ok(report)
+        }
+    }
+}
+
+/// Checks a table, and the large values that it refers to.
+fn verify_table(inner: &Inner, table: &Table, report: &mut VerifyReport, verifying: &mut Verifying<'_>) -> Result<()> {
+    let before = report.bytes + report.blob_bytes;
+    let (mut done, mut is_intact) = (before, true);
+    table.verify_all(&mut |checked| {
+        match checked {
+            Checked::Bytes(bytes) => {
+                done += bytes;
+                verifying.progress(done);
+            }
+            Checked::Large(reference) => match inner.blobs.read(reference) {
+                Ok(_) => {
+                    report.large_values += 1;
+                    report.blob_bytes += reference.stored_bytes();
+                    done += reference.stored_bytes();
+                    verifying.progress(done);
+                }
+                Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => verifying.damage(error),
+                Err(error) => return Err(error),
+            },
+            Checked::Damage(error) => {
+                is_intact = false;
+                verifying.damage(error);
+            }
+        }
+        Ok(())
+    })?;
+    report.tables += 1;
+    report.entries += table.summary().entries;
+    report.bytes += table.summary().file_bytes;
+    if is_intact {
+        inner.error_state.forget_damage(table.path());
+    }
+    Ok(())
 }
 
 /// Calls `visit` with every reference to a large value in the table, which is intact.

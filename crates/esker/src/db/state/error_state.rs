@@ -24,7 +24,8 @@ pub struct Health {
     /// Writes are accepted.
     pub writable: bool,
     /// What went wrong last in the log, the manifest, or in background work, or the damage that a
-    /// job found in a table or a blob file, if it still matters.
+    /// job found in a table or a blob file, if it still matters. That a handle was opened read-only
+    /// or closed is no problem.
     pub problem: Option<String>,
     /// Why writes are delayed or stopped at the moment, if they are.
     pub stall_reason: Option<String>,
@@ -64,6 +65,8 @@ pub struct ErrorState {
     /// Set once, never cleared: only opening again helps.
     poisoned: AtomicBool,
     why: Mutex<Option<String>>,
+    /// `why` is no failure: the handle was opened read-only, or closed.
+    refused_on_purpose: AtomicBool,
     background_failure: Mutex<Option<BackgroundFailure>>,
     /// Files that a job found damaged, each with the place and what is wrong there.
     damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
@@ -111,12 +114,18 @@ impl ErrorState {
     /// Refuses all writes because of a panic.
     pub fn refuse_after_panic(&self, why: &str) {
         self.events.note(|| Event::ReadOnly(why.to_owned()));
-        self.refuse_writes(why);
+        *self.why.lock() = Some(why.to_owned());
+        self.poisoned.store(true, Ordering::Release);
     }
 
-    /// Refuses all writes for a reason that is no failure.
+    /// Refuses all writes for a reason that is no failure. A failure before it stays the reason.
     pub fn refuse_writes(&self, why: &str) {
-        *self.why.lock() = Some(why.to_owned());
+        let mut reason = self.why.lock();
+        if reason.is_none() {
+            *reason = Some(why.to_owned());
+            self.refused_on_purpose.store(true, Ordering::Relaxed);
+        }
+        drop(reason);
         self.poisoned.store(true, Ordering::Release);
     }
 
@@ -184,7 +193,8 @@ impl ErrorState {
 
     /// For people. `damaged_blob`: the damage that a job found in a blob file.
     pub fn report(&self, stall_reason: Option<String>, damaged_blob: Option<Error>) -> Health {
-        let why = self.why.lock().clone();
+        let is_failure = |_: &String| !self.refused_on_purpose.load(Ordering::Relaxed);
+        let why = self.why.lock().clone().filter(is_failure);
         let background_failure =
             self.background_failure.lock().as_ref().map(|background_failure| background_failure.text.clone());
         let damaged = self.damaged.lock().keys().next().cloned();

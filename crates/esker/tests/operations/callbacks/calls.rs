@@ -91,6 +91,9 @@ pub const READS: &[Listed] = &[
     call!("Keyspace::contains_key", Works, |db: &Own| plain(db)?.contains_key("ada").map(|found| assert!(found))),
     call!("Keyspace::approximate_size", Works, |db: &Own| plain(db)?.approximate_size(..).map(drop)),
     call!("Keyspace::name", Works, |db: &Own| plain(db).map(|k| assert_eq!(k.name(), "plain"))),
+    call!("Keyspace::ttl", Works, |db: &Own| expiring(db).map(|k| assert!(k.ttl() != esker::Ttl::Disabled))),
+    call!("Keyspace::compaction_style", Works, |db: &Own| plain(db)
+        .map(|k| assert_eq!(k.compaction_style(), esker::CompactionStyle::LazyLeveling))),
     call!("Keyspace::merge_operator", Works, |db: &Own| plain(db).map(|k| assert!(k.merge_operator().is_none()))),
     call!("Db::existing_keyspace", Works, |db: &Own| db.existing_keyspace("plain").map(drop)),
     call!("Db::keyspaces", Works, |db: &Own| {
@@ -121,7 +124,8 @@ pub const READS: &[Listed] = &[
         assert_eq!(db.path().to_str(), Some(DIRECTORY));
         Ok(())
     }),
-    call!("Db::verify", Works, |db: &Own| db.verify(&mut |_, _| {}).map(drop)),
+    call!("Db::verify", Works, |db: &Own| db.verify().map(drop)),
+    call!("Db::verify_with", Works, |db: &Own| db.verify_with(&mut |_| {}).map(drop)),
     call!("Db::open of another database, and all of that", Works, |_: &Own| {
         let db = Db::open(DIRECTORY, Machine::new().options())?;
         let other = keyspace(&db, "other");

@@ -217,7 +217,7 @@ pub const WAYS: &[Way] = &[
         unless_closed(s.k.ingest(pairs.map(|key| (key, "1"))));
     })
     .free(),
-    way("verify", "progress", |s| drop(s.db.verify(&mut |_, _| s.hook.called("progress")))).free(),
+    way("verify", "progress", |s| drop(s.db.verify_with(&mut |_| s.hook.called("progress")))).free(),
     way("multi_get", "keys", |s| {
         let keys = ["base", "together"].into_iter().inspect(|_| s.hook.called("keys"));
         assert_eq!(s.k.multi_get(keys).into_iter().filter(Result::is_ok).count(), 2);
@@ -260,7 +260,7 @@ pub const ENV_WAYS: &[Way] = &[
         assert!(s.k.get("apart").unwrap().is_some());
     }),
     way("iter", "ReadFile::read_at", |s| assert_eq!(s.k.iter().count(), 3)),
-    way("verify", "ReadFile::read_at", |s| assert!(s.db.verify(&mut |_, _| {}).unwrap().tables > 0)),
+    way("verify", "ReadFile::read_at", |s| assert!(s.db.verify().unwrap().tables > 0)),
     way("flush", "Env::create", |s| s.db.flush().unwrap()),
     way("flush", "WriteFile::append", |s| s.db.flush().unwrap()),
     way("flush", "WriteFile::sync", |s| s.db.flush().unwrap()),

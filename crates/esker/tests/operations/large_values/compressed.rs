@@ -41,7 +41,7 @@ fn check(db: &Db, make: Make) {
     for (i, pair) in k.iter().enumerate() {
         assert_eq!(pair.unwrap().1.to_vec(), make(i as u64, VALUE_BYTES));
     }
-    assert_eq!(db.verify(&mut |_, _| {}).unwrap().large_values, 20);
+    assert_eq!(db.verify().unwrap().large_values, 20);
 }
 
 #[test]

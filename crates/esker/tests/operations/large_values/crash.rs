@@ -127,7 +127,7 @@ fn check(image: MemEnv, outcome: &Outcome, at_least: u64, note: &str) -> MemEnv 
     let (n, found) = contents(&a, &b);
     assert!(n >= at_least, "{note}: {n} commits of {at_least}");
     assert!(found == outcome.states[n as usize], "{note}: not the state after {n} commits");
-    db.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{note}: {error}"));
+    db.verify().unwrap_or_else(|error| panic!("{note}: {error}"));
     image
 }
 

@@ -158,7 +158,7 @@ fn run(seed: u64, steps: u64, whole_tables: bool) {
                 db = Db::open("/db", options(&env)).unwrap();
                 k = counters(&db);
             }
-            12 => drop(db.verify(&mut |_, _| {}).unwrap()),
+            12 => drop(db.verify().unwrap()),
             _ => {
                 let mut batch = db.batch();
                 for _ in 0..=random.below(3) {

@@ -75,7 +75,8 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         aside: BTreeSet::new(),
     };
     for (name, problem) in damaged {
-        work.note_file(&name, problem);
+        // `CURRENT` and manifests hold no entries; what is lost with them shows in tables and logs.
+        work.note_file(&name, problem, Some(0));
     }
     if !is_whole {
         work.aside.extend(manifests);
@@ -134,15 +135,15 @@ impl Work<'_> {
         self.finish(&maker, floor)
     }
 
-    /// A report about something that is not a table.
-    fn note_file(&mut self, name: &str, problem: String) {
+    /// A report about something that is not a table. `entries_lost`: as in [`RepairedFile`].
+    fn note_file(&mut self, name: &str, problem: String, entries_lost: Option<u64>) {
         let path = self.tables.directory.join(name);
         self.report.files.push(RepairedFile {
             path,
             keyspace: None,
             problem,
             entries_kept: 0,
-            entries_lost: None,
+            entries_lost,
             lost_ranges: Vec::new(),
         });
     }
@@ -211,7 +212,11 @@ impl Work<'_> {
     ) -> Result<()> {
         let table = crate::version::file_name::table(number);
         if let Found::Unindexed(_, problem) = found {
-            self.note_file(&table, format!("{problem}; no manifest names the table, and it does not say whose it is"));
+            self.note_file(
+                &table,
+                format!("{problem}; no manifest names the table, and it does not say whose it is"),
+                None,
+            );
             self.aside.insert(table);
             return Ok(());
         }
@@ -219,7 +224,11 @@ impl Work<'_> {
         let last = self.state.keyspaces.keys().chain(in_log).filter(|id| **id < MAX_KEYSPACES).max();
         let is_free = |id: &u64| !self.state.keyspaces.contains_key(id) && !in_log.contains(id);
         let Some(id) = (last.map_or(1, |last| last + 1)..MAX_KEYSPACES).chain(1..MAX_KEYSPACES).find(is_free) else {
-            self.note_file(&table, "it does not say whose it is, and there are too many keyspaces for another".into());
+            self.note_file(
+                &table,
+                "it does not say whose it is, and there are too many keyspaces for another".into(),
+                None,
+            );
             self.aside.insert(table);
             return Ok(());
         };
@@ -362,13 +371,13 @@ impl Work<'_> {
         for problem in &log.problems {
             let what = format!("at offset {}: {}", problem.offset, problem.what);
             let name = problem.path.strip_prefix(self.tables.directory).unwrap_or(&problem.path);
-            self.note_file(&name.to_string_lossy(), what);
+            self.note_file(&name.to_string_lossy(), what, None);
         }
         if let Some(closed) = self.state.closed.filter(|closed| *closed != log.end) {
             let (segment, offset) = closed;
             let what =
                 format!("the log was closed at offset {offset} of segment {segment}, it can be read to another place");
-            self.note_file("", what);
+            self.note_file("", what, None);
         }
         if !log.problems.is_empty() {
             self.warn(

@@ -51,12 +51,26 @@ pub struct RepairedFile {
     pub keyspace: Option<String>,
     /// What was wrong with it.
     pub problem: String,
-    /// Entries that were read out of it.
+    /// Entries that were read out of it; 0 for a file that holds none, as `CURRENT` or a manifest.
     pub entries_kept: u64,
-    /// Entries that were not; none if their number is not known.
+    /// Entries that were not; none if their number is not known, as that of a log.
     pub entries_lost: Option<u64>,
     /// Where in the order of keys the lost ones are; empty if that is not known.
     pub lost_ranges: Vec<LostRange>,
+}
+
+impl RepairReport {
+    /// Whether entries are lost, or may be.
+    ///
+    /// ```
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// # esker::Db::open("data", options.clone())?.close()?;
+    /// assert!(!esker::Db::repair("data", options)?.lost_entries());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn lost_entries(&self) -> bool {
+        self.files.iter().any(|file| file.entries_lost != Some(0))
+    }
 }
 
 impl fmt::Display for RepairReport {
@@ -69,8 +83,13 @@ impl fmt::Display for RepairReport {
             if let Some(keyspace) = &file.keyspace {
                 write!(f, "; a table of keyspace {keyspace:?}")?;
             }
-            let lost = file.entries_lost.map_or("an unknown number".to_owned(), |lost| lost.to_string());
-            writeln!(f, "; {} entries kept, {lost} lost", file.entries_kept)?;
+            match (file.entries_kept, file.entries_lost) {
+                // A file that holds no entries.
+                (0, Some(0)) => writeln!(f)?,
+                (kept, Some(lost)) => writeln!(f, "; {kept} entries kept, {lost} lost")?,
+                (0, None) => writeln!(f, "; an unknown number of entries lost")?,
+                (kept, None) => writeln!(f, "; {kept} entries kept, an unknown number lost")?,
+            }
             for range in &file.lost_ranges {
                 let from = range.after.as_deref().map_or("the first key".to_owned(), escape_key);
                 let to = range.through.as_deref().map_or("the last key".to_owned(), escape_key);

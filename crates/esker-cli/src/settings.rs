@@ -1,0 +1,121 @@
+//! The settings that a keyspace is created with, as dumps carry them.
+
+use crate::failure::Failure;
+use esker::merge::built_in;
+use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Ttl};
+use std::time::Duration;
+
+/// What is known of the settings of a keyspace; what is `None` is left to the engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The stored name of the merge operator.
+    pub merge_operator: Option<String>,
+    /// Whether entries expire.
+    pub ttl: Option<Ttl>,
+    /// How tables are compacted.
+    pub compaction_style: Option<CompactionStyle>,
+}
+
+impl Settings {
+    /// The settings that an existing keyspace was created with, as far as they are not the usual.
+    pub fn of(keyspace: &Keyspace) -> Settings {
+        Settings {
+            merge_operator: keyspace.merge_operator(),
+            ttl: Some(keyspace.ttl()).filter(|ttl| *ttl != Ttl::default()),
+            compaction_style: Some(keyspace.compaction_style()).filter(|style| *style != CompactionStyle::default()),
+        }
+    }
+
+    /// These, and those of `other` where these say nothing.
+    pub fn or(self, other: Settings) -> Settings {
+        Settings {
+            merge_operator: self.merge_operator.or(other.merge_operator),
+            ttl: self.ttl.or(other.ttl),
+            compaction_style: self.compaction_style.or(other.compaction_style),
+        }
+    }
+
+    /// Opens the keyspace, or creates it with these settings.
+    ///
+    /// `ttl_if_new`: whether a keyspace that is created now gets times to live, if the settings do
+    /// not say; one that exists keeps what it has.
+    pub fn open(&self, db: &Db, name: &str, ttl_if_new: bool) -> Result<Keyspace, Failure> {
+        let mut options = KeyspaceOptions::default();
+        if let Some(operator) = &self.merge_operator {
+            let Some(operator) = built_in(operator) else {
+                return Err(Failure::Operation(format!(
+                    "merge operator {operator:?} is not built in; only programs that bring it can create such a keyspace"
+                )));
+            };
+            options = options.shared_merge_operator(operator);
+        }
+        let is_new = db.existing_keyspace(name).is_err();
+        let new_ttl = || (ttl_if_new && is_new).then_some(Ttl::Enabled { default: None });
+        if let Some(ttl) = self.ttl.or_else(new_ttl) {
+            options = options.ttl(ttl);
+        }
+        // The one setting that the engine changes where it is given later: a load is not to.
+        if let Some(style) = self.compaction_style.filter(|_| is_new) {
+            options = options.compaction_style(style);
+        }
+        Ok(db.keyspace(name, options)?)
+    }
+}
+
+/// The setting as a dump has it: `on`, or the default in milliseconds.
+pub fn ttl_text(ttl: Ttl) -> Option<String> {
+    match ttl {
+        Ttl::Disabled => None,
+        Ttl::Enabled { default: None } => Some("on".into()),
+        Ttl::Enabled { default: Some(default) } => Some(default.as_millis().to_string()),
+    }
+}
+
+/// Reads what [`ttl_text`] writes.
+pub fn parse_ttl(text: &str) -> Result<Ttl, String> {
+    match (text, text.parse::<u64>()) {
+        ("on", _) => Ok(Ttl::Enabled { default: None }),
+        (_, Ok(millis)) if millis > 0 => Ok(Ttl::Enabled { default: Some(Duration::from_millis(millis)) }),
+        _ => Err(format!("ttl {text:?} is neither \"on\" nor a number of milliseconds above 0")),
+    }
+}
+
+/// The style as a dump has it.
+pub fn style_text(style: CompactionStyle) -> String {
+    match style {
+        CompactionStyle::LazyLeveling => "lazy-leveling".into(),
+        CompactionStyle::Leveled => "leveled".into(),
+        CompactionStyle::Tiered => "tiered".into(),
+        CompactionStyle::Fifo { max_bytes } => format!("fifo:{max_bytes}"),
+    }
+}
+
+/// Reads what [`style_text`] writes.
+pub fn parse_style(text: &str) -> Result<CompactionStyle, String> {
+    match (text, text.strip_prefix("fifo:").map(str::parse)) {
+        ("lazy-leveling", _) => Ok(CompactionStyle::LazyLeveling),
+        ("leveled", _) => Ok(CompactionStyle::Leveled),
+        ("tiered", _) => Ok(CompactionStyle::Tiered),
+        (_, Some(Ok(max_bytes))) => Ok(CompactionStyle::Fifo { max_bytes }),
+        _ => Err(format!("unknown compaction style {text:?}: lazy-leveling, leveled, tiered or fifo:BYTES")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_read_back_as_written() {
+        for ttl in [Ttl::Enabled { default: None }, Ttl::Enabled { default: Some(Duration::from_millis(90_500)) }] {
+            assert_eq!(ttl_text(ttl).map(|text| parse_ttl(&text)), Some(Ok(ttl)));
+        }
+        assert_eq!(ttl_text(Ttl::Disabled), None);
+        use CompactionStyle::{Fifo, LazyLeveling, Leveled, Tiered};
+        for style in [LazyLeveling, Leveled, Tiered, Fifo { max_bytes: 1 << 40 }] {
+            assert_eq!(parse_style(&style_text(style)), Ok(style));
+        }
+        assert!(["", "0", "-1", "off", "1s"].into_iter().all(|text| parse_ttl(text).is_err()));
+        assert!(["", "fifo", "fifo:", "fifo:-1", "level"].into_iter().all(|text| parse_style(text).is_err()));
+    }
+}

@@ -1,0 +1,171 @@
+//! What a dump carries, and what a load takes: settings, expiries, and files of other programs.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Sandbox, failed, fails, ok, ok_with_input, run, run_with_input};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn now_ms() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+/// Keyspaces with every kind of setting, and entries that expire and that do not.
+fn specimen(db: &str) {
+    let with = |keyspace: &'static str, rest: &[&str]| {
+        ok(&[&["put", "--db", db, "--keyspace", keyspace][..], rest].concat());
+    };
+    with("plain", &["k", "v"]);
+    with("sessions", &["--ttl", "2h", "short", "1"]);
+    with("sessions", &["for ever", "2"]);
+    with("usual", &["--default-ttl", "1h30m", "a", "3"]);
+    with("usual", &["--ttl", "7d", "b", "4"]);
+    ok(&["merge", "--db", db, "--keyspace", "count", "--merge-operator", "uint64add", "--ttl", "1d", "n", "5"]);
+}
+
+/// Seen: expiring keys became immortal, and a program that names the time to live could not open
+/// the copy.
+#[test]
+fn expiries_and_settings_come_back() {
+    let sandbox = Sandbox::new("ttl-dump");
+    let source = &sandbox.text("source");
+    specimen(source);
+    for flags in [&["--json"][..], &["--json", "--hex"]] {
+        let copy = &sandbox.text(&format!("copy{}", flags.len()));
+        let dump = |db: &str| ok(&[&["dump", "--db", db, "--all-keyspaces"][..], flags].concat());
+        ok_with_input(&[&["load", "--db", copy][..], flags].concat(), dump(source).as_bytes());
+        assert_eq!(dump(copy), dump(source));
+        assert!(!ok(&["keyspaces", "--db", copy]).contains("default"), "an empty keyspace that nobody asked for");
+    }
+    for (number, keyspace) in ["plain", "sessions", "usual", "count"].into_iter().enumerate() {
+        for (flags, form) in [(&[][..], "text"), (&["--hex"], "hex"), (&["--json"], "json")] {
+            let copy = &sandbox.text(&format!("one-{number}-{form}"));
+            let dump = |db: &str| ok(&[&["dump", "--db", db, "--keyspace", keyspace][..], flags].concat());
+            ok_with_input(
+                &[&["load", "--db", copy, "--keyspace", keyspace][..], flags].concat(),
+                dump(source).as_bytes(),
+            );
+            assert_eq!(dump(copy), dump(source), "{keyspace}, {form}");
+            let list = |db: &str| {
+                let lines = ok(&["keyspaces", "--db", db]);
+                let line = lines.lines().find(|line| line.starts_with(keyspace)).unwrap().to_owned();
+                line.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+            };
+            assert_eq!(list(copy), list(source));
+        }
+    }
+    assert_eq!(ok(&["dump", "--db", source, "--keyspace", "plain"]), "k\tv\n");
+    assert_eq!(
+        ok(&["dump", "--db", source, "--keyspace", "sessions"]).lines().take(2).collect::<Vec<_>>(),
+        ["\\keyspace\tttl=on", "for ever\t2"]
+    );
+    // A keyspace that is there keeps what it was created with.
+    let other = &sandbox.text("other");
+    ok(&["put", "--db", other, "--keyspace", "usual", "x", "y"]);
+    let arguments = ["load", "--db", other, "--keyspace", "usual"];
+    let dump = ok(&["dump", "--db", source, "--keyspace", "usual"]);
+    let line = failed(1, &arguments, &run_with_input(&arguments, dump.as_bytes()));
+    assert!(line.contains("line 1 of standard input") && line.contains("ttl"), "{line}");
+}
+
+#[test]
+fn an_expiry_that_has_passed_stays_passed() {
+    let sandbox = Sandbox::new("passed");
+    let db = &sandbox.text("db");
+    let (past, future) = (now_ms() - 1000, now_ms() + 3_600_000);
+    let input = format!("\\keyspace\tttl=60000\na\t1\t{past}\nb\t2\t{future}\nc\t3\tnever\nd\t4\n");
+    ok_with_input(&["load", "--db", db], input.as_bytes());
+    assert_eq!(ok(&["scan", "--db", db, "--keys-only"]), "b\nc\nd\n");
+    let shown = ok(&["scan", "--db", db, "--show-ttl"]);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("b\t2\t59m") && lines[2].starts_with("d\t4\t5"), "{shown}");
+    assert!(lines[1].contains('w'), "{shown}");
+    for (line, said) in [("a\t1\tsoon", "soon"), ("a\t1\t2\t3", "two tabs"), ("\\keyspace\tcolour=red", "colour")] {
+        let arguments = ["load", "--db", db];
+        let told = failed(1, &arguments, &run_with_input(&arguments, line.as_bytes()));
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+#[test]
+fn times_to_live() {
+    let sandbox = Sandbox::new("ttl");
+    let db = &sandbox.text("db");
+    ok(&["put", "--db", db, "--keyspace", "s", "--ttl", "10m", "k", "v"]);
+    ok(&["put", "--db", db, "--keyspace", "s", "l", "w"]);
+    let shown = ok(&["get", "--db", db, "--keyspace", "s", "--show-ttl", "k"]);
+    assert!(shown.starts_with("v\t9m5") || shown.starts_with("v\t10m"), "{shown}");
+    assert_eq!(ok(&["get", "--db", db, "--keyspace", "s", "--show-ttl", "l"]), "w\tnever\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&ok(&["get", "--db", db, "--keyspace", "s", "--show-ttl", "--json", "k"])).unwrap();
+    assert!(json["expires_at"].as_u64().unwrap() > now_ms() + 500_000, "{json}");
+    ok(&["put", "--db", db, "--keyspace", "s", "--ttl", "1ms", "gone", "v"]);
+    common::wait_for("the expiry", || {
+        (run(&["get", "--db", db, "--keyspace", "s", "gone"]).status.code() == Some(1)).then_some(())
+    });
+    let input = b"a\t1\nb\t2\n";
+    ok_with_input(&["load", "--db", db, "--keyspace", "loaded", "--ttl", "1h"], input);
+    assert!(ok(&["scan", "--db", db, "--keyspace", "loaded", "--show-ttl"]).contains("a\t1\t59m"));
+    // Where nothing expires, a time is refused, and a wrong one is no time.
+    ok(&["put", "--db", db, "k", "v"]);
+    assert!(fails(1, &["put", "--db", db, "--ttl", "1h", "k", "v"]).contains("time to live"));
+    assert!(fails(2, &["put", "--db", db, "--ttl", "10", "k", "v"]).contains("10m"));
+    assert!(fails(2, &["put", "--db", db, "--ttl", "0s", "k", "v"]).contains("zero"));
+    let keyspaces = ok(&["keyspaces", "--db", db]);
+    assert!(keyspaces.lines().any(|line| line.starts_with("s ") && line.contains(" on ")), "{keyspaces}");
+    let stats: serde_json::Value = serde_json::from_str(&ok(&["keyspaces", "--db", db, "--json"])).unwrap();
+    assert_eq!(
+        (&stats["keyspaces"][0]["ttl"], &stats["keyspaces"][1]["ttl"]),
+        (&"null".parse().unwrap(), &"on".into())
+    );
+}
+
+/// Dumps that earlier versions wrote.
+#[test]
+fn older_dumps_load() {
+    let sandbox = Sandbox::new("older");
+    let db = &sandbox.text("db");
+    let json = concat!(
+        "{\"keyspace\":\"default\",\"merge_operator\":null}\n",
+        "{\"keyspace\":\"default\",\"key\":\"ma\\\\xc3\\\\xb1ana\",\"value\":\"\\\\x09\"}\n",
+        "{\"keyspace\":\"hits\",\"merge_operator\":\"uint64add\"}\n",
+    );
+    ok_with_input(&["load", "--db", db, "--json"], json.as_bytes());
+    ok_with_input(&["load", "--db", db], b"\\xe6\\x97\\xa5\tx\n");
+    assert_eq!(ok(&["scan", "--db", db]), "ma\u{f1}ana\t\\x09\n\u{65e5}\tx\n");
+    assert!(ok(&["keyspaces", "--db", db]).contains("uint64add"));
+}
+
+#[test]
+fn raw_lines_and_csv() {
+    let sandbox = Sandbox::new("raw");
+    let db = &sandbox.text("db");
+    let input = b"C:\\new\tD:\\x\ty\r\n\xff\t\n";
+    let arguments = ["load", "--db", db];
+    let line = failed(1, &arguments, &run_with_input(&arguments, input));
+    assert!(line.contains("--raw"), "{line}");
+    ok_with_input(&["load", "--db", db, "--raw"], input);
+    assert_eq!(ok(&["scan", "--db", db]), "C:\\\\new\tD:\\\\x\\x09y\n\\xff\t\n");
+
+    let csv = "id,name,\"born, in\"\r\n1,\"Ada \"\"L\"\" \\\",London\r\n2,\"two\nlines\",\u{6771}\u{4eac}\r\n";
+    for (number, (flags, expected)) in [
+        (&[][..], "1\tAda \"L\" \\\\\n2\ttwo\\x0alines\n"),
+        (&["--key", "born, in", "--value", "id"], "London\t1\n\u{6771}\u{4eac}\t2\n"),
+        (&["--key", "3", "--value", "1"], "London\t1\n\u{6771}\u{4eac}\t2\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let db = &sandbox.text(&format!("csv{number}"));
+        ok_with_input(&[&["load", "--db", db, "--csv"][..], flags].concat(), csv.as_bytes());
+        assert_eq!(ok(&["scan", "--db", db]), expected);
+    }
+    let arguments = ["load", "--db", db, "--csv", "--key", "nosuch"];
+    let line = failed(1, &arguments, &run_with_input(&arguments, csv.as_bytes()));
+    assert!(line.contains("\"nosuch\"") && line.contains("id, name, born, in"), "{line}");
+    let arguments = ["load", "--db", db, "--csv", "--batch", "1"];
+    let line = failed(1, &arguments, &run_with_input(&arguments, b"a,b\n1,2\n3\n"));
+    assert!(line.contains("line 3 of") && line.contains("only 1 fields"), "{line}");
+    fails(2, &["load", "--db", db, "--csv", "--json"]);
+    fails(2, &["load", "--db", db, "--key", "id"]);
+}
