@@ -163,6 +163,11 @@ impl<'a> Operations<'a> {
         Ok(AnyOperation::Key(Operation { keyspace, kind, expiry_ms, key, value }))
     }
 
+    /// Whether no operation follows.
+    pub fn is_at_end(&self) -> bool {
+        self.failed || self.cursor.is_empty()
+    }
+
     /// The next operation of a batch that is not committed yet.
     pub fn next_unresolved(&mut self) -> Option<Result<Unresolved<'a>, DecodeError>> {
         let mut ahead = self.cursor.clone();

@@ -14,6 +14,7 @@ use super::slice::Slice;
 /// }
 /// # Ok::<(), esker::Error>(())
 /// ```
+#[must_use = "a swap that did not take place has written nothing"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompareAndSwap {
     /// The key had the expected value, and has the new one.

@@ -13,6 +13,7 @@ use crate::blob::Appended;
 use crate::db::read::blob_value;
 use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reservation_bytes, start_record};
 use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
+use crate::db::write::merge_expiry::bytes_to_copy;
 use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use std::sync::Arc;
@@ -279,8 +280,9 @@ impl Batch {
         if let Life::ForMs(_) = life {
             self.relative.push((place, expiry_ms));
         }
-        // How much it copies is known at the commit.
-        add_reservation_bytes(&mut self.needs, id, 0);
+        // What it copies is known at the commit; a read that fails now may fail then.
+        let bytes = bytes_to_copy(&self.shared.inner, &keyspace.inner, key).ok().flatten();
+        add_reservation_bytes(&mut self.needs, id, bytes.unwrap_or(0));
         self.is_unresolved = true;
         self.count += 1;
         Ok(())

@@ -11,7 +11,8 @@ use crate::options::WriteOptions;
 
 /// Conditional and returning writes. Each is one atomic step in the order of all writes: no other
 /// write to the key comes between what it sees and what it writes. A write that is declined costs a
-/// get; one that goes ahead costs a get and a write, with a second lookup under the writer lock.
+/// get, and with `sync` a sync; one that goes ahead costs a get and a write, with a second lookup
+/// under the writer lock.
 impl Keyspace {
     /// Writes if `decide` says so about the value that the key has then; whether it did.
     fn write_on_value(
@@ -21,7 +22,12 @@ impl Keyspace {
         decide: impl FnMut(Option<Slice>) -> Result<bool>,
     ) -> Result<bool> {
         let mut condition = OnValue::new(&self.shared.inner, &self.inner, key, decide);
-        self.write_if(kind, key, value, life_of(options.ttl)?, options, &mut condition)
+        let is_written = self.write_if(kind, key, value, life_of(options.ttl)?, options, &mut condition)?;
+        if !is_written && options.sync {
+            // What it has seen is durable, too, once it returns.
+            self.shared.inner.sync_log()?;
+        }
+        Ok(is_written)
     }
 
     /// Sets the value of `key` if it has none, and returns `None`; otherwise writes nothing and
@@ -68,7 +74,8 @@ impl Keyspace {
     }
 
     /// Sets the value of `key` to `new` if it is `expected`. `None` stands for no value, both ways:
-    /// an expected `None` writes only where there is none, and a new `None` deletes the key.
+    /// an expected `None` writes only where there is none, and a new `None` deletes the key, also
+    /// one that has no value.
     ///
     /// # Errors
     /// As [`Keyspace::put`] and [`Keyspace::get`].

@@ -5,10 +5,10 @@ use super::keyspace::{Keyspace, check, check_life, life_of};
 use super::transaction::Transaction;
 use crate::base::batch::{ExpiryChange, encode_expiry_change};
 use crate::base::expiry::{Life, expiry_at};
-use crate::base::key::{Kind, MAX_SEQUENCE, NEVER};
-use crate::db::read::get::{Base, Sources, look_up};
+use crate::base::key::{Kind, NEVER};
 use crate::db::write::batch_size::start_record;
 use crate::db::write::commit::{Unconditional, commit_merges_if};
+use crate::db::write::merge_expiry::bytes_to_copy;
 use crate::error::Result;
 use crate::options::WriteOptions;
 use std::time::{Duration, SystemTime};
@@ -28,18 +28,18 @@ impl Keyspace {
         let inner = &self.shared.inner;
         inner.refuse_in_callback()?;
         inner.error_state.check()?;
-        let now_ms = inner.now_ms(&self.inner);
-        let read_state = self.inner.read_state.load();
-        let found = look_up(Sources::new(inner, &self.inner, &read_state), key, MAX_SEQUENCE, now_ms)?;
-        if matches!(found.base, Base::None | Base::Absent) {
+        let before = inner.sequence_between_writes();
+        let bytes = bytes_to_copy(inner, &self.inner, key)?;
+        if bytes.is_none() && before.is_some() && inner.sequence_between_writes() == before {
+            // No other write was under way: this is not a part of a batch.
             return Ok(false);
         }
-        drop(read_state);
+        let now_ms = inner.now_ms(&self.inner);
         let mut record = Vec::new();
         start_record(&mut record);
         let expiry_ms = self.inner.ttl.expiry_ms(life, now_ms);
         encode_expiry_change(&mut record, &ExpiryChange { keyspace: self.inner.id, expiry_ms, key });
-        let needs = [(self.inner.id, 0)];
+        let needs = [(self.inner.id, bytes.unwrap_or(0))];
         commit_merges_if(inner, &record, now_ms, &needs, &WriteOptions::new(), &mut Unconditional)
     }
 
@@ -101,8 +101,9 @@ impl Keyspace {
     }
 }
 
-/// Changes of an expiry: the value that the key has when the batch takes effect, after the
-/// operations added before.
+/// Changes of an expiry: of the value that the key has when the batch takes effect, after the
+/// operations added before. Each looks the key up when it is added, so that the commit finds it in
+/// memory.
 impl Batch {
     /// Adds that the value of `key` lives for `ttl` from the commit on, as [`Keyspace::touch`].
     ///
@@ -165,7 +166,8 @@ impl Batch {
 
 /// Changes of an expiry. They are writes to the key: a write of another writer to it is a conflict.
 impl Transaction {
-    /// Has the value of `key` live for `ttl` from the commit on, as [`Keyspace::touch`].
+    /// Has the value of `key` live for `ttl` from the commit on, as [`Keyspace::touch`]. A value
+    /// that expires before the commit stays expired, and that is no conflict.
     ///
     /// # Errors
     /// As [`Batch::touch`].

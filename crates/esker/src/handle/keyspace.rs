@@ -15,7 +15,9 @@ use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::write::batch_size::{reservation_bytes, start_record};
-use crate::db::write::commit::{Content, Precondition, Unconditional, Verdict, commit, commit_if, commit_merges_if};
+use crate::db::write::commit::{
+    Content, Precondition, Unconditional, Verdict, check_options, commit, commit_if, commit_merges_if,
+};
 use crate::db::write::in_place_write;
 use crate::error::{Error, Result, escape_key};
 use crate::options::{CompactionStyle, WriteOptions};
@@ -203,6 +205,7 @@ impl Keyspace {
     ) -> Result<bool> {
         check(&self.inner, kind, key, value)?;
         check_life(&self.inner, life)?;
+        check_options(options)?;
         if kind == Kind::Delete && life != Life::Default {
             return Err(Error::invalid("a delete has no time to live; leave it out"));
         }

@@ -221,7 +221,7 @@ fn options_mean_what_they_mean_elsewhere() {
     let db = machine.open();
     let (keyspace, sync) = (plain(&db), WriteOptions::new().sync(true));
     keyspace.put_if_absent_with("put", "1", &sync).expect("put");
-    keyspace.compare_and_swap_with("put", Some(b"1"), Some(b"2"), &sync).expect("swap");
+    assert!(keyspace.compare_and_swap_with("put", Some(b"1"), Some(b"2"), &sync).expect("swap").is_swapped());
     let cut = Machine {
         env: Arc::new(machine.env.crash(&esker::env::mem::CrashMode::LoseAll, 1)),
         clock: machine.clock.clone(),
@@ -349,4 +349,38 @@ fn one_of_several_threads_takes_a_key() {
         });
         assert_eq!(put, 1);
     }
+}
+
+/// A key that every batch deletes and puts always has a value: no answer is about the moment
+/// between the two.
+#[test]
+fn no_answer_is_about_a_part_of_a_batch() {
+    const BATCHES: usize = 500;
+    let machine = Machine::new();
+    let db = Db::open(crate::common::DIRECTORY, machine.options().background_threads(1)).expect("a database");
+    let keyspace = expiring(&db, None);
+    keyspace.put("k", "value").expect("put");
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for _ in 0..BATCHES {
+                let mut batch = db.batch();
+                batch.delete(&keyspace, "k").expect("delete");
+                for other in 0..1000u16 {
+                    batch.put(&keyspace, other.to_be_bytes(), "").expect("put");
+                }
+                batch.put(&keyspace, "k", "value").expect("put");
+                batch.commit().expect("commit");
+            }
+        });
+        let mut turn = 0;
+        while !writing.is_finished() {
+            let declined = keyspace.compare_and_swap("k", Some(b"other"), None).expect("swap");
+            assert_eq!(declined, unequal("value"));
+            if turn % 50 == 0 {
+                assert!(keyspace.touch("k", Duration::from_secs(50)).expect("touch"));
+                assert!(keyspace.put_if_absent("k", "other").expect("put").is_some());
+            }
+            turn += 1;
+        }
+    });
 }

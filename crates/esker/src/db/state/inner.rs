@@ -283,6 +283,15 @@ impl Inner {
         Ok(snapshot_guard)
     }
 
+    /// The last sequence number, if no write is under way. A lookup without snapshot between two
+    /// calls with the same answer met no batch that was applied in part.
+    pub fn sequence_between_writes(&self) -> Option<Sequence> {
+        let is_locked = self.writer.is_locked();
+        // Pairs with the release of the lock: the number is that of the last write before it.
+        std::sync::atomic::fence(Ordering::Acquire);
+        (!is_locked).then(|| self.last_sequence.load(Ordering::Acquire))
+    }
+
     /// The time of a read that belongs to no snapshot; not read where nothing expires.
     #[inline]
     pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {

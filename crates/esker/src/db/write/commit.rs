@@ -64,6 +64,10 @@ pub trait Precondition {
     /// Called under the lock.
     fn holds(&mut self, writer: &Writer) -> Result<Verdict>;
 
+    /// Called once the write is applied, before it is synced.
+    #[inline]
+    fn applied(&mut self) {}
+
     /// The time as of which it holds, if it looked at the clock.
     fn now_ms(&self) -> Option<u64> {
         None
@@ -109,7 +113,7 @@ pub fn commit_if(
 ) -> Result<bool> {
     check(inner, record.len(), needs, options)?;
     let Some(writer) = lock_if(inner, needs, precondition)? else { return Ok(false) };
-    commit_locked(inner, writer, record, content, needs, options)?;
+    commit_locked(inner, writer, record, content, needs, options, precondition)?;
     Ok(true)
 }
 
@@ -139,7 +143,7 @@ pub fn commit_merges_if(
         if resolved.needs.iter().all(has_room) {
             check(inner, resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
-            commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options)?;
+            commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options, precondition)?;
             return Ok(true);
         }
         // Chains have to be copied. Without other writes they only get shorter; another write makes
@@ -157,17 +161,25 @@ fn commit_resolved(
     content: Content<'_>,
     needs: &[ArenaReservation],
     options: &WriteOptions,
+    precondition: &mut impl Precondition,
 ) -> Result<()> {
-    commit_locked(inner, writer, record, content, needs, options)
+    commit_locked(inner, writer, record, content, needs, options, precondition)
 }
 
 #[inline]
 fn check(inner: &Inner, record_bytes: usize, needs: &[ArenaReservation], options: &WriteOptions) -> Result<()> {
     inner.refuse_in_callback()?;
+    check_options(options)?;
+    check_size(record_bytes, needs)
+}
+
+/// Refuses options that contradict each other.
+#[inline]
+pub fn check_options(options: &WriteOptions) -> Result<()> {
     if options.sync && options.disable_wal {
         return Err(Error::invalid("a write cannot be synced without the log; leave out `sync` or `disable_wal`"));
     }
-    check_size(record_bytes, needs)
+    Ok(())
 }
 
 /// The log has 32 bits for a record's length, and no memtable has more than its arena.
@@ -189,6 +201,7 @@ fn commit_locked(
     content: Content<'_>,
     needs: &[ArenaReservation],
     options: &WriteOptions,
+    precondition: &mut impl Precondition,
 ) -> Result<()> {
     let first = writer.last_sequence + 1;
     if let Content::One(operation) = &content {
@@ -229,6 +242,7 @@ fn commit_locked(
     unfinished.finish();
     let wants_memory = std::mem::take(&mut writer.wants_memory);
     drop(writer);
+    precondition.applied();
     if wants_memory {
         memory::want_touched(inner);
     }

@@ -2,8 +2,9 @@
 //! order of writes.
 //!
 //! The key is looked up twice. The first lookup takes no lock: it brings what has to be read into
-//! memory, and ends a write whose condition does not hold, because the value that it found was the
-//! newest one at that moment. The second one runs under the writer lock, so that nothing comes
+//! memory, and ends a write whose condition does not hold, if no other write was under way: then
+//! the value that it found was the newest one at that moment, and not a part of a batch. The second
+//! one runs under the writer lock, so that nothing comes
 //! between it and the write. Nothing is read from a blob file under the lock, unless large values
 //! replace one another faster than they can be read.
 //!
@@ -82,7 +83,13 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
         self.inner.error_state.check()?;
         self.barrier = None;
         self.rounds += 1;
-        Ok(if self.look(true)? == Some(false) { Verdict::Declined } else { Verdict::Holds })
+        let before = self.inner.sequence_between_writes();
+        let looked = self.look(true);
+        if before.is_none() || self.inner.sequence_between_writes() != before {
+            // What was found may be a part of a batch.
+            return Ok(Verdict::Holds);
+        }
+        Ok(if looked? == Some(false) { Verdict::Declined } else { Verdict::Holds })
     }
 
     fn holds(&mut self, _: &Writer) -> Result<Verdict> {
@@ -94,6 +101,10 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
             Some(false) => Verdict::Declined,
             None => Verdict::Repeat,
         })
+    }
+
+    fn applied(&mut self) {
+        self.barrier = None;
     }
 
     fn now_ms(&self) -> Option<u64> {

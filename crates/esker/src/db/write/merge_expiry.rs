@@ -25,7 +25,9 @@ use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, full_merge, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
-use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reservation_bytes, start_record};
+use crate::db::write::batch_size::{
+    ArenaReservation, add_reservation, add_reservation_bytes, reservation_bytes, start_record,
+};
 use crate::error::{Error, Result};
 use crate::merge_operator::contained;
 use std::collections::HashMap;
@@ -65,14 +67,15 @@ impl Chain {
     }
 
     /// The value, if it is in memory and the operator makes one.
-    fn combined(&self, inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Option<Vec<u8>> {
+    fn combined(&self, keyspace: &KeyspaceInner, key: &[u8]) -> Option<Vec<u8>> {
         let (existing, first) = match self.base.as_ref()? {
             (Kind::MergeFirst, operand) => (None, Some(operand)),
             (Kind::Put, value) => (Some(value.as_slice()), None),
             _ => return None,
         };
         let operands: Vec<&[u8]> = first.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
-        full_merge(inner, keyspace, key, existing, &operands).ok().flatten()
+        // Not as a read, which would count where it fails.
+        contained::full_merge(&*keyspace.operator()?, key, existing, &operands).ok().flatten()
     }
 
     /// Whether the operator makes no value of it. One that fails makes a value that cannot be read.
@@ -97,6 +100,23 @@ impl Chain {
     }
 }
 
+/// What a change of the expiry of `key` needs room for, about, in the memtable: what the key holds.
+/// None if it has no value. Looks the key up without the lock, so that the commit finds it in
+/// memory.
+pub fn bytes_to_copy(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<usize>> {
+    let read_state = keyspace.read_state.load();
+    let found = look_up(Sources::new(inner, keyspace, &read_state), key, MAX_SEQUENCE, inner.now_ms(keyspace))?;
+    let bytes = |value: &[u8]| {
+        reservation_bytes(&Operation { keyspace: keyspace.id, kind: Kind::Merge, expiry_ms: u64::MAX, key, value })
+    };
+    let base = match &found.base {
+        Base::None | Base::Absent => return Ok(None),
+        Base::First | Base::Copied => 0,
+        Base::Value(value) | Base::Blob(value) => bytes(value),
+    };
+    Ok(Some(base + found.operands.iter().map(|operand| bytes(operand)).sum::<usize>()))
+}
+
 /// Resolves the merges among the operations in `payload`, under the writer lock: the state that it
 /// finds is the state that the batch meets.
 ///
@@ -106,9 +126,10 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
     let mut record = Vec::with_capacity(payload.len() + 64);
     start_record(&mut record);
     let out = Resolved { record, count: 0, needs: Vec::new() };
-    let mut resolver = Resolver { inner, now_ms, known: HashMap::new(), ranges: Vec::new(), out };
+    let mut resolver = Resolver { inner, now_ms, is_last: false, known: HashMap::new(), ranges: Vec::new(), out };
     let mut operations = Operations::new(payload);
     while let Some(operation) = operations.next_unresolved() {
+        resolver.is_last = operations.is_at_end();
         let keyspace = |number: u64| writer.keyspaces.get(number as usize).and_then(Option::as_ref);
         match operation.map_err(|_| Error::invalid("a malformed batch"))? {
             Unresolved::Logged(AnyOperation::Range(range)) => resolver.take_range(range),
@@ -129,6 +150,8 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
 struct Resolver<'a, 'b> {
     inner: &'a Inner,
     now_ms: u64,
+    /// No operation follows, which could meet what this one makes of its key.
+    is_last: bool,
     /// What the batch itself made of its keys so far, by keyspace and key.
     known: HashMap<(u64, Vec<u8>), Chain>,
     /// What the batch itself deleted so far.
@@ -178,8 +201,10 @@ impl<'b> Resolver<'_, 'b> {
             && let Some(expiry_ms) = self.expiry_in_memory(keyspace, operation)
         {
             self.write(&Operation { expiry_ms, ..*operation });
-            let operands = vec![operation.value.to_vec()];
-            self.known.insert(place, Chain { base: None, operands, expiry_ms, is_unread: true });
+            if !self.is_last {
+                let operands = vec![operation.value.to_vec()];
+                self.known.insert(place, Chain { base: None, operands, expiry_ms, is_unread: true });
+            }
             return Ok(());
         }
         let mut chain = match self.known.remove(&place) {
@@ -273,7 +298,7 @@ impl<'b> Resolver<'_, 'b> {
     /// without a snapshot may come between the copies.
     fn copy(&mut self, chain: &mut Chain, keyspace: &KeyspaceInner, key: &[u8], expiry_ms: u64) {
         if !chain.operands.is_empty()
-            && let Some(value) = chain.combined(self.inner, keyspace, key)
+            && let Some(value) = chain.combined(keyspace, key)
         {
             *chain = Chain { base: Some((Kind::Put, value)), ..Chain::default() };
         }
