@@ -72,16 +72,18 @@ impl Load {
         let (mut source, mut progress) = self.source()?;
         let db = open::or_create(&self.database.db)?;
         let mut loading = Loading::new(&db, &self);
-        if self.csv {
-            self.take_csv(source, &mut loading, &mut progress)?;
-        } else {
-            self.take_lines(&mut source, &mut loading, &mut progress)?;
-        }
-        loading.finish()?;
+        let loaded = match self.csv {
+            true => self.take_csv(source, &mut loading, &mut progress),
+            false => self.take_lines(&mut source, &mut loading, &mut progress),
+        };
+        let loaded = loaded.and_then(|()| loading.finish());
         let (records, bytes, batches) = (loading.records, loading.bytes, loading.batches);
         drop(loading);
         drop(progress);
-        db.close()?;
+        // In any case: a log that was closed needs no tables, and so no room, at the next open.
+        let closed = db.close();
+        loaded?;
+        closed?;
         let seconds = started.elapsed().as_secs_f64();
         output::print_line(&if self.database.json {
             format!(r#"{{"records":{records},"bytes":{bytes},"batches":{batches},"seconds":{seconds:.3}}}"#)

@@ -88,3 +88,55 @@ fn a_full_disk_gets_no_fuller() {
     env.set_capacity(None);
     check_whole(&env, "with space again");
 }
+
+/// Seen: a full disk was a dead end: the next open wanted to write a table first, and so even
+/// deletes, which would have made room, failed. Trigger: a log of more than four segments. Now what
+/// was closed opens without a table, and deletes make room.
+#[test]
+fn what_was_closed_opens_on_a_full_disk_and_deletes_make_room() {
+    let env = MemEnv::new();
+    let full = || env.files().iter().map(|path| env.file_bytes(path).unwrap().len() as u64).sum::<u64>();
+    // Buffers that are not full: all of it stays in the log.
+    let options = || simulated(&env).write_buffer_bytes(4 << 20);
+    let db = Db::open(DIRECTORY, options()).unwrap();
+    let a = keyspace(&db, "a");
+    for number in 0..100u32 {
+        a.put(number.to_be_bytes(), noise(3000)).unwrap();
+    }
+    // A file system has room for an edit in the last block of the manifest.
+    env.set_capacity(Some(full() + 1000));
+    drop(a);
+    db.close().unwrap();
+    let before = made(&env);
+    assert!(before.len() == 1 && full() > 250_000, "{before:?}");
+    // Room for a manifest and the first segment of a log, far from enough for the tables.
+    env.set_capacity(Some(full() + (40 << 10)));
+    for life in 0..3 {
+        let db = Db::open(DIRECTORY, options()).unwrap();
+        let a = keyspace(&db, "a");
+        assert_eq!(all(&a).len(), 100 - life * 10);
+        for number in life * 10..(life + 1) * 10 {
+            a.delete((number as u32).to_be_bytes()).unwrap();
+        }
+        drop(a);
+        db.close().unwrap();
+        assert_eq!(made(&env).len(), 1);
+        env.set_capacity(Some(full() + (40 << 10)));
+    }
+    let db = Db::open(DIRECTORY, options()).unwrap();
+    let (a, before) = (keyspace(&db, "a"), full());
+    for number in 0..99u32 {
+        a.delete(number.to_be_bytes()).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let left: BTreeMap<_, _> = files(&env).into_iter().map(|(name, bytes)| (name, bytes.len())).collect();
+    assert!(full() < before / 3, "{} of {before}: {left:?}", full());
+    assert_eq!(all(&a).len(), 1);
+    drop(a);
+    db.close().unwrap();
+    env.set_capacity(None);
+    let db = open(&env);
+    assert_eq!(all(&keyspace(&db, "a")).len(), 1);
+    db.verify().unwrap();
+}

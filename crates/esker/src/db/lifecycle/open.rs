@@ -4,7 +4,8 @@
 //! 2. Read the current manifest.
 //! 3. Open its tables.
 //! 4. Replay the log into memtables: of each keyspace what is not in tables.
-//! 5. If the log had not been closed, write them to tables (`recovery_flush.rs`).
+//! 5. If the log had not been closed, write them to tables (`recovery_flush.rs`). If it had, and is
+//!    long, as well, unless the disk is full.
 //! 6. Start a new log segment.
 //! 7. Write a new manifest and point `CURRENT` at it.
 //! 8. Remove what no manifest names.
@@ -18,6 +19,7 @@ use crate::base::key::Sequence;
 use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::{callback, sync};
 use crate::blob::BlobStore;
+use crate::blob::format::file_number as blob_number;
 use crate::db::files::{lost_edit, remover};
 use crate::db::lifecycle::directory::{
     blob_store, create_directory, first_free_number, highest_segment, refuse_foreign_directory, refuse_missing_current,
@@ -95,7 +97,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     }
     state.next_file = first_free_number(&*env, directory, state.next_file)?;
     let (first_made, resources) = (state.next_file, (&cache, &memory, &blobs));
-    let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited));
+    let begun = begin(directory, &options, state, &mut recovering, resources, (maker, inherited, old_manifest));
     let (log, manifest) = begun.inspect_err(|_| {
         recovering.clear();
         remover::remove_made_by_failed_open(&*env, directory, old_manifest, first_made);
@@ -117,11 +119,21 @@ fn begin(
     mut state: ManifestState,
     recovering: &mut BTreeMap<u64, Recovering>,
     (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
-    (maker, inherited): (SegmentMaker, Inherited),
+    (maker, inherited, old_manifest): (SegmentMaker, Inherited, u64),
 ) -> Result<(LogWriter, Manifest)> {
     if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
         let is_closed = inherited.closed.is_some();
-        write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed))?;
+        let first_made = state.next_file;
+        let written = write_replayed(directory, options, &mut state, recovering, (cache, memory), (blobs, is_closed));
+        match written {
+            // The log that was closed has it all, and on a full disk deletes may be what makes
+            // room: they need the database open, and no table.
+            Err(error) if is_closed && error.is_disk_full() => {
+                take_back(directory, options, blobs, (old_manifest, first_made), error)?;
+                state.next_file = first_free_number(&*options.env, directory, first_made)?;
+            }
+            other => other?,
+        }
     }
     let log = LogWriter::start(maker, inherited)?;
     let referred = Arc::clone(blobs);
@@ -136,6 +148,24 @@ fn begin(
     state.log_synced = log.position().into();
     let manifest = Manifest::create(&*options.env, directory, number, state)?;
     Ok((log, manifest))
+}
+
+/// Removes the tables of a recovery that found no room, so that the open can go on without them;
+/// with new blob files it cannot, since the store knows those.
+fn take_back(
+    directory: &Path,
+    options: &Options,
+    blobs: &BlobStore,
+    (old_manifest, first_made): (u64, u64),
+    error: Error,
+) -> Result<()> {
+    let names = options.env.list(directory)?;
+    if names.iter().filter_map(|name| blob_number(name)).any(|number| number >= first_made) {
+        return Err(error);
+    }
+    blobs.end_job_file_unless(|_| false);
+    remover::remove_made_by_failed_open(&*options.env, directory, old_manifest, first_made);
+    Ok(())
 }
 
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this

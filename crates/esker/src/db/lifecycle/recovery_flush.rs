@@ -56,7 +56,7 @@ fn write(
 
 /// Writes every memtable to tables (`recovery_flush.rs` says why), and notes that in `state`, which
 /// is in no manifest yet. Large values are copied, unless they are known to be on the device,
-/// because the log was closed.
+/// because the log was closed. After an error `state` and `recovering` are as before.
 pub fn write_replayed(
     directory: &Path,
     options: &Options,
@@ -84,18 +84,25 @@ pub fn write_replayed(
             one_by_one: true,
         },
     };
-    for (&id, recovered) in recovering.iter_mut() {
+    let mut written = Vec::new();
+    for (&id, recovered) in recovering.iter() {
         output.keyspace = recovered.record.label(id);
-        let newest = Some(Arc::clone(&recovered.memtable)).filter(|memtable| !memtable.is_empty());
-        let memtables: Vec<Arc<Memtable>> = recovered.immutable.drain(..).rev().chain(newest).collect();
+        let newest = Some(&recovered.memtable).filter(|memtable| !memtable.is_empty());
+        let memtables: Vec<Arc<Memtable>> = recovered.immutable.iter().rev().chain(newest).cloned().collect();
         // No entry is dropped here because it has expired: the clock may have been wrong since the
         // machine started. Reads hide expired entries, and later compactions drop them.
         let rules = Rules { expires: recovered.expires, operator: recovered.operator.as_deref(), ..Rules::default() };
         let (version, changes) = write(&memtables, &recovered.version, rules, &mut output)?;
+        written.push((id, version, changes));
+    }
+    // Only now that all is written: after a failure the caller may go on with the memtables.
+    for (id, version, changes) in written {
+        let Some(recovered) = recovering.get_mut(&id) else { continue };
         for change in &changes {
             state.apply(change).map_err(|what| Error::corruption(directory.join(CURRENT), 0, what))?;
         }
         recovered.version = Arc::new(version);
+        recovered.immutable.clear();
         (recovered.memtable, recovered.writer) = new_memtable(options, 0, 0, memory);
     }
     state.next_file = next.into_inner();
