@@ -93,7 +93,11 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     let (_, file) = place.trim().strip_prefix("at ")?.split_once("crates/esker/src/")?;
     let file = file.split(':').next()?;
     let (_, function) = function.trim().split_once(": ")?;
-    let name = function.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
+    let mut name = function.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
+    if name.ends_with('>') && !name.contains('<') {
+        // The end of what a generic function is for.
+        name = function.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or_default();
+    }
     let name = name.split('<').next().unwrap_or_default();
     // A closure that became a part of another function says no more than that; the frame outside is
     // the function's.
