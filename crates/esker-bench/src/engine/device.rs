@@ -3,8 +3,8 @@
 
 use super::settings::{Settings, make_directory};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Operation, Result, Session, WriteMode,
 };
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,13 +13,15 @@ use std::path::Path;
 /// Its name.
 pub const NAME: &str = "device";
 
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities { concurrent_writers: true, ..Capabilities::NONE };
-
 /// Its registry row.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe: |_| Ok("a file that is appended to".into()) }
-}
+pub const KIND: EngineKind = EngineKind {
+    name: NAME,
+    title: NAME,
+    capabilities: Capabilities { concurrent_writers: true, ..Capabilities::NONE },
+    memory: MemorySplit::cache_only("none"),
+    open,
+    probe: |_| Ok("a file that is appended to".into()),
+};
 
 fn failed(error: std::io::Error) -> EngineError {
     EngineError(format!("{NAME}: {error}"))
@@ -37,7 +39,7 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<B
         false => (Durability::OperatingSystem, "append"),
     };
     let settings = Settings::new(durability, how, "none".into(), "none");
-    Ok(Box::new(Device { file, description: settings.describe(NAME, "write and fdatasync".into(), CAPABILITIES) }))
+    Ok(Box::new(Device { file, description: settings.describe(&KIND, "write and fdatasync".into()) }))
 }
 
 struct Device {

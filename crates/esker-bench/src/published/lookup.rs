@@ -4,6 +4,7 @@
 //! row ids stands beside it), RocksDB 2.6 by today's. All other engines of the run stand beside them.
 
 use super::data::{PublishedRecord, records};
+use crate::engine::registry;
 use crate::measurements::{Measurements, Query, Row};
 use crate::record::Record;
 use crate::stats::{bootstrap_interval, median};
@@ -70,9 +71,10 @@ fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
 
 /// Engines without compression have no run of their own in the experiment without: as on the page, it is their baseline.
 fn experiment_of<'p>(engine: &str, place: &Place<'p>) -> &'p str {
-    match (place.experiment, engine) {
-        ("no compression" | "no compression reads", "sqlite" | "lmdb" | "redb") => "baseline",
-        (experiment, _) => experiment,
+    let cannot = || registry::row(engine).is_some_and(|kind| !kind.capabilities.compression);
+    match place.experiment {
+        "no compression" | "no compression reads" if cannot() => "baseline",
+        experiment => experiment,
     }
 }
 

@@ -4,6 +4,7 @@
 use super::grid::{GridArguments, Plan, run_study};
 use super::plan::{OptionKind, OptionTable, PlanText, Wanted};
 use crate::bench::EXIT_USAGE;
+use crate::output::complain;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::Path;
@@ -77,10 +78,7 @@ impl Planned {
         let command = format!("study {}", self.name());
         let (grid, wanted, engines) = match self.asked(matches) {
             Ok(asked) => asked,
-            Err(problem) => {
-                eprintln!("esker {command}: {problem}");
-                return EXIT_USAGE;
-            }
+            Err(problem) => return complain(&command, &problem, EXIT_USAGE),
         };
         let plan = |engines: &[String]| self.plan.plan(&Wanted { engines: engines.to_vec(), ..wanted });
         run_study(&command, &grid, &engines.join(","), plan)

@@ -38,7 +38,7 @@ fn run(base: &Path, only: &str) -> (i32, RunDirectory) {
         let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
         planned(&format!("--quick --only {only}"), &engines, &TINY)
     };
-    let kinds = registry::kinds();
+    let kinds = registry::KINDS;
     let mut out = Vec::new();
     let code = run_study_with("study workloads", &arguments, "all", make, &kinds, &mut out, Interrupt::new());
     (code, RunDirectory::open(&path).unwrap())

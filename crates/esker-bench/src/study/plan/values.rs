@@ -32,8 +32,8 @@ pub fn set_flags(values: &mut Values, written: &Flags, names: &Names) -> Result<
     for (name, scalar) in written {
         let flag = find_flag(name)?;
         match value(flag, &scalar.get_ref().0, names).map_err(|text| Problem::at(scalar.span(), text))? {
-            Some(value) => values.insert(flag.name, value),
-            None => values.remove(flag.name),
+            Some(value) => values.insert(&flag.name, value),
+            None => values.remove(flag.name.as_str()),
         };
     }
     Ok(())
