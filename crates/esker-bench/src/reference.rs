@@ -71,9 +71,6 @@ impl Engine for Reference {
     fn property(&self, name: &str) -> Option<String> {
         (name == "stats").then(|| format!("entries: {}", lock(&self.map).len()))
     }
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
 }
 
 struct ReferenceSession<'a> {
@@ -87,16 +84,6 @@ impl Session for ReferenceSession<'_> {
     }
     fn delete(&mut self, key: &[u8], _: WriteMode) -> Result<()> {
         lock(&self.engine.map).remove(key);
-        Ok(())
-    }
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        for operation in batch {
-            match operation {
-                Operation::Put(key, value) => self.put(key, value, mode)?,
-                Operation::Delete(key) => self.delete(key, mode)?,
-                Operation::Merge(key, operand) => self.merge(key, operand, mode)?,
-            }
-        }
         Ok(())
     }
     fn merge(&mut self, key: &[u8], operand: &[u8], _: WriteMode) -> Result<()> {

@@ -1,11 +1,9 @@
 //! `esker sweep FILE`: any grid of cells from a TOML file, kept and resumed like a study.
 
 use crate::bench::EXIT_USAGE;
-use crate::engine::EngineKind;
-use crate::interrupt::Interrupt;
 use crate::output::complain;
 use crate::study::explain;
-use crate::study::grid::{GridArguments, Plan, run_study, run_study_with};
+use crate::study::grid::{Execution, GridArguments, Plan, run_study};
 use crate::study::plan::{PlanText, Wanted};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::Write;
@@ -28,28 +26,18 @@ struct Command {
     grid: GridArguments,
 }
 
-/// Runs `esker sweep` with the arguments after that word and returns the exit code of the process.
-pub fn sweep_main(args: &[String]) -> i32 {
-    sweep(args, |grid, engines, plan| run_study(COMMAND, grid, engines, plan))
-}
-
-/// The same with everything it depends on passed in, and all in this process. `interrupt` is called once, when the run begins.
-pub fn sweep_with(
-    args: &[String],
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    interrupt: impl FnOnce() -> Interrupt,
-) -> i32 {
-    sweep(args, |grid, engines, plan| run_study_with(COMMAND, grid, engines, plan, kinds, out, interrupt()))
-}
-
 /// Its name in messages.
 const COMMAND: &str = "sweep";
 
-/// Makes a plan for the engines that are here.
-type Planner<'a> = Box<dyn FnOnce(&[String]) -> Result<Plan, String> + 'a>;
+/// Runs `esker sweep` with the arguments after that word and returns the exit code of the process.
+pub fn sweep_main(args: &[String]) -> i32 {
+    let kinds = crate::all_kinds();
+    sweep_with(args, &mut std::io::stdout(), || Execution::of_program(&kinds))
+}
 
-fn sweep(args: &[String], run: impl FnOnce(&GridArguments, &str, Planner<'_>) -> i32) -> i32 {
+/// The same with everything it depends on passed in. `execution` is called once, when the run
+/// begins.
+pub fn sweep_with<'a>(args: &[String], out: &mut dyn Write, execution: impl FnOnce() -> Execution<'a>) -> i32 {
     let help = format!("{HELP}{}\n{REST}", indented(EXAMPLE));
     let matches = Command::command().after_help(help).try_get_matches_from(args);
     let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
@@ -65,7 +53,7 @@ fn sweep(args: &[String], run: impl FnOnce(&GridArguments, &str, Planner<'_>) ->
     let mut grid = command.grid;
     grid.run = grid.run.or_else(|| Some(PathBuf::from("esker-runs").join(file.name())));
     let repeat = grid.repeat;
-    run(&grid, &engines, Box::new(move |engines: &[String]| plan(&file, engines, repeat)))
+    run_study(execution(), COMMAND, &grid, &engines, |engines| plan(&file, engines, repeat), out)
 }
 
 fn indented(text: &str) -> String {

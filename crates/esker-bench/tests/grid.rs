@@ -8,7 +8,7 @@ use esker_bench::progress::Display;
 use esker_bench::record::Host;
 use esker_bench::reference;
 use esker_bench::study::child::Place;
-use esker_bench::study::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study_with};
+use esker_bench::study::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study};
 use esker_bench::study::task::{Step, Task};
 use std::collections::BTreeMap;
 use std::fs;
@@ -256,7 +256,7 @@ fn a_study_from_its_arguments() {
     let make = |engines: &[String]| Ok(plan(engines.iter().map(|engine| cell(engine, 1)).collect()));
     let kinds = [reference::KIND];
     let go = |arguments: &GridArguments, out: &mut Vec<u8>| {
-        run_study_with("study test", arguments, "all", make, &kinds, out, Interrupt::new())
+        run_study(Execution::here(&kinds, Interrupt::new()), "study test", arguments, "all", make, out)
     };
     let mut out = Vec::new();
     let planned = GridArguments { plan_only: true, ..arguments.clone() };

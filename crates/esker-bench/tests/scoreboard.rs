@@ -6,8 +6,8 @@ use clap::Parser;
 use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
-use esker_bench::study::grid::RunDirectory;
-use esker_bench::study::scoreboard::{Arguments, main_with};
+use esker_bench::study::grid::{Execution, RunDirectory};
+use esker_bench::study::scoreboard::{Arguments, main};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +37,7 @@ fn run_with(kinds: &[EngineKind], base: &Path, text: &str, interrupt: Interrupt)
     let words = ["x", "--num=2000", "--db", db.to_str().unwrap()].into_iter().chain(text.split_whitespace());
     let arguments = Command::parse_from(words).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, kinds, &mut out, interrupt);
+    let code = main(&arguments, &mut out, Execution::here(kinds, interrupt));
     (code, String::from_utf8(out).unwrap())
 }
 

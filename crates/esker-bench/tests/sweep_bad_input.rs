@@ -8,7 +8,7 @@ use esker_bench::engine::{
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
-use esker_bench::study::grid::RunDirectory;
+use esker_bench::study::grid::{Execution, RunDirectory};
 use esker_bench::sweep::sweep_with;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -83,7 +83,7 @@ fn sweep(base: &Path, file: &str, more: &[&str], kinds: &[EngineKind]) -> (i32, 
     let fixed = [path.to_str().unwrap(), "--run", run.to_str().unwrap(), "--db", db.to_str().unwrap()];
     let arguments: Vec<String> = fixed.iter().chain(more).map(|text| text.to_string()).collect();
     let mut out = Vec::new();
-    let code = sweep_with(&arguments, kinds, &mut out, Interrupt::new);
+    let code = sweep_with(&arguments, &mut out, || Execution::here(kinds, Interrupt::new()));
     (code, String::from_utf8(out).unwrap())
 }
 

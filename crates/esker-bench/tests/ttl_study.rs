@@ -5,7 +5,7 @@
 use clap::Parser;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::judgement::{Verdict, judge, judge_engines};
-use esker_bench::study::ttl::{Arguments, main_with};
+use esker_bench::study::ttl::{Arguments, main};
 use esker_bench::study_report::load_runs;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn run(base: &Path, text: &str) -> (i32, String) {
     let words = ["x", "--db", base.to_str().unwrap()].into_iter().chain(text.split_whitespace());
     let arguments = Command::parse_from(words).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, &mut out, Interrupt::new());
+    let code = main(&arguments, &mut out, Interrupt::new());
     (code, String::from_utf8(out).unwrap())
 }
 

@@ -4,7 +4,7 @@
 use super::settings::{Settings, make_directory};
 use super::{
     Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
-    Operation, Result, Session, WriteMode,
+    Result, Session, WriteMode,
 };
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -55,10 +55,6 @@ impl Engine for Device {
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(Appender { file: &self.file, record: Vec::new() }))
     }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
 }
 
 struct Appender<'e> {
@@ -78,16 +74,6 @@ impl Session for Appender<'_> {
 
     fn delete(&mut self, _: &[u8], _: WriteMode) -> Result<()> {
         Err(only_puts())
-    }
-
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        for operation in batch {
-            match *operation {
-                Operation::Put(key, value) => self.put(key, value, mode)?,
-                Operation::Delete(_) | Operation::Merge(..) => return Err(only_puts()),
-            }
-        }
-        Ok(())
     }
 
     fn merge(&mut self, _: &[u8], _: &[u8], _: WriteMode) -> Result<()> {

@@ -149,8 +149,8 @@ pub unsafe fn bytes<'a>(data: *const c_char, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), len) }
 }
 
-/// Declares a struct of C functions, each looked up by its own name when the library is loaded; those of
-/// the struct that it is `over` by theirs with a prefix.
+/// Declares a struct of C functions, each looked up by its own name when the library is loaded;
+/// those of the struct that it is `over` by theirs with a prefix.
 macro_rules! c_api {
     ($(#[$meta:meta])* $vis:vis struct $name:ident $(over $base:ident, $prefix:literal)? {
         $(fn $function:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*

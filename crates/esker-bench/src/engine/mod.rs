@@ -294,8 +294,10 @@ pub trait Engine: Send + Sync {
     fn tree(&self) -> Option<Tree> {
         None
     }
-    /// Closes the database and reports what closing reports.
-    fn close(self: Box<Self>) -> Result<()>;
+    /// Closes the database and reports what closing reports; nothing where dropping it does.
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One thread's handle on an [`Engine`].
@@ -309,7 +311,13 @@ pub trait Session {
     /// Removes a key; no error if it is absent.
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()>;
     /// Applies a batch: atomically where the engine has that, else one transaction or one by one (see `Capabilities::batch`).
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()>;
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
+        batch.iter().try_for_each(|operation| match *operation {
+            Operation::Put(key, value) => self.put(key, value, mode),
+            Operation::Delete(key) => self.delete(key, mode),
+            Operation::Merge(key, operand) => self.merge(key, operand, mode),
+        })
+    }
     /// Merges an operand: the engine's own merge, or get + combine + put inside one transaction where it has transactions.
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()>;
     /// Looks a key up; `value` is cleared and filled when it is there.
@@ -354,8 +362,8 @@ pub struct MemorySplit {
 }
 
 impl MemorySplit {
-    /// That with which the engine was fastest. Under load two or three write buffers are in use, and
-    /// all were measured with half, a quarter and an eighth of the memory (decision 28).
+    /// That with which the engine was fastest. Under load two or three write buffers are in use,
+    /// and all were measured with half, a quarter and an eighth of the memory (decision 28).
     pub const fn fastest([entries_percent, counters_percent, large_values_percent]: [u64; 3]) -> MemorySplit {
         let note = "of an eighth, a quarter and a half, the part for the write buffer with which it was fastest; \
                     the rest is block cache";

@@ -1,5 +1,5 @@
-//! All engines that can be measured, in the order in which reports show them. One more engine is one
-//! more file beside this one, which says all that is known of it in its row, and is named here.
+//! All engines that can be measured, in the order in which reports show them. One more engine is
+//! one more file beside this one, which says all that is known of it in its row, and is named here.
 
 use super::{EngineError, EngineKind, Result, esker, fjall, kyoto, leveldb, lmdb, redb, rocksdb, sqlite};
 
@@ -39,7 +39,6 @@ pub fn without_name<'a>(name: &str, problem: &'a str) -> &'a str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -92,7 +92,6 @@ fn listing(directory: &Path) -> Vec<(std::ffi::OsString, u64)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! Every flag of `esker bench` in one table, `data/flags.toml`: the parser, the help text and the record
-//! of a run are made from it.
+//! Every flag of `esker bench` in one table, `data/flags.toml`: the parser, the help text and the
+//! record of a run are made from it.
 
 use clap::{Arg, ArgAction, Command};
 use serde::Deserialize;
@@ -73,6 +73,12 @@ pub struct Flag {
     /// What a value is called in the help; empty: `N`, or `TEXT`.
     #[serde(default)]
     pub value: String,
+    /// What says it instead in a plan; empty: plans may set it.
+    #[serde(default)]
+    pub in_plans: String,
+    /// Whether it decides which keys there are, or which are looked up.
+    #[serde(default)]
+    pub decides_keys: bool,
     /// What it means, for the help text.
     pub meaning: String,
 }

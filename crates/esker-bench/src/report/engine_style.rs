@@ -123,7 +123,6 @@ pub fn plot_rules() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

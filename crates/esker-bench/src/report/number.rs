@@ -22,7 +22,8 @@ pub fn whole(value: f64) -> String {
     text
 }
 
-/// A figure with as many decimals as the first limit above it has; from the last one on a whole number.
+/// A figure with as many decimals as the first limit above it has; from the last one on a whole
+/// number.
 fn by_size(value: f64, decimals: &[(f64, usize)]) -> String {
     match decimals.iter().find(|(limit, _)| value.abs() < *limit) {
         Some((_, decimals)) => format!("{value:.decimals$}"),

@@ -16,8 +16,8 @@ pub enum Work {
 /// From here on the division for large values is used.
 pub const LARGE_VALUE_BYTES: usize = 10_000;
 
-/// How an engine's share of memory is divided, for readers: for each kind of work the division with which
-/// it was fastest, and in favour of the peers where their documentation recommends another.
+/// How an engine's share of memory is divided, for readers: for each kind of work the division with
+/// which it was fastest, and in favour of the peers where their documentation recommends another.
 pub fn describe(kind: &EngineKind) -> String {
     let split = &kind.memory;
     match [split.entries_percent, split.counters_percent, split.large_values_percent] {

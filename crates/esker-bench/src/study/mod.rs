@@ -14,10 +14,12 @@ pub mod task;
 pub mod ttl;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
+use crate::interrupt::Interrupt;
 use crate::output::complain;
 use crate::survivors;
 use clap::error::{Error, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use grid::Execution;
 use planned::Planned;
 
 /// Fixed experiments that put engines side by side.
@@ -73,13 +75,14 @@ pub fn study_main(args: &[String]) -> i32 {
         Ok(command) => command,
         Err(error) => return explain_study(&error, args, &names),
     };
+    let (kinds, out) = (crate::all_kinds(), &mut std::io::stdout());
     match command.study {
-        Study::Compare(arguments) => compare::main(&arguments),
-        Study::Scale(arguments) => scale::main(&arguments),
-        Study::Child => child::main(),
-        Study::KilledWriter { .. } => survivors::writer_main(&crate::all_kinds()),
-        Study::Scoreboard(arguments) => scoreboard::main(&arguments),
-        Study::Ttl(arguments) => ttl::main(&arguments),
+        Study::Compare(arguments) => compare::main(&arguments, out),
+        Study::Scale(arguments) => scale::main(&arguments, out, Execution::of_program(&kinds)),
+        Study::Child => child::main(&kinds),
+        Study::KilledWriter { .. } => survivors::writer_main(&kinds),
+        Study::Scoreboard(arguments) => scoreboard::main(&arguments, out, Execution::of_program(&kinds)),
+        Study::Ttl(arguments) => ttl::main(&arguments, out, Interrupt::from_signals()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The processes of a cell, as plans put them together: each has flags and steps of its own and finds the
-//! database that the one before left, or starts with an empty one.
+//! The processes of a cell, as plans put them together: each has flags and steps of its own and
+//! finds the database that the one before left, or starts with an empty one.
 
 use super::task::{Step, Task};
 use crate::engine::device;

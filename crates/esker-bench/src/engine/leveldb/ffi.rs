@@ -1,5 +1,6 @@
-//! The part of LevelDB's C interface (`leveldb/c.h`, 1.22 and later) that the adapter uses. RocksDB's
-//! began as a copy of it: what both have under the same name, but for its beginning, is [`Base`].
+//! The part of LevelDB's C interface (`leveldb/c.h`, 1.22 and later) that the adapter uses.
+//! RocksDB's began as a copy of it: what both have under the same name, but for its beginning, is
+//! [`Base`].
 
 use crate::engine::counting::{Compare, Name, Release};
 use crate::engine::dynamic::{LibrarySpec, c_api};

@@ -148,7 +148,8 @@ impl Plan {
     }
 }
 
-/// An open database, of LevelDB or of RocksDB. `db` and `comparator` are null or live, `options` live.
+/// An open database, of LevelDB or of RocksDB. `db` and `comparator` are null or live, `options`
+/// live.
 pub(super) struct Handle {
     name: &'static str,
     pub(super) api: &'static Base,
@@ -159,8 +160,8 @@ pub(super) struct Handle {
     comparisons: Option<Box<Comparisons>>,
 }
 
-// SAFETY: the database object may be used from any thread; the options are only read after open, and
-// RocksDB's statistics in them are thread-safe.
+// SAFETY: the database object may be used from any thread; the options are only read after open,
+// and RocksDB's statistics in them are thread-safe.
 unsafe impl Send for Handle {}
 // SAFETY: as above: every call that the adapters make on a database is thread-safe.
 unsafe impl Sync for Handle {}
@@ -181,8 +182,8 @@ impl Handle {
     pub(super) fn count_comparisons(&mut self) {
         let comparisons = self.comparisons.insert(Comparisons::new());
         let (release, compare, name) = (counting::release, counting::compare, counting::name);
-        // SAFETY: the options are live; the count lives as long as `self`, whose `Drop` destroys the
-        // comparator before it.
+        // SAFETY: the options are live; the count lives as long as `self`, whose `Drop` destroys
+        // the comparator before it.
         unsafe {
             self.comparator = (self.api.comparator_create)(comparisons.state(), release, compare, name);
             (self.api.options_set_comparator)(self.options, self.comparator);
@@ -237,11 +238,12 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: every pointer is null or was made by the matching constructor, and nothing borrows the
-        // database any more (sessions borrow the adapter). The comparator must outlive the database, and
-        // what it counts into the comparator.
+        // SAFETY: every pointer is null or was made by the matching constructor, and nothing
+        // borrows the database any more (sessions borrow the adapter). The comparator must outlive
+        // the database, and what it counts into the comparator.
         unsafe {
             if !self.db.is_null() {
+                // It reports nothing.
                 (self.api.close)(self.db);
             }
             (self.api.options_destroy)(self.options);
@@ -257,7 +259,8 @@ pub(super) struct Client<'e> {
     pub(super) handle: &'e Handle,
     pub(super) api: &'static Base,
     pub(super) read: *mut ffi::ReadOptions,
-    /// By what the write asks for: plain, synced, and plain once more for who can leave the log out.
+    /// By what the write asks for: plain, synced, and plain once more for who can leave the log
+    /// out.
     pub(super) write: [*mut ffi::WriteOptions; 3],
     pub(super) batch: *mut ffi::WriteBatch,
 }
@@ -329,8 +332,8 @@ impl<'e> Client<'e> {
 
 impl Drop for Client<'_> {
     fn drop(&mut self) {
-        // SAFETY: all were made by the matching constructors and are not used again; iterators borrow the
-        // client, so none is left.
+        // SAFETY: all were made by the matching constructors and are not used again; iterators
+        // borrow the client, so none is left.
         unsafe {
             (self.api.readoptions_destroy)(self.read);
             self.write.iter().for_each(|write| (self.api.writeoptions_destroy)(*write));
@@ -526,11 +529,6 @@ impl Engine for LevelDb {
     fn tree(&self) -> Option<Tree> {
         const LEVELS: i32 = 7;
         self.handle.tree(LEVELS)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        // leveldb_close reports nothing; `Drop` calls it.
-        Ok(())
     }
 }
 

@@ -196,11 +196,6 @@ impl Engine for RocksDb {
         let files_probed = counts.then(|| self.blocks_searched.load(Ordering::Relaxed));
         Counters { comparisons, files_probed, ..parse_counters(&text.unwrap_or_default()) }
     }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        // rocksdb_close reports nothing; `Drop` calls it.
-        Ok(())
-    }
 }
 
 /// Reads the totals of the property `rocksdb.stats`, which is there without statistics: gigabytes (of 2^30) with a few decimals.
@@ -252,7 +247,6 @@ fn parse_counters(text: &str) -> Counters {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -38,12 +38,7 @@ pub struct Arguments {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    main_with(arguments, &mut std::io::stdout())
-}
-
-/// The same, with its output passed in.
-pub fn main_with(arguments: &Arguments, out: &mut dyn Write) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write) -> i32 {
     match run(arguments, out) {
         Ok(true) => EXIT_OK,
         Ok(false) => EXIT_FAILED,

@@ -2,27 +2,11 @@
 
 use super::played::Played;
 use super::violation::{Member, Violation, odd};
+use crate::flags::table;
 use crate::study::grid::Cell;
 use crate::study::task::{Step, Task};
 use crate::workload::{self, Body};
 use std::collections::BTreeMap;
-
-/// Flags that decide which keys there are and which are looked up.
-const KEY_FLAGS: [&str; 13] = [
-    "benchmarks",
-    "deletes",
-    "fill_num",
-    "fill_seed",
-    "fresh_process",
-    "keygen",
-    "merge_keys",
-    "mergereadpercent",
-    "num",
-    "reads",
-    "seed",
-    "use_existing_db",
-    "writes",
-];
 
 /// Where rows have everything in common that decides how many keys a lookup finds, all find as many. One process may do a row several times,
 /// each with keys of its own.
@@ -30,7 +14,7 @@ const KEY_FLAGS: [&str; 13] = [
 struct Lookups<'a> {
     benchmark: &'a str,
     ops: u64,
-    flags: [Option<&'a str>; KEY_FLAGS.len()],
+    flags: BTreeMap<&'a str, Option<&'a str>>,
     time: usize,
 }
 
@@ -51,7 +35,9 @@ pub(super) fn check(group: &[Member<'_>], played: &mut Played, found: &mut Vec<V
             }
             continue;
         }
-        let flags = KEY_FLAGS.map(|name| record.flags.get(name).map(String::as_str));
+        let of_keys = table::all().filter(|flag| flag.decides_keys);
+        let flags =
+            of_keys.map(|flag| (flag.name.as_str(), record.flags.get(&flag.name).map(String::as_str))).collect();
         let lookups = Lookups { benchmark: &record.benchmark, ops: record.ops, flags, time: *time };
         alike.entry(lookups).or_default().push((member, keys));
     }

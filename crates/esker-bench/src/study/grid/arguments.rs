@@ -6,7 +6,7 @@ use super::execute::{Ending, Execution, execute};
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
 use crate::engine::{EngineKind, registry};
 use crate::flags::config::{engine_names, library};
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{complain, say};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -66,38 +66,16 @@ impl GridArguments {
     }
 }
 
-/// Does a study: `command` is its name for messages (`study rmw`), `engines` are those it measures when none are asked for, `plan` makes its cells for those that are here. Returns the exit
-/// code of the process.
+/// Does a study: `command` is its name for messages (`study rmw`), `engines` are those it measures
+/// when none are asked for, `plan` makes its cells for those that are here. Returns the exit code
+/// of the process.
 pub fn run_study(
-    command: &str,
-    arguments: &GridArguments,
-    engines: &str,
-    plan: impl FnOnce(&[String]) -> Result<Plan, String>,
-) -> i32 {
-    let kinds = crate::all_kinds();
-    run(command, arguments, engines, plan, &mut std::io::stdout(), Execution::of_program(&kinds))
-}
-
-/// The same with everything it depends on passed in, and all in this process.
-pub fn run_study_with(
-    command: &str,
-    arguments: &GridArguments,
-    engines: &str,
-    plan: impl FnOnce(&[String]) -> Result<Plan, String>,
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    interrupt: Interrupt,
-) -> i32 {
-    run(command, arguments, engines, plan, out, Execution::here(kinds, interrupt))
-}
-
-fn run(
-    command: &str,
-    arguments: &GridArguments,
-    engines: &str,
-    plan: impl FnOnce(&[String]) -> Result<Plan, String>,
-    out: &mut dyn Write,
     mut execution: Execution<'_>,
+    command: &str,
+    arguments: &GridArguments,
+    engines: &str,
+    plan: impl FnOnce(&[String]) -> Result<Plan, String>,
+    out: &mut dyn Write,
 ) -> i32 {
     let prepared = arguments.present(engines, execution.kinds).and_then(|present| {
         let plan = plan(&present.names)?;

@@ -6,9 +6,8 @@ mod figures;
 mod parts;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::engine::EngineKind;
 use crate::host;
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record};
 use crate::study::grid::{Execution, GridArguments, Plan, perform};
@@ -32,16 +31,7 @@ enum Line<'a> {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    run(arguments, &mut std::io::stdout(), Execution::of_program(&crate::all_kinds()))
-}
-
-/// The same with everything it depends on passed in, and all in this process.
-pub fn main_with(arguments: &Arguments, kinds: &[EngineKind], out: &mut dyn Write, interrupt: Interrupt) -> i32 {
-    run(arguments, out, Execution::here(kinds, interrupt))
-}
-
-fn run(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
     let interrupt = execution.interrupt.clone();
     let study = match Study::new(arguments, execution) {
         Ok(study) => study,

@@ -5,10 +5,10 @@ pub mod summary;
 pub mod tables;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
-use crate::engine::{EngineKind, registry};
+use crate::engine::registry;
 use crate::flags::config::{engine_names, library};
 use crate::host;
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::interrupt::EXIT_INTERRUPTED;
 use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record, Run};
 use crate::study::grid::{Cell, Execution, Finished, Plan, RunDirectory, kept_cells, perform};
@@ -126,16 +126,7 @@ impl Size {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    run(arguments, &mut std::io::stdout(), Execution::of_program(&crate::all_kinds()))
-}
-
-/// The same with everything it depends on passed in, and all in this process.
-pub fn main_with(arguments: &Arguments, kinds: &[EngineKind], out: &mut dyn Write, interrupt: Interrupt) -> i32 {
-    run(arguments, out, Execution::here(kinds, interrupt))
-}
-
-fn run(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
     let parsed = Size::new(arguments).and_then(|size| Ok((size, Base::new(arguments, size)?)));
     let (size, base) = match parsed {
         Ok(parsed) => parsed,

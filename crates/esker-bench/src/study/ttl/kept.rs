@@ -1,5 +1,5 @@
-//! What claims turn on of all that `esker study ttl --records` keeps: study `ttl`, experiment `scenarios`,
-//! one row for each number.
+//! What claims turn on of all that `esker study ttl --records` keeps: study `ttl`, experiment
+//! `scenarios`, one row for each number.
 
 use super::scenario::{EMPTIED, GONE, LIVING, SIZED};
 

@@ -63,12 +63,7 @@ enum Line<'a> {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    main_with(arguments, &mut std::io::stdout(), Interrupt::from_signals())
-}
-
-/// The same with everything it depends on passed in.
-pub fn main_with(arguments: &Arguments, out: &mut dyn Write, interrupt: Interrupt) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write, interrupt: Interrupt) -> i32 {
     if arguments.data_mib == 0 || arguments.ttl == 0 || arguments.repeat == 0 || arguments.num < 1000 {
         let problem = "--data-mib, --ttl and --repeat must be at least 1, and --num at least 1000";
         return complain("study ttl", problem, EXIT_USAGE);
