@@ -5,7 +5,7 @@ use crate::flags::config::Config;
 use crate::flags::{Given, table};
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{Files, say, text};
+use crate::output::{Files, complain, say, text};
 use crate::process;
 use crate::progress::Display;
 use crate::record::{Host, Record, Run};
@@ -27,23 +27,7 @@ pub const EXIT_USAGE: i32 = 2;
 
 const ABOUT: &str = "Measures Esker and other key-value engines with the benchmarks of db_bench.";
 
-const EXAMPLES: &str = "\
-Examples:
-  esker bench --benchmarks=fillrandom,readrandom --num=1000000
-  esker bench --engine=esker,sqlite,lmdb --benchmarks=fillseq,readseq --html=report.html
-  esker bench --engine=all --benchmarks=fillrandom,readrandom --repeat=3 --json=rows.jsonl
-  esker bench --benchmarks=updaterandom,mergerandom --merge_operator=uint64add --value_size=8
-  esker bench --engine=rocksdb --lib rocksdb=/opt/librocksdbjni.so --benchmarks=fillrandom
-  esker bench --list
-
-Every engine works in a sub-directory of --db named after it. A directory that is not empty and
-was not made by this program is never touched. The database is emptied at the start of each
-repetition unless --use_existing_db is given. Flags may also be written --name value, -name=value,
-and switches --name or --noname.
-
-Rows go to standard output; settings, progress and messages to standard error.
-Exit codes: 0 all went well; 1 a benchmark or engine failed, or a benchmark is unknown;
-2 wrong command line; 130 interrupted (finished rows are kept).";
+const EXAMPLES: &str = include_str!("../data/help/bench.txt").trim_ascii_end();
 
 /// Runs `esker bench` with the arguments after that word and returns the exit code of the process.
 pub fn bench_main(args: &[String]) -> i32 {
@@ -81,7 +65,7 @@ pub fn bench_with(
     }
     let mut bench = match Bench::new(config, kinds, out, display, interrupt()) {
         Ok(bench) => bench,
-        Err(problem) => return failed(&problem),
+        Err(problem) => return complain("bench", &problem, EXIT_FAILED),
     };
     let begin = Instant::now();
     bench.run();
@@ -92,13 +76,7 @@ pub fn bench_with(
 }
 
 fn usage(problem: &str) -> i32 {
-    eprintln!("esker bench: {problem}");
-    EXIT_USAGE
-}
-
-fn failed(problem: &str) -> i32 {
-    eprintln!("esker bench: {problem}");
-    EXIT_FAILED
+    complain("bench", problem, EXIT_USAGE)
 }
 
 struct Bench<'a> {
@@ -311,9 +289,9 @@ fn list(kinds: &[EngineKind], config: &Config) -> String {
         push_wrapped(&mut text, kind.name, &state);
     }
     text.push_str("\nBenchmarks (* starts with an empty database):\n");
-    for benchmark in BENCHMARKS.iter().filter(|benchmark| !benchmark.meaning.is_empty()) {
+    for (benchmark, meaning) in BENCHMARKS.iter().filter_map(|benchmark| Some((benchmark, benchmark.meaning()?))) {
         let name = format!("{}{}", benchmark.name, if benchmark.fresh { " *" } else { "" });
-        push_wrapped(&mut text, &name, benchmark.meaning);
+        push_wrapped(&mut text, &name, meaning);
     }
     text.trim_end().to_string()
 }

@@ -64,16 +64,6 @@ impl KeyBuffer {
             .iter()
             .try_fold(0u64, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))
     }
-
-    /// The length of every key of this buffer.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Never: a key has at least 16 digits.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
 }
 
 #[inline]
@@ -100,7 +90,6 @@ mod tests {
         let mut key = KeyBuffer::new(3, 20);
         key.set(42);
         assert_eq!(key.bytes(), b"aaa00000000000000000042");
-        assert_eq!(key.len(), 23);
     }
 
     #[test]

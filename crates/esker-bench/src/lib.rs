@@ -48,7 +48,5 @@ pub use sweep::sweep_main;
 
 /// Every engine of this build: the registry's, the reference engine, and the bare device.
 pub fn all_kinds() -> Vec<engine::EngineKind> {
-    let mut kinds = engine::registry::kinds();
-    kinds.extend([reference::kind(), engine::device::kind()]);
-    kinds
+    engine::registry::KINDS.into_iter().chain([reference::KIND, engine::device::KIND]).collect()
 }

@@ -22,14 +22,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What it can do.
-const CAPABILITIES: Capabilities =
-    Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE };
-
 /// Its registry row.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe: |_| Ok("in memory".into()) }
-}
+pub const KIND: EngineKind = EngineKind {
+    name: NAME,
+    title: NAME,
+    capabilities: Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE },
+    memory: MemorySplit::cache_only("none"),
+    open,
+    probe: |_| Ok("in memory".into()),
+};
 
 fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<Box<dyn Engine>> {
     let failed = |error: std::io::Error| EngineError(format!("{}: {error}", directory.display()));
@@ -47,7 +48,7 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<B
     let description = Description {
         name: NAME,
         version: "in memory".into(),
-        capabilities: CAPABILITIES,
+        capabilities: KIND.capabilities,
         settings: settings.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
     };
     Ok(Box::new(Reference { map, operator: options.merge_operator.clone(), description }))
@@ -70,9 +71,6 @@ impl Engine for Reference {
     fn property(&self, name: &str) -> Option<String> {
         (name == "stats").then(|| format!("entries: {}", lock(&self.map).len()))
     }
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
 }
 
 struct ReferenceSession<'a> {
@@ -86,16 +84,6 @@ impl Session for ReferenceSession<'_> {
     }
     fn delete(&mut self, key: &[u8], _: WriteMode) -> Result<()> {
         lock(&self.engine.map).remove(key);
-        Ok(())
-    }
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        for operation in batch {
-            match operation {
-                Operation::Put(key, value) => self.put(key, value, mode)?,
-                Operation::Delete(key) => self.delete(key, mode)?,
-                Operation::Merge(key, operand) => self.merge(key, operand, mode)?,
-            }
-        }
         Ok(())
     }
     fn merge(&mut self, key: &[u8], operand: &[u8], _: WriteMode) -> Result<()> {

@@ -216,7 +216,7 @@ mod tests {
     fn what_is_lost_or_changed_is_not_found() {
         let directory = tempfile::tempdir().unwrap();
         let order = order(directory.path());
-        let engine = (reference::kind().open)(directory.path(), &order.options, None).unwrap();
+        let engine = (reference::KIND.open)(directory.path(), &order.options, None).unwrap();
         let mut session = engine.session().unwrap();
         let pool = ValuePool::new(order.compression_ratio);
         let (mut key, mut values) = (order.key(), pool.cursor());

@@ -1,31 +1,19 @@
 //! `esker sweep FILE`: any grid of cells from a TOML file, kept and resumed like a study.
 
-use crate::bench::{EXIT_OK, EXIT_USAGE};
-use crate::engine::EngineKind;
-use crate::interrupt::Interrupt;
-use crate::study::grid::{GridArguments, Plan, run_study, run_study_with};
+use crate::bench::EXIT_USAGE;
+use crate::output::complain;
+use crate::study::explain;
+use crate::study::grid::{Execution, GridArguments, Plan, run_study};
 use crate::study::plan::{PlanText, Wanted};
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLE: &str = include_str!("../../../examples/sweeps/memtable.toml");
 
-const HELP: &str = "\
-The file, as in examples/sweeps/memtable.toml:
+const HELP: &str = "The file, as in examples/sweeps/memtable.toml:\n\n";
 
-";
-
-const REST: &str = "
-Flags are those of `esker bench --help`; a size may be written as \"2 MiB\". A row has the name of
-its benchmark unless the file gives another (\"readrandom as NAME\"); no name occurs twice.
-Finished cells are kept in the run directory [default: esker-runs/ and the file's name] by the hash
-of their content: the same command goes on after an interruption, and a changed file adds what is
-new in it. Of the engines in the file, those that are not here are left out.
-
-Exit codes: 0 every cell was measured; 1 some were not; 2 wrong command line or file, or an engine
-of --engines is not here; 130 interrupted.";
+const REST: &str = include_str!("../data/help/sweep.txt").trim_ascii_end();
 
 /// Measures every combination of settings that a TOML file asks for.
 #[derive(Parser)]
@@ -38,61 +26,38 @@ struct Command {
     grid: GridArguments,
 }
 
-/// Runs `esker sweep` with the arguments after that word and returns the exit code of the process.
-pub fn sweep_main(args: &[String]) -> i32 {
-    sweep(args, |grid, engines, plan| run_study(COMMAND, grid, engines, plan))
-}
-
-/// The same with everything it depends on passed in, and all in this process. `interrupt` is called once, when the run begins.
-pub fn sweep_with(
-    args: &[String],
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    interrupt: impl FnOnce() -> Interrupt,
-) -> i32 {
-    sweep(args, |grid, engines, plan| run_study_with(COMMAND, grid, engines, plan, kinds, out, interrupt()))
-}
-
 /// Its name in messages.
 const COMMAND: &str = "sweep";
 
-/// Makes a plan for the engines that are here.
-type Planner<'a> = Box<dyn FnOnce(&[String]) -> Result<Plan, String> + 'a>;
+/// Runs `esker sweep` with the arguments after that word and returns the exit code of the process.
+pub fn sweep_main(args: &[String]) -> i32 {
+    let kinds = crate::all_kinds();
+    sweep_with(args, &mut std::io::stdout(), || Execution::of_program(&kinds))
+}
 
-fn sweep(args: &[String], run: impl FnOnce(&GridArguments, &str, Planner<'_>) -> i32) -> i32 {
-    let help = format!("{HELP}{}{REST}", indented(EXAMPLE));
+/// The same with everything it depends on passed in. `execution` is called once, when the run
+/// begins.
+pub fn sweep_with<'a>(args: &[String], out: &mut dyn Write, execution: impl FnOnce() -> Execution<'a>) -> i32 {
+    let help = format!("{HELP}{}\n{REST}", indented(EXAMPLE));
     let matches = Command::command().after_help(help).try_get_matches_from(args);
     let command = match matches.and_then(|matches| Command::from_arg_matches(&matches)) {
         Ok(command) => command,
-        Err(error) => return explain(&error),
+        Err(error) => return explain(&error, COMMAND),
     };
     let file = PlanText::read(&command.file);
     let engines = file.as_ref().map_err(String::clone).and_then(|file| file.engines(&file.wanted()));
     let (file, engines) = match file.and_then(|file| engines.map(|engines| (file, engines.join(",")))) {
         Ok(read) => read,
-        Err(problem) => {
-            eprintln!("esker {COMMAND}: {problem}");
-            return EXIT_USAGE;
-        }
+        Err(problem) => return complain(COMMAND, &problem, EXIT_USAGE),
     };
     let mut grid = command.grid;
     grid.run = grid.run.or_else(|| Some(PathBuf::from("esker-runs").join(file.name())));
     let repeat = grid.repeat;
-    run(&grid, &engines, Box::new(move |engines: &[String]| plan(&file, engines, repeat)))
+    run_study(execution(), COMMAND, &grid, &engines, |engines| plan(&file, engines, repeat), out)
 }
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect()
-}
-
-/// Help goes to standard output with code 0; a mistake is one line on standard error with code 2.
-fn explain(error: &clap::Error) -> i32 {
-    if error.kind() == ErrorKind::DisplayHelp {
-        let _ = error.print();
-        return EXIT_OK;
-    }
-    eprintln!("esker sweep: {}", esker_usage::summary(&error.to_string(), "esker sweep"));
-    EXIT_USAGE
 }
 
 /// The file of a sweep as a plan for these engines; those it names if there are none given. The error is one line: the file, the line and the

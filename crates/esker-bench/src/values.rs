@@ -31,16 +31,6 @@ impl ValuePool {
     /// The size of every pool, which every value must be smaller than.
     pub const BYTES: usize = POOL_BYTES.next_multiple_of(PIECE_BYTES);
 
-    /// The size of the pool.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Never.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// A reader at the pool's beginning: each benchmark starts there, so operation i always writes the same bytes.
     pub fn cursor(&self) -> ValueCursor<'_> {
         ValueCursor { pool: &self.bytes, position: 0 }
@@ -79,7 +69,7 @@ mod tests {
     #[test]
     fn pools_are_the_published_ones() {
         let half = ValuePool::new(0.5);
-        assert_eq!(half.len(), 1_048_600);
+        assert_eq!(half.bytes.len(), 1_048_600);
         assert_eq!(&half.bytes[..20], b"^{Vhz\"!/%wMZ;'a F/RE");
         assert_eq!(fnv1a(&half.bytes), 0xc94c_ab69);
         assert_eq!(fnv1a(&ValuePool::new(1.0).bytes), 0x516f_fff6);
@@ -92,8 +82,8 @@ mod tests {
         assert_eq!(values.slice(100), &pool.bytes[..100]);
         assert_eq!(values.slice(100), &pool.bytes[100..200]);
         assert_eq!(values.slice(1_048_500), &pool.bytes[..1_048_500]);
-        assert_eq!(values.slice(usize::MAX).len(), pool.len());
-        assert_eq!(ValuePool::new(0.0).len(), 1_048_600);
+        assert_eq!(values.slice(usize::MAX).len(), pool.bytes.len());
+        assert_eq!(ValuePool::new(0.0).bytes.len(), 1_048_600);
         assert_eq!(ValuePool::new(7.0), ValuePool::new(1.0));
     }
 }

@@ -24,7 +24,7 @@ fn run_kinds(db: &Path, arguments: &str, kinds: &[EngineKind], interrupt: Interr
 }
 
 fn run(db: &Path, arguments: &str) -> Ran {
-    run_kinds(db, &format!("--engine=reference {arguments}"), &[reference::kind()], Interrupt::new())
+    run_kinds(db, &format!("--engine=reference {arguments}"), &[reference::KIND], Interrupt::new())
 }
 
 fn found(out: &str) -> Vec<u64> {
@@ -132,7 +132,7 @@ fn merges_count_every_operation() {
     let ran = run(db.path(), &format!("{flags} --benchmarks=mergerandom --writes=700 --keygen=rocksdb"));
     assert_eq!(ran.code, 0);
     let options = esker_bench::engine::EngineOptions::default();
-    let engine = (reference::kind().open)(&db.path().join("reference/db"), &options, None).unwrap();
+    let engine = (reference::KIND.open)(&db.path().join("reference/db"), &options, None).unwrap();
     let mut value = Vec::new();
     assert!(engine.session().unwrap().get(b"0000000000000000", &mut value).unwrap());
     assert_eq!(value, 700u64.to_le_bytes());
@@ -180,7 +180,7 @@ fn an_interrupt_keeps_finished_rows() {
     });
     // The second benchmark would take far longer than the test may.
     let flags = format!("--benchmarks=fillseq,readrandom --num=5000 --reads=2000000000 --json={}", json.display());
-    let ran = run_kinds(db.path(), &format!("--engine=reference {flags}"), &[reference::kind()], interrupt);
+    let ran = run_kinds(db.path(), &format!("--engine=reference {flags}"), &[reference::KIND], interrupt);
     watcher.join().unwrap();
     assert_eq!(ran.code, 130);
     assert_eq!(records(&json).len(), 1);
@@ -192,13 +192,14 @@ fn failing_kind() -> EngineKind {
         name: "lmdb",
         open: |_, _, _| Err(EngineError("no space left on device".into())),
         probe: |_| Ok("1".into()),
+        ..reference::KIND
     }
 }
 
 #[test]
 fn one_engine_failing_leaves_the_others_alone() {
     let db = tempfile::tempdir().unwrap();
-    let kinds = [failing_kind(), reference::kind()];
+    let kinds = [failing_kind(), reference::KIND];
     let ran = run_kinds(db.path(), "--engine=lmdb,reference --num=100 --benchmarks=fillseq", &kinds, Interrupt::new());
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("fillseq      :"));

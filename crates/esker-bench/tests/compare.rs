@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use clap::Parser;
-use esker_bench::study::compare::{Arguments, main_with};
+use esker_bench::study::compare::{Arguments, main};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn file(path: &Path, rows: &[(&str, &str, f64, f64)]) {
 fn run(words: &[&str]) -> (i32, String) {
     let arguments = Command::parse_from(std::iter::once("x").chain(words.iter().copied())).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, &mut out);
+    let code = main(&arguments, &mut out);
     (code, String::from_utf8(out).unwrap())
 }
 

@@ -25,7 +25,7 @@ fn found(engine: &str, flags: &str) -> Option<Vec<u64>> {
     let mut arguments: Vec<String> = flags.split_whitespace().map(String::from).collect();
     arguments.extend([format!("--engine={engine}"), format!("--db={}", db.path().display())]);
     let mut out = Vec::new();
-    let code = bench_with(&arguments, &registry::kinds(), &mut out, Display::Hidden, Interrupt::new);
+    let code = bench_with(&arguments, &registry::KINDS, &mut out, Display::Hidden, Interrupt::new);
     let out = String::from_utf8(out).unwrap();
     assert_eq!(code, 0, "{engine} {flags}: {out}");
     let number = |line: &str| line.split_once(" of ")?.0.rsplit_once('(')?.1.parse().ok();

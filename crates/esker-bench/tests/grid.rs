@@ -8,7 +8,7 @@ use esker_bench::progress::Display;
 use esker_bench::record::Host;
 use esker_bench::reference;
 use esker_bench::study::child::Place;
-use esker_bench::study::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study_with};
+use esker_bench::study::grid::{Cell, Ending, Execution, GridArguments, Plan, RunDirectory, execute, run_study};
 use esker_bench::study::task::{Step, Task};
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,7 +68,7 @@ fn a_cell_is_processes_on_one_directory() {
     let base = tempfile::tempdir().unwrap();
     let run = base.path().join("run");
     let plan = plan(vec![cell("reference", 1)]);
-    let ending = perform(&plan, &run, &[reference::kind()], &base.path().join("db")).unwrap();
+    let ending = perform(&plan, &run, &[reference::KIND], &base.path().join("db")).unwrap();
     assert_eq!(ending, Ending { done: 1, ..Ending::default() });
     let loaded = RunDirectory::open(&run).unwrap().load().unwrap();
     let records = &loaded.finished[0].records;
@@ -92,9 +92,10 @@ fn failing() -> EngineKind {
             if PROBLEM.load(Ordering::SeqCst) {
                 return Err(EngineError("esker: cannot write: no space left on device".into()));
             }
-            (reference::kind().open)(directory, options, library)
+            (reference::KIND.open)(directory, options, library)
         },
         probe: |_| Ok("here".into()),
+        ..reference::KIND
     }
 }
 
@@ -102,7 +103,7 @@ fn failing() -> EngineKind {
 fn what_is_kept_is_not_done_again_and_what_failed_is() {
     let base = tempfile::tempdir().unwrap();
     let (run, db) = (base.path().join("run"), base.path().join("db"));
-    let kinds = [failing(), reference::kind()];
+    let kinds = [failing(), reference::KIND];
     perform(&plan(vec![cell("esker", 1)]), &run, &kinds, &db).unwrap();
     PROBLEM.store(true, Ordering::SeqCst);
     let all = plan(vec![cell("esker", 1), cell("esker", 2), cell("reference", 3)]);
@@ -125,7 +126,7 @@ fn what_is_kept_is_not_done_again_and_what_failed_is() {
 fn a_run_grows_and_its_own_order_stays() {
     let base = tempfile::tempdir().unwrap();
     let (run, db) = (base.path().join("run"), base.path().join("db"));
-    let kinds = [reference::kind()];
+    let kinds = [reference::KIND];
     perform(&plan(vec![cell("reference", 1), cell("reference", 2)]), &run, &kinds, &db).unwrap();
     let ending = perform(&plan(vec![cell("reference", 3), cell("reference", 2)]), &run, &kinds, &db).unwrap();
     assert_eq!((ending.kept, ending.done), (1, 1));
@@ -143,7 +144,7 @@ fn a_run_grows_and_its_own_order_stays() {
 fn foreign_damaged_and_newer_directories_are_refused_with_what_to_do() {
     let base = tempfile::tempdir().unwrap();
     let (run, db) = (base.path().join("run"), base.path().join("db"));
-    let kinds = [reference::kind()];
+    let kinds = [reference::KIND];
     let one = plan(vec![cell("reference", 1)]);
     let foreign = base.path().join("photos");
     fs::create_dir(&foreign).unwrap();
@@ -174,7 +175,7 @@ fn an_interrupted_cell_is_not_kept() {
     let interrupt = Interrupt::new();
     interrupt.request();
     let execution = Execution {
-        kinds: &[reference::kind()],
+        kinds: &[reference::KIND],
         libraries: BTreeMap::new(),
         db: base.path().join("db"),
         interrupt,
@@ -197,15 +198,16 @@ fn a_run_that_was_interrupted_goes_on_behind_the_last_cell() {
             if let Some(interrupt) = STOP.lock().unwrap().take() {
                 interrupt.request();
             }
-            (reference::kind().open)(directory, options, library)
+            (reference::KIND.open)(directory, options, library)
         },
         probe: |_| Ok("here".into()),
+        ..reference::KIND
     };
     let base = tempfile::tempdir().unwrap();
     let plan = plan(vec![cell("reference", 1), cell("lmdb", 2), cell("reference", 3)]);
     let directory = RunDirectory::create_or_resume(&base.path().join("run"), &plan).unwrap();
     let execution = Execution {
-        kinds: &[reference::kind(), impatient()],
+        kinds: &[reference::KIND, impatient()],
         libraries: BTreeMap::new(),
         db: base.path().join("db"),
         interrupt: Interrupt::new(),
@@ -232,13 +234,13 @@ fn cells_of_another_build_are_told_of() {
     let base = tempfile::tempdir().unwrap();
     let (run, db) = (base.path().join("run"), base.path().join("db"));
     let two = plan(vec![cell("reference", 1), cell("reference", 2)]);
-    perform(&plan(vec![cell("reference", 1)]), &run, &[reference::kind()], &db).unwrap();
+    perform(&plan(vec![cell("reference", 1)]), &run, &[reference::KIND], &db).unwrap();
     let directory = RunDirectory::create_or_resume(&run, &two).unwrap();
     let mut finished = directory.finished().unwrap().remove(0);
     finished.host.esker_build = "0.0.9 (release)".into();
     directory.keep(&finished).unwrap();
     drop(directory);
-    let ending = perform(&two, &run, &[reference::kind()], &db).unwrap();
+    let ending = perform(&two, &run, &[reference::KIND], &db).unwrap();
     assert_eq!(ending, Ending { done: 1, kept: 1, kept_of_others: 1, ..Ending::default() });
 }
 
@@ -252,9 +254,9 @@ fn a_study_from_its_arguments() {
         ..GridArguments::default()
     };
     let make = |engines: &[String]| Ok(plan(engines.iter().map(|engine| cell(engine, 1)).collect()));
-    let kinds = [reference::kind()];
+    let kinds = [reference::KIND];
     let go = |arguments: &GridArguments, out: &mut Vec<u8>| {
-        run_study_with("study test", arguments, "all", make, &kinds, out, Interrupt::new())
+        run_study(Execution::here(&kinds, Interrupt::new()), "study test", arguments, "all", make, out)
     };
     let mut out = Vec::new();
     let planned = GridArguments { plan_only: true, ..arguments.clone() };
@@ -276,7 +278,7 @@ fn a_cell_that_fails_leaves_no_database() {
     broken.tasks[1].steps.push(Step::new("readpresent", None));
     broken.tasks[1].flags.insert("fill_seed".into(), "77".into());
     let db = base.path().join("db");
-    let ending = perform(&plan(vec![broken]), &base.path().join("run"), &[reference::kind()], &db).unwrap();
+    let ending = perform(&plan(vec![broken]), &base.path().join("run"), &[reference::KIND], &db).unwrap();
     assert_eq!(ending.failed.len(), 1, "{ending:?}");
     let left: Vec<_> = fs::read_dir(db.join("reference")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["ESKER_BENCH"]);

@@ -47,7 +47,7 @@ fn every_record_and_every_figure_is_here() {
     for their in theirs {
         let id = their["id"].as_str().unwrap();
         let our =
-            published::records().iter().find(|record| record.id == id).unwrap_or_else(|| panic!("{id} is missing"));
+            published::DATA.records.iter().find(|record| record.id == id).unwrap_or_else(|| panic!("{id} is missing"));
         assert!(same(Some(our.figure), &their["figure"]), "{id}: figure {}", our.figure);
         assert!(same(our.published_ratio, &their["published_ratio_to_baseline"]), "{id}: ratio");
         assert!(same(our.recomputed_ratio, &their["recomputed_ratio_to_baseline"]), "{id}: recomputed ratio");
@@ -55,7 +55,7 @@ fn every_record_and_every_figure_is_here() {
         assert!(same(our.bar_implies, &their["bar_implied_value"]), "{id}: what the bar implies");
         assert!(same(our.micros_per_op, &their["derived_micros_per_op"]), "{id}: micros");
     }
-    let ids: BTreeSet<&str> = published::records().iter().map(|record| record.id.as_str()).collect();
+    let ids: BTreeSet<&str> = published::DATA.records.iter().map(|record| record.id.as_str()).collect();
     assert_eq!(ids.len(), theirs.len(), "an id of ours is double or of nobody");
 }
 
@@ -63,9 +63,9 @@ fn every_record_and_every_figure_is_here() {
 fn every_claim_is_here_in_other_words_with_its_figures() {
     let Some(survey) = survey() else { return };
     let theirs: Vec<&str> = list(&survey, "hypotheses").iter().map(|claim| claim["id"].as_str().unwrap()).collect();
-    let ours: Vec<&str> = published::hypotheses().iter().map(|claim| claim.id.as_str()).collect();
+    let ours: Vec<&str> = published::DATA.hypotheses.iter().map(|claim| claim.id.as_str()).collect();
     assert_eq!((ours.len(), &ours), (34, &theirs));
-    for (their, our) in list(&survey, "hypotheses").iter().zip(published::hypotheses()) {
+    for (their, our) in list(&survey, "hypotheses").iter().zip(&published::DATA.hypotheses) {
         assert_ne!(their["claim"].as_str().unwrap(), our.claim, "{}", our.id);
         let mut figures = Vec::new();
         numbers(&their["published"], &mut figures);
@@ -88,19 +88,19 @@ fn numbers(value: &Value, into: &mut Vec<f64>) {
 #[test]
 fn every_grid_check_and_golden_number_is_here() {
     let Some(survey) = survey() else { return };
-    for grid in published::grids() {
+    for grid in &published::DATA.grids {
         let theirs: Vec<Vec<f64>> =
             serde_json::from_value(survey["grids"][grid.row.replace(' ', "_")]["values"].clone()).unwrap();
         assert_eq!(grid.values, theirs, "{}", grid.row);
     }
     let theirs = list(&survey, "consistency_checks");
-    assert_eq!(published::consistency_checks().len(), theirs.len());
+    assert_eq!(published::DATA.consistency_checks.len(), theirs.len());
     for their in theirs.iter().filter_map(|check| check["record"].as_str()) {
-        assert!(published::consistency_checks().iter().any(|check| check.record == their), "{their}");
+        assert!(published::DATA.consistency_checks.iter().any(|check| check.record == their), "{their}");
     }
     for their in survey["golden"]["found_counts"].as_array().unwrap() {
         let (loaded, found) = (their["N"].as_u64().unwrap(), their["new_process_num_N_div_5"].as_u64().unwrap());
-        assert!(published::golden_found().iter().any(|golden| (golden.loaded, golden.found) == (loaded, found)));
+        assert!(published::DATA.golden_found.iter().any(|golden| (golden.loaded, golden.found) == (loaded, found)));
     }
 }
 
@@ -108,7 +108,7 @@ fn every_grid_check_and_golden_number_is_here() {
 fn a_comparison_leaves_no_record_out_and_says_why_there_is_nothing() {
     let compared = published::compare(&[]);
     let ids: Vec<&str> = compared.iter().map(|compared| compared.record.id.as_str()).collect();
-    let all: Vec<&str> = published::records().iter().map(|record| record.id.as_str()).collect();
+    let all: Vec<&str> = published::DATA.records.iter().map(|record| record.id.as_str()).collect();
     assert_eq!(ids, all);
     for compared in &compared {
         assert!(compared.measured.is_empty(), "{}", compared.record.id);

@@ -5,7 +5,7 @@
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
 use esker_bench::study::fairness;
-use esker_bench::study::grid::{Cell, GridArguments, Plan, RunDirectory, run_study_with};
+use esker_bench::study::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
 use esker_bench::study::planned::Planned;
 use std::collections::BTreeSet;
 
@@ -139,14 +139,15 @@ fn all_cells_run_and_verify() {
     let base = tempfile::tempdir().unwrap();
     let run = base.path().join("run");
     let grid = GridArguments { run: Some(run.clone()), db: Some(base.path().join("db")), ..GridArguments::default() };
-    let kinds = [reference::kind(), esker_bench::engine::esker::kind()];
+    let kinds = [reference::KIND, esker_bench::engine::esker::KIND];
     let mut out = Vec::new();
     let study = Planned::find("rmw").unwrap();
     let make = |engines: &[String]| {
         let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
         study.plan(&["--scale=1/100"], &engines, &[]).map(tiny)
     };
-    let code = run_study_with("study rmw", &grid, "reference,esker", make, &kinds, &mut out, Interrupt::new());
+    let execution = Execution::here(&kinds, Interrupt::new());
+    let code = run_study(execution, "study rmw", &grid, "reference,esker", make, &mut out);
     assert_eq!(code, 0, "{}", String::from_utf8_lossy(&out));
     let finished = RunDirectory::open(&run).unwrap().finished().unwrap();
     assert_eq!(finished.len(), 40);

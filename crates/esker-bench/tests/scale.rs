@@ -5,7 +5,8 @@
 use clap::Parser;
 use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::study::scale::{Arguments, main_with};
+use esker_bench::study::grid::Execution;
+use esker_bench::study::scale::{Arguments, main};
 use std::path::Path;
 
 #[derive(Parser)]
@@ -19,7 +20,7 @@ fn run(base: &Path, text: &str, interrupt: Interrupt) -> (i32, String, Vec<serde
     let fixed = ["x", "--db", db.to_str().unwrap(), "--json", json.to_str().unwrap()];
     let arguments = Command::parse_from(fixed.into_iter().chain(text.split_whitespace())).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, &registry::kinds(), &mut out, interrupt);
+    let code = main(&arguments, &mut out, Execution::here(&registry::KINDS, interrupt));
     let lines = std::fs::read_to_string(json).unwrap_or_default();
     let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (code, String::from_utf8(out).unwrap(), lines)

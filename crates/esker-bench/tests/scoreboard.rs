@@ -5,10 +5,9 @@
 use clap::Parser;
 use esker_bench::engine::{EngineError, EngineKind};
 use esker_bench::interrupt::Interrupt;
-use esker_bench::progress::Display;
 use esker_bench::reference;
-use esker_bench::study::grid::RunDirectory;
-use esker_bench::study::scoreboard::{Arguments, main_with};
+use esker_bench::study::grid::{Execution, RunDirectory};
+use esker_bench::study::scoreboard::{Arguments, main};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +19,7 @@ struct Command {
 }
 
 fn kind(name: &'static str) -> EngineKind {
-    EngineKind { name, ..reference::kind() }
+    EngineKind { name, ..reference::KIND }
 }
 
 fn run(base: &Path, text: &str, interrupt: Interrupt) -> (i32, String) {
@@ -28,6 +27,7 @@ fn run(base: &Path, text: &str, interrupt: Interrupt) -> (i32, String) {
         name: "kyoto",
         open: |_, _, _| Err(EngineError("not here".into())),
         probe: |_| Err(EngineError("install it".into())),
+        ..reference::KIND
     };
     run_with(&[kind("esker"), kind("rocksdb"), kind("lmdb"), missing], base, text, interrupt)
 }
@@ -37,7 +37,7 @@ fn run_with(kinds: &[EngineKind], base: &Path, text: &str, interrupt: Interrupt)
     let words = ["x", "--num=2000", "--db", db.to_str().unwrap()].into_iter().chain(text.split_whitespace());
     let arguments = Command::parse_from(words).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, kinds, &mut out, Display::Hidden, || interrupt);
+    let code = main(&arguments, &mut out, Execution::here(kinds, interrupt));
     (code, String::from_utf8(out).unwrap())
 }
 
@@ -126,7 +126,7 @@ fn rows_that_were_done_before_an_interrupt_are_shown() {
             if OPENED.fetch_add(1, Ordering::Relaxed) == 3 {
                 INTERRUPT.request();
             }
-            (reference::kind().open)(directory, options, library)
+            (reference::KIND.open)(directory, options, library)
         },
         ..kind("esker")
     };

@@ -8,7 +8,7 @@ use esker_bench::engine::{
 };
 use esker_bench::interrupt::Interrupt;
 use esker_bench::reference;
-use esker_bench::study::grid::RunDirectory;
+use esker_bench::study::grid::{Execution, RunDirectory};
 use esker_bench::sweep::sweep_with;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,9 +20,9 @@ static ROOM: AtomicI64 = AtomicI64::new(0);
 fn small_disk() -> EngineKind {
     EngineKind {
         open: |directory, options, library| {
-            Ok(Box::new(SmallDisk((reference::kind().open)(directory, options, library)?)))
+            Ok(Box::new(SmallDisk((reference::KIND.open)(directory, options, library)?)))
         },
-        ..reference::kind()
+        ..reference::KIND
     }
 }
 
@@ -83,7 +83,7 @@ fn sweep(base: &Path, file: &str, more: &[&str], kinds: &[EngineKind]) -> (i32, 
     let fixed = [path.to_str().unwrap(), "--run", run.to_str().unwrap(), "--db", db.to_str().unwrap()];
     let arguments: Vec<String> = fixed.iter().chain(more).map(|text| text.to_string()).collect();
     let mut out = Vec::new();
-    let code = sweep_with(&arguments, kinds, &mut out, Interrupt::new);
+    let code = sweep_with(&arguments, &mut out, || Execution::here(kinds, Interrupt::new()));
     (code, String::from_utf8(out).unwrap())
 }
 
@@ -129,7 +129,7 @@ fn a_full_file_system_ends_a_cell_and_not_the_run() {
         eprintln!("skipped: a file system cannot be mounted here");
         return;
     }
-    let kinds = esker_bench::engine::registry::kinds();
+    let kinds = esker_bench::engine::registry::KINDS;
     let (code, out) = sweep(base.path(), &file("\"esker\"", "100, 900_000, 200"), &[], &kinds);
     let unmounted = std::process::Command::new("umount").arg("-l").arg(&db).status();
     assert!(unmounted.unwrap().success());
@@ -145,10 +145,11 @@ fn a_missing_engine_is_left_out_or_an_error() {
         name: "leveldb",
         open: |_, _, _| Err(EngineError("not here".into())),
         probe: |_| Err(EngineError("leveldb: library not found; install it".into())),
+        ..reference::KIND
     };
     let base = tempfile::tempdir().unwrap();
     let file = file("\"leveldb\", \"reference\"", "10");
-    let kinds = [missing(), reference::kind()];
+    let kinds = [missing(), reference::KIND];
     let (code, out) = sweep(base.path(), &file, &[], &kinds);
     assert!(code == 0 && out.starts_with("1 cells done"), "{code} {out}");
     let (code, out) = sweep(base.path(), &file, &["--engines", "leveldb,reference"], &kinds);
@@ -163,7 +164,7 @@ fn a_run_of_another_version_or_study_is_left_alone() {
     std::fs::create_dir_all(&run).unwrap();
     for text in ["{\"schema\": 99, \"plan\": 5}", "not JSON"] {
         std::fs::write(run.join("run.json"), text).unwrap();
-        let (code, out) = sweep(base.path(), &file, &[], &[reference::kind()]);
+        let (code, out) = sweep(base.path(), &file, &[], &[reference::KIND]);
         assert!(code == 2 && out.is_empty(), "{code} {out}");
         assert_eq!(std::fs::read_to_string(run.join("run.json")).unwrap(), text);
     }
@@ -178,11 +179,11 @@ fn a_run_that_could_not_begin_begins_again() {
     std::fs::create_dir_all(&run).unwrap();
     std::fs::write(run.join("run.new"), "{\"schema\":1,\"pl").unwrap();
     std::fs::write(run.join("lock"), "of somebody else").unwrap();
-    let (code, out) = sweep(base.path(), &file, &[], &[reference::kind()]);
+    let (code, out) = sweep(base.path(), &file, &[], &[reference::KIND]);
     assert!(code == 2 && out.is_empty(), "{code} {out}");
     assert_eq!(std::fs::read_to_string(run.join("lock")).unwrap(), "of somebody else");
     std::fs::write(run.join("lock"), "").unwrap();
-    let (code, out) = sweep(base.path(), &file, &[], &[reference::kind()]);
+    let (code, out) = sweep(base.path(), &file, &[], &[reference::KIND]);
     assert!(code == 0 && out.starts_with("1 cells done"), "{code} {out}");
     assert!(!run.join("run.new").exists());
 }
@@ -191,7 +192,7 @@ fn a_run_that_could_not_begin_begins_again() {
 fn wrong_command_lines() {
     let base = tempfile::tempdir().unwrap();
     let good = file("\"reference\"", "10");
-    let kinds = [reference::kind()];
+    let kinds = [reference::KIND];
     for more in [&["--nosuch"][..], &["--repeat", "0"], &["--engines", "nosuch"]] {
         assert_eq!(sweep(base.path(), &good, more, &kinds).0, 2, "{more:?}");
     }

@@ -4,8 +4,9 @@
 
 use clap::Parser;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::judgement::{Verdict, judge};
-use esker_bench::study::ttl::{Arguments, kept, main_with};
+use esker_bench::judgement::{Verdict, judge, judge_engines};
+use esker_bench::study::ttl::{Arguments, main};
+use esker_bench::study_report::load_runs;
 use std::path::Path;
 
 #[derive(Parser)]
@@ -18,7 +19,7 @@ fn run(base: &Path, text: &str) -> (i32, String) {
     let words = ["x", "--db", base.to_str().unwrap()].into_iter().chain(text.split_whitespace());
     let arguments = Command::parse_from(words).arguments;
     let mut out = Vec::new();
-    let code = main_with(&arguments, &mut out, Interrupt::new());
+    let code = main(&arguments, &mut out, Interrupt::new());
     (code, String::from_utf8(out).unwrap())
 }
 
@@ -63,9 +64,9 @@ fn what_is_kept_settles_the_claims() {
     let records = base.path().join("ttl.jsonl");
     let text = format!("--simulated-clock --data-mib 8 --skip-cost --records {}", records.display());
     assert_eq!(run(base.path(), &text).0, 0);
-    let kept = kept::read(&records).unwrap();
-    assert!(!kept.finished[0].host.date.is_empty());
-    let judgements = judge(&[kept]);
+    let kept = load_runs(std::slice::from_ref(&records)).unwrap();
+    assert!(kept[0].finished.iter().all(|finished| !finished.host.date.is_empty()));
+    let judgements = judge(&kept);
     for id in ["TTL-1", "TTL-2", "TTL-3"] {
         let judged = judgements.iter().find(|judged| judged.hypothesis == id && judged.engine == "esker").unwrap();
         assert_eq!((judged.direction, judged.magnitude), (Verdict::Held, Verdict::Held), "{judged:?}");
@@ -73,16 +74,18 @@ fn what_is_kept_settles_the_claims() {
 }
 
 #[test]
-fn a_file_that_is_no_record_of_the_study_is_refused_in_one_line() {
+fn a_file_without_the_figures_settles_nothing() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("file");
     let older = r#"{"kind":"check","scenario":"read","what":"every sampled key is found while it lives","held":true,"found":"1 of 1"}"#;
-    for (text, expected) in
-        [("", "holds no check"), ("{}", "not a line of `esker study ttl --records`"), (older, "older version")]
-    {
+    std::fs::write(&path, older).unwrap();
+    let judgements = judge_engines(&load_runs(std::slice::from_ref(&path)).unwrap(), &["esker".into()]);
+    let of_ttl = || judgements.iter().filter(|judged| judged.hypothesis.starts_with("TTL"));
+    assert!(of_ttl().all(|judged| judged.direction == Verdict::NotMeasured) && of_ttl().count() == 3, "{judgements:?}");
+    for (text, expected) in [("", "holds no record"), ("{}", "neither a record nor a line of a study")] {
         std::fs::write(&path, text).unwrap();
-        let error = kept::read(&path).unwrap_err();
+        let error = load_runs(std::slice::from_ref(&path)).unwrap_err();
         assert!(error.contains(expected) && error.contains("file") && !error.contains('\n'), "{error}");
     }
-    assert!(kept::read(&base.path().join("none")).unwrap_err().starts_with("cannot read"));
+    assert!(load_runs(&[base.path().join("none")]).unwrap_err().starts_with("cannot read"));
 }

@@ -37,7 +37,7 @@ fn run_kind(kind: EngineKind, db: &Path, flags: &str) -> Ran {
 
 fn run(flags: &str) -> Ran {
     let db = tempfile::tempdir().unwrap();
-    run_kind(reference::kind(), db.path(), flags)
+    run_kind(reference::KIND, db.path(), flags)
 }
 
 const MERGE: &str = "--benchmarks=mergerandom,verifymerges --merge_operator=uint64add --value_size=8 --num=2000";
@@ -99,8 +99,8 @@ fn what_cannot_be_recomputed_is_skipped_with_the_reason() {
         assert!(skipped.len() == 1 && skipped[0].contains(reason), "{flags}: {skipped:?}");
     }
     let db = tempfile::tempdir().unwrap();
-    run_kind(reference::kind(), db.path(), MERGE);
-    let ran = run_kind(reference::kind(), db.path(), &format!("{MERGE} --use_existing_db=1"));
+    run_kind(reference::KIND, db.path(), MERGE);
+    let ran = run_kind(reference::KIND, db.path(), &format!("{MERGE} --use_existing_db=1"));
     assert!(ran.records[1].skipped.as_ref().unwrap().contains("held before is not known"));
 }
 
@@ -246,13 +246,13 @@ impl Iteration for FaultyIteration<'_> {
 }
 
 fn faulty(directory: &Path, options: &EngineOptions, fault: Fault) -> Result<Box<dyn Engine>> {
-    let inner = (reference::kind().open)(directory, options, None)?;
+    let inner = (reference::KIND.open)(directory, options, None)?;
     Ok(Box::new(Faulty { inner, fault, writes: AtomicU64::new(0) }))
 }
 
 macro_rules! kind {
     ($fault:ident) => {
-        EngineKind { open: |directory, options, _| faulty(directory, options, Fault::$fault), ..reference::kind() }
+        EngineKind { open: |directory, options, _| faulty(directory, options, Fault::$fault), ..reference::KIND }
     };
 }
 
@@ -331,7 +331,7 @@ fn verified(kind: &EngineKind, flags: &[(&str, &str)], steps: &[&str]) -> (Strin
 #[test]
 fn a_lookup_that_contradicts_the_scan_is_counted() {
     let flags = [("num", "5000"), ("value_size", "20")];
-    let (row, right) = verified(&reference::kind(), &flags, &["fillseq", "readrandom"]);
+    let (row, right) = verified(&reference::KIND, &flags, &["fillseq", "readrandom"]);
     assert_eq!((row.as_str(), right.entries, right.sampled, right.mismatches), ("readrandom", 5000, 1000, 0));
     let (_, wrong) = verified(&kind!(HidesFromGet), &flags, &["fillseq"]);
     assert_eq!((&wrong.content_hash, wrong.sampled), (&right.content_hash, 1000));
@@ -363,9 +363,9 @@ fn what_expires_between_scan_and_lookup_is_left_out() {
 
 /// The same load gives the same hash on every engine that is here.
 fn same_everywhere(flags: &[(&str, &str)], steps: &[&str]) {
-    let (_, expected) = verified(&reference::kind(), flags, steps);
+    let (_, expected) = verified(&reference::KIND, flags, steps);
     assert!(expected.entries > 0 && expected.mismatches == 0);
-    for kind in registry::kinds() {
+    for kind in registry::KINDS {
         if let Err(missing) = (kind.probe)(None) {
             assert_ne!(std::env::var("ESKER_REQUIRE_PEERS").as_deref(), Ok("1"), "{missing}");
             eprintln!("skipped: {missing}");

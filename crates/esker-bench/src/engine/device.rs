@@ -3,7 +3,7 @@
 
 use super::settings::{Settings, make_directory};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
     Result, Session, WriteMode,
 };
 use std::fs::{File, OpenOptions};
@@ -13,13 +13,15 @@ use std::path::Path;
 /// Its name.
 pub const NAME: &str = "device";
 
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities { concurrent_writers: true, ..Capabilities::NONE };
-
 /// Its registry row.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe: |_| Ok("a file that is appended to".into()) }
-}
+pub const KIND: EngineKind = EngineKind {
+    name: NAME,
+    title: NAME,
+    capabilities: Capabilities { concurrent_writers: true, ..Capabilities::NONE },
+    memory: MemorySplit::cache_only("none"),
+    open,
+    probe: |_| Ok("a file that is appended to".into()),
+};
 
 fn failed(error: std::io::Error) -> EngineError {
     EngineError(format!("{NAME}: {error}"))
@@ -37,7 +39,7 @@ fn open(directory: &Path, options: &EngineOptions, _: Option<&Path>) -> Result<B
         false => (Durability::OperatingSystem, "append"),
     };
     let settings = Settings::new(durability, how, "none".into(), "none");
-    Ok(Box::new(Device { file, description: settings.describe(NAME, "write and fdatasync".into(), CAPABILITIES) }))
+    Ok(Box::new(Device { file, description: settings.describe(&KIND, "write and fdatasync".into()) }))
 }
 
 struct Device {
@@ -52,10 +54,6 @@ impl Engine for Device {
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(Appender { file: &self.file, record: Vec::new() }))
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
     }
 }
 
@@ -76,16 +74,6 @@ impl Session for Appender<'_> {
 
     fn delete(&mut self, _: &[u8], _: WriteMode) -> Result<()> {
         Err(only_puts())
-    }
-
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        for operation in batch {
-            match *operation {
-                Operation::Put(key, value) => self.put(key, value, mode)?,
-                Operation::Delete(_) | Operation::Merge(..) => return Err(only_puts()),
-            }
-        }
-        Ok(())
     }
 
     fn merge(&mut self, _: &[u8], _: &[u8], _: WriteMode) -> Result<()> {

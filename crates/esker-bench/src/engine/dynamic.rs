@@ -10,8 +10,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What a library is called and how to get it.
-pub struct LibrarySpec {
+/// What a library is called and how to get it, and those that were loaded.
+pub struct LibrarySpec<A: 'static> {
     /// The engine's name.
     pub engine: &'static str,
     /// Names for the system's loader, best first.
@@ -20,6 +20,8 @@ pub struct LibrarySpec {
     pub cached: &'static [&'static str],
     /// What to install, for the error.
     pub install: &'static str,
+    /// The libraries loaded so far; they live as long as the process.
+    pub loaded: Mutex<Vec<&'static Loaded<A>>>,
 }
 
 /// A set of C functions, loaded. Made by `c_api!`.
@@ -44,16 +46,9 @@ impl<A> Loaded<A> {
     }
 }
 
-/// The libraries loaded so far for one kind of engine; lives as long as the process.
-pub type LoadedLibraries<A> = Mutex<Vec<&'static Loaded<A>>>;
-
 /// Loads a library, or finds it among those already loaded.
-pub fn load<A: CApi>(
-    spec: &LibrarySpec,
-    given: Option<&Path>,
-    loaded: &'static LoadedLibraries<A>,
-) -> Result<&'static Loaded<A>> {
-    let mut loaded = loaded.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn load<A: CApi>(spec: &'static LibrarySpec<A>, given: Option<&Path>) -> Result<&'static Loaded<A>> {
+    let mut loaded = spec.loaded.lock().unwrap_or_else(PoisonError::into_inner);
     let candidates = candidates(spec, given);
     // All of them first: asking the loader again for a better one that is not there takes its time at every opening.
     let is_known =
@@ -93,7 +88,7 @@ pub fn load<A: CApi>(
     )))
 }
 
-fn candidates(spec: &LibrarySpec, given: Option<&Path>) -> Vec<PathBuf> {
+fn candidates<A>(spec: &LibrarySpec<A>, given: Option<&Path>) -> Vec<PathBuf> {
     if let Some(path) = given {
         return vec![path.to_path_buf()];
     }
@@ -154,9 +149,10 @@ pub unsafe fn bytes<'a>(data: *const c_char, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), len) }
 }
 
-/// Declares a struct of C functions, each looked up by its own name when the library is loaded.
+/// Declares a struct of C functions, each looked up by its own name when the library is loaded;
+/// those of the struct that it is `over` by theirs with a prefix.
 macro_rules! c_api {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident $(over $base:ident, $prefix:literal)? {
         $(fn $function:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*
     } optional {
         $(fn $extra:ident($($extra_argument:ident: $extra_type:ty),* $(,)?) $(-> $extra_result:ty)?;)*
@@ -166,30 +162,40 @@ macro_rules! c_api {
         $(#[$meta])*
         #[allow(non_snake_case)] // C names are kept as they are.
         $vis struct $name {
+            $(#[doc = concat!("Functions whose names begin with `", $prefix, "`.")] pub base: $base,)?
             $(pub $function: unsafe extern "C" fn($($argument: $type),*) $(-> $result)?,)*
             $(pub $extra: Option<unsafe extern "C" fn($($extra_argument: $extra_type),*) $(-> $extra_result)?>,)*
             $(pub $datum: usize,)*
         }
 
-        impl $crate::engine::dynamic::CApi for $name {
-            fn from_library(library: &libloading::Library) -> std::result::Result<Self, String> {
+        impl $name {
+            /// Looks every function up under its name behind `prefix`.
+            pub fn find(library: &libloading::Library, prefix: &str) -> std::result::Result<Self, String> {
+                let full = |name: &str| format!("{prefix}{name}");
                 Ok($name {
+                    $(base: $base::find(library, $prefix)?,)?
                     // SAFETY: the declared type is that of the C header of this name; the library is never unloaded.
                     $($function: unsafe {
-                        *library.get(concat!(stringify!($function), "\0").as_bytes())
-                            .map_err(|_| stringify!($function).to_string())?
+                        let name = full(stringify!($function));
+                        *library.get(name.as_bytes()).map_err(|_| name)?
                     },)*
                     // SAFETY: as above.
                     $($extra: unsafe {
-                        library.get(concat!(stringify!($extra), "\0").as_bytes()).ok().map(|symbol| *symbol)
+                        library.get(full(stringify!($extra)).as_bytes()).ok().map(|symbol| *symbol)
                     },)*
                     // SAFETY: the symbol is a constant pointer, initialised when the library was loaded; kept as an
                     // address.
                     $($datum: unsafe {
-                        **library.get::<*const usize>(concat!(stringify!($datum), "\0").as_bytes())
-                            .map_err(|_| stringify!($datum).to_string())?
+                        let name = full(stringify!($datum));
+                        **library.get::<*const usize>(name.as_bytes()).map_err(|_| name)?
                     },)*
                 })
+            }
+        }
+
+        impl $crate::engine::dynamic::CApi for $name {
+            fn from_library(library: &libloading::Library) -> std::result::Result<Self, String> {
+                $name::find(library, "")
             }
         }
     };

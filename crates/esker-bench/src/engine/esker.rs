@@ -6,34 +6,32 @@
 use super::settings::{Settings, number, switch};
 use super::{
     Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
-    Iteration, Operation, Result, Session, Tree, WriteMode,
+    Iteration, MemorySplit, Operation, Result, Session, Tree, WriteMode,
 };
 use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Options, ReadMode, Ttl, WalMode, WriteOptions, merge};
 use std::path::Path;
 use std::time::Duration;
 
-const NAME: &str = "esker";
-
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities {
-    merge: true,
-    batch: true,
-    reverse: true,
-    disable_wal: true,
-    compact: true,
-    compression: true,
-    concurrent_writers: true,
-    ttl: true,
+/// The registry row of Esker.
+pub const KIND: EngineKind = EngineKind {
+    name: "esker",
+    title: "Esker",
+    capabilities: Capabilities {
+        merge: true,
+        batch: true,
+        reverse: true,
+        disable_wal: true,
+        compact: true,
+        compression: true,
+        concurrent_writers: true,
+        ttl: true,
+    },
+    memory: MemorySplit::fastest([12, 50, 12]),
+    open,
+    probe: |_| Ok(version()),
 };
 
-/// The registry row of Esker.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
-
-fn probe(_library: Option<&Path>) -> Result<String> {
-    Ok(version())
-}
+const NAME: &str = KIND.name;
 
 fn version() -> String {
     let build = if cfg!(debug_assertions) { "debug assertions on" } else { "release" };
@@ -129,7 +127,7 @@ fn keyspace_options(options: &EngineOptions) -> Result<KeyspaceOptions> {
 
 fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
     let engine = engine_options(options)?;
-    let description = settings(options)?.describe(NAME, version(), CAPABILITIES);
+    let description = settings(options)?.describe(&KIND, version());
     let db = Db::open(directory, engine).map_err(failed)?;
     let keyspace = db.keyspace("bench", keyspace_options(options)?).map_err(failed)?;
     Ok(Box::new(Esker { keyspace, description, db }))

@@ -12,7 +12,7 @@ use super::settings::{Settings, make_directory, number, wait_until_quiet};
 use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
     Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    Operation, Result, Session, WriteMode,
+    MemorySplit, Operation, Result, Session, WriteMode,
 };
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
@@ -22,26 +22,24 @@ use fjall::{
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const NAME: &str = "fjall";
-
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities {
-    batch: true,
-    reverse: true,
-    compact: true,
-    compression: true,
-    concurrent_writers: true,
-    ..Capabilities::NONE
+/// The registry row of fjall.
+pub const KIND: EngineKind = EngineKind {
+    name: "fjall",
+    title: "fjall",
+    capabilities: Capabilities {
+        batch: true,
+        reverse: true,
+        compact: true,
+        compression: true,
+        concurrent_writers: true,
+        ..Capabilities::NONE
+    },
+    memory: MemorySplit::fastest([25, 50, 25]),
+    open,
+    probe: |_| Ok(version()),
 };
 
-/// The registry row of fjall.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
-
-fn probe(_library: Option<&Path>) -> Result<String> {
-    Ok(version())
-}
+const NAME: &str = KIND.name;
 
 fn version() -> String {
     format!("{} (crate)", locked::version(NAME))
@@ -67,7 +65,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     }
     let database = builder.open().map_err(failed)?;
     let keyspace = database.keyspace("test", || keyspace_options(options)).map_err(failed)?;
-    let description = settings(options, operator, &database, workers).describe(NAME, version(), CAPABILITIES);
+    let description = settings(options, operator, &database, workers).describe(&KIND, version());
     Ok(Box::new(Fjall {
         database,
         keyspace,
@@ -119,8 +117,7 @@ fn settings(
     settings.add("data_block_size", options.block_bytes.clamp(1024, 1 << 20));
     settings.add("bloom_bits", options.bloom_bits.map_or("default".to_string(), |bits| bits.max(0).to_string()));
     settings.add("worker_threads", workers.map_or("default".to_string(), |w| w.to_string()));
-    settings
-        .add("merge", operator.map_or("none".to_string(), |o| format!("{} by get + insert under a lock", o.name())));
+    settings.add_merge(operator, "get + insert under a lock");
     settings
 }
 

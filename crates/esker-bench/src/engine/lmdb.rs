@@ -13,8 +13,8 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, switch};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Operation, Result, Session, WriteMode,
 };
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoRange, RoRevRange, RoTxn, RwTxn, WithoutTls};
@@ -23,19 +23,17 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const NAME: &str = "lmdb";
-
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities { batch: true, reverse: true, ..Capabilities::NONE };
-
 /// The registry row of LMDB.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
+pub const KIND: EngineKind = EngineKind {
+    name: "lmdb",
+    title: "LMDB",
+    capabilities: Capabilities { batch: true, reverse: true, ..Capabilities::NONE },
+    memory: MemorySplit::cache_only("no cache of its own: it maps the file, and the system's page cache comes on top"),
+    open,
+    probe: |_| Ok(version()),
+};
 
-fn probe(_library: Option<&Path>) -> Result<String> {
-    Ok(version())
-}
+const NAME: &str = KIND.name;
 
 fn version() -> String {
     let version = heed::lmdb_version();
@@ -75,7 +73,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         opening.open(directory).map_err(failed)?
     };
     let database = create_database(&env)?;
-    let description = settings(options, operator, map, write_map).describe(NAME, version(), CAPABILITIES);
+    let description = settings(options, operator, map, write_map).describe(&KIND, version());
     Ok(Box::new(Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator, description }))
 }
 
@@ -103,8 +101,7 @@ fn settings(options: &EngineOptions, operator: Option<MergeOperator>, map: u64, 
     settings.add("map_size", map);
     settings.add("write_map", u8::from(write_map));
     settings.add("page_size", "4096 (of the system)");
-    settings
-        .add("merge", operator.map_or("none".to_string(), |o| format!("{} by get + put in a transaction", o.name())));
+    settings.add_merge(operator, "get + put in a transaction");
     settings
 }
 

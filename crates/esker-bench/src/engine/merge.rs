@@ -21,28 +21,25 @@ pub enum MergeOperator {
 }
 
 impl MergeOperator {
+    const NAMES: [(&'static str, MergeOperator); 4] = [
+        ("uint64add", MergeOperator::UInt64Add),
+        ("put", MergeOperator::Put),
+        ("max", MergeOperator::Max),
+        ("stringappend", MergeOperator::StringAppend),
+    ];
+
     /// The operator called `name`, if `name` is given.
     pub fn from_option(name: Option<&str>) -> Result<Option<MergeOperator>> {
-        match name {
-            None | Some("") => Ok(None),
-            Some("uint64add") => Ok(Some(MergeOperator::UInt64Add)),
-            Some("put") => Ok(Some(MergeOperator::Put)),
-            Some("max") => Ok(Some(MergeOperator::Max)),
-            Some("stringappend") => Ok(Some(MergeOperator::StringAppend)),
-            Some(other) => Err(EngineError(format!(
-                "unknown merge operator `{other}`: known are uint64add, put, max and stringappend"
-            ))),
-        }
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+        let named = Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, operator)| *operator);
+        let unknown =
+            || EngineError(format!("unknown merge operator `{name}`: known are uint64add, put, max and stringappend"));
+        named.ok_or_else(unknown).map(Some)
     }
 
     /// The operator's name.
     pub fn name(self) -> &'static str {
-        match self {
-            MergeOperator::UInt64Add => "uint64add",
-            MergeOperator::Put => "put",
-            MergeOperator::Max => "max",
-            MergeOperator::StringAppend => "stringappend",
-        }
+        Self::NAMES.iter().find(|(_, operator)| *operator == self).map_or("", |(name, _)| name)
     }
 
     /// Replaces `value` by the result of merging `operand` into it; `found` says whether `value` holds an existing
@@ -187,7 +184,6 @@ impl KeyLocks {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -24,6 +24,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+pub use registry::ENGINES;
+
 /// What an adapter reports when its engine refuses something: one line, ready for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineError(pub String);
@@ -41,9 +43,6 @@ pub type Result<T> = std::result::Result<T, EngineError>;
 
 /// Why an engine without [`Capabilities::ttl`] is left out where entries expire.
 pub const NO_TTL: &str = "engine has no time to live of its own";
-
-/// The names of all engines, in the order in which reports show them.
-pub const ENGINES: [&str; 8] = ["esker", "leveldb", "rocksdb", "sqlite", "kyoto", "lmdb", "redb", "fjall"];
 
 /// When an acknowledged write is safe, in the classes that reports compare within.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -295,8 +294,10 @@ pub trait Engine: Send + Sync {
     fn tree(&self) -> Option<Tree> {
         None
     }
-    /// Closes the database and reports what closing reports.
-    fn close(self: Box<Self>) -> Result<()>;
+    /// Closes the database and reports what closing reports; nothing where dropping it does.
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One thread's handle on an [`Engine`].
@@ -310,7 +311,13 @@ pub trait Session {
     /// Removes a key; no error if it is absent.
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()>;
     /// Applies a batch: atomically where the engine has that, else one transaction or one by one (see `Capabilities::batch`).
-    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()>;
+    fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
+        batch.iter().try_for_each(|operation| match *operation {
+            Operation::Put(key, value) => self.put(key, value, mode),
+            Operation::Delete(key) => self.delete(key, mode),
+            Operation::Merge(key, operand) => self.merge(key, operand, mode),
+        })
+    }
     /// Merges an operand: the engine's own merge, or get + combine + put inside one transaction where it has transactions.
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()>;
     /// Looks a key up; `value` is cleared and filled when it is there.
@@ -340,10 +347,46 @@ pub trait Iteration {
 /// Opens or creates the database in a directory, with the library at the path given with `--lib`, if there was one.
 pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>;
 
-/// How to open an engine, without opening it: the registry row.
+/// How one engine's share of memory is divided: percent of it for the write buffer; the rest is the
+/// cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemorySplit {
+    /// For keys and values of some hundred bytes.
+    pub entries_percent: u64,
+    /// For small values, merged or written again and again.
+    pub counters_percent: u64,
+    /// For large values.
+    pub large_values_percent: u64,
+    /// Why so, or how it is to be read.
+    pub note: &'static str,
+}
+
+impl MemorySplit {
+    /// That with which the engine was fastest. Under load two or three write buffers are in use,
+    /// and all were measured with half, a quarter and an eighth of the memory (decision 28).
+    pub const fn fastest([entries_percent, counters_percent, large_values_percent]: [u64; 3]) -> MemorySplit {
+        let note = "of an eighth, a quarter and a half, the part for the write buffer with which it was fastest; \
+                    the rest is block cache";
+        MemorySplit { entries_percent, counters_percent, large_values_percent, note }
+    }
+
+    /// That of an engine without a write buffer.
+    pub const fn cache_only(note: &'static str) -> MemorySplit {
+        MemorySplit { entries_percent: 0, counters_percent: 0, large_values_percent: 0, note }
+    }
+}
+
+/// All that is known of an engine before it is opened, and how to open it: the registry row.
+#[derive(Clone, Copy)]
 pub struct EngineKind {
     /// One of [`ENGINES`].
     pub name: &'static str,
+    /// Its name as its authors write it.
+    pub title: &'static str,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// How its memory is divided.
+    pub memory: MemorySplit,
     /// Opens or creates a database in `directory` (created if missing). `library`: the path given with `--lib NAME=PATH`.
     /// The error of a missing library is one line that says what to install.
     pub open: Opener,

@@ -14,8 +14,8 @@ use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory};
 use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
-    Capabilities, Description, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation, Result, Session,
-    WriteMode,
+    Capabilities, Description, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit, Operation,
+    Result, Session, WriteMode,
 };
 use redb::backends::FileBackend;
 use redb::{
@@ -27,22 +27,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-const NAME: &str = "redb";
+/// The registry row of redb.
+pub const KIND: EngineKind = EngineKind {
+    name: "redb",
+    title: "redb",
+    capabilities: Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE },
+    memory: MemorySplit::cache_only("one cache for reading and writing: all of it"),
+    open,
+    probe: |_| Ok(version()),
+};
+
+const NAME: &str = KIND.name;
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("test");
 const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
-
-/// What it can do.
-const CAPABILITIES: Capabilities =
-    Capabilities { batch: true, reverse: true, disable_wal: true, compact: true, ..Capabilities::NONE };
-
-/// The registry row of redb.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
-
-fn probe(_library: Option<&Path>) -> Result<String> {
-    Ok(version())
-}
 
 fn version() -> String {
     format!("{} (crate)", locked::version(NAME))
@@ -108,7 +105,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
         commits: AtomicU64::new(0),
         disable_wal: options.disable_wal,
         operator,
-        description: settings(options, operator, cache).describe(NAME, version(), CAPABILITIES),
+        description: settings(options, operator, cache).describe(&KIND, version()),
     }))
 }
 
@@ -123,10 +120,7 @@ fn settings(options: &EngineOptions, operator: Option<MergeOperator>, cache: u64
     settings.add("cache_size", cache);
     settings.add("page_size", "4096 (of the system)");
     settings.add("two_phase_commit", 0);
-    settings.add(
-        "merge",
-        operator.map_or("none".to_string(), |o| format!("{} by get + insert in a transaction", o.name())),
-    );
+    settings.add_merge(operator, "get + insert in a transaction");
     settings
 }
 

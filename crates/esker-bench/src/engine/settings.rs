@@ -1,6 +1,7 @@
 //! Reading the free-form flags of [`EngineOptions`], and building the list of settings that reports show.
 
-use super::{Capabilities, Description, Durability, EngineError, EngineOptions, Result};
+use super::merge::MergeOperator;
+use super::{Description, Durability, EngineError, EngineKind, EngineOptions, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -46,9 +47,14 @@ impl Settings {
         self.0.push((name.to_string(), value.to_string()));
     }
 
+    /// Adds how an engine merges that has no merge of its own.
+    pub fn add_merge(&mut self, operator: Option<MergeOperator>, by: &str) {
+        self.add("merge", operator.map_or("none".to_string(), |operator| format!("{} by {by}", operator.name())));
+    }
+
     /// With the rest of what an adapter says of an open database.
-    pub fn describe(self, name: &'static str, version: String, capabilities: Capabilities) -> Description {
-        Description { name, version, capabilities, settings: self.0 }
+    pub fn describe(self, kind: &EngineKind, version: String) -> Description {
+        Description { name: kind.name, version, capabilities: kind.capabilities, settings: self.0 }
     }
 }
 
@@ -86,7 +92,6 @@ fn listing(directory: &Path) -> Vec<(std::ffi::OsString, u64)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

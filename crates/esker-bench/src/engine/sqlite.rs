@@ -12,8 +12,8 @@
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number, switch};
 use super::{
-    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, Operation,
-    Result, Session, WriteMode,
+    Capabilities, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration, MemorySplit,
+    Operation, Result, Session, WriteMode,
 };
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, Statement};
@@ -21,19 +21,17 @@ use self_cell::self_cell;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const NAME: &str = "sqlite";
-
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities { batch: true, reverse: true, compact: true, ..Capabilities::NONE };
-
 /// The registry row of SQLite.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
+pub const KIND: EngineKind = EngineKind {
+    name: "sqlite",
+    title: "SQLite",
+    capabilities: Capabilities { batch: true, reverse: true, compact: true, ..Capabilities::NONE },
+    memory: MemorySplit::cache_only("no write buffer: all is page cache"),
+    open,
+    probe: |_| Ok(version()),
+};
 
-fn probe(_library: Option<&Path>) -> Result<String> {
-    Ok(version())
-}
+const NAME: &str = KIND.name;
 
 fn version() -> String {
     format!("{} (bundled with rusqlite)", rusqlite::version())
@@ -158,7 +156,7 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let connection = Connection::open(directory.join("dbbench.sqlite3")).map_err(failed)?;
-    let description = configure(&connection, options, operator)?.describe(NAME, version(), CAPABILITIES);
+    let description = configure(&connection, options, operator)?.describe(&KIND, version());
     if let Some(operator) = operator {
         define_merge(&connection, operator).map_err(failed)?;
     }
@@ -220,8 +218,7 @@ fn configure(connection: &Connection, options: &EngineOptions, operator: Option<
         settings.add(name, read(name).unwrap_or_default());
     }
     settings.add("rowid_table", u8::from(rowids));
-    settings
-        .add("merge", operator.map_or("none".to_string(), |o| format!("{} by UPSERT with an SQL function", o.name())));
+    settings.add_merge(operator, "UPSERT with an SQL function");
     Ok(settings)
 }
 

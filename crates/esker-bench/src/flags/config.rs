@@ -339,9 +339,9 @@ fn engine_options(given: &Given, scale: f64) -> Result<EngineOptions, String> {
 /// The flags that only engines know, as given; older names under their present ones.
 fn extra_options(given: &Given, scale: f64, max_file_bytes: Option<u64>) -> BTreeMap<String, String> {
     let mut extra = BTreeMap::new();
-    for flag in table::all().filter(|flag| flag.used == Use::Engine && given.has(flag.name)) {
-        if let Some(value) = given.get(flag.name) {
-            extra.insert(flag.name.to_string(), value.to_string());
+    for flag in table::all().filter(|flag| flag.used == Use::Engine && given.has(&flag.name)) {
+        if let Some(value) = given.get(&flag.name) {
+            extra.insert(flag.name.clone(), value.to_string());
         }
     }
     // Both change what some engines do, not only what is printed.

@@ -37,7 +37,7 @@ fn normalized(arguments: &[String]) -> Vec<String> {
             (Some(flag), Some(value)) => format!("--{}={value}", flag.name),
             (Some(flag), None) if flag.shape == Shape::Boolean => format!("--{name}=1"),
             (Some(_), None) => rest.next().map_or(format!("--{name}"), |value| format!("--{name}={value}")),
-            (None, None) if negated.is_some() => format!("--{}=0", negated.map_or("", |flag| flag.name)),
+            (None, None) if negated.is_some() => format!("--{}=0", negated.map_or("", |flag| &flag.name)),
             (None, _) if name == "h" => "--help".into(),
             // Two dashes alone would end the flags.
             (None, None) if name.is_empty() => "-".into(),
@@ -59,14 +59,14 @@ impl Given {
         let mut given = Given::default();
         let mut warnings = Vec::new();
         for flag in table::all() {
-            let Some(values) = matches.get_many::<String>(flag.name) else { continue };
-            given.values.insert(flag.name, values.cloned().collect());
-            let text = match flag.used {
+            let Some(values) = matches.get_many::<String>(&flag.name) else { continue };
+            given.values.insert(&flag.name, values.cloned().collect());
+            let text = match &flag.used {
                 Use::Obeyed | Use::Engine => continue,
                 Use::Mapped(note) => format!("warning: --{} is obeyed as {note}", flag.name),
                 Use::Ignored(reason) => format!("warning: --{} is accepted but has no effect: {reason}", flag.name),
             };
-            warnings.push((matches.index_of(flag.name), text));
+            warnings.push((matches.index_of(&flag.name), text));
         }
         warnings.sort();
         given.warnings = warnings.into_iter().map(|(_, text)| text).collect();
@@ -76,14 +76,14 @@ impl Given {
     /// Sets a flag of the table from inside the program, as if it had been given. Names that are not in the table are ignored.
     pub fn set(&mut self, name: &str, value: String) {
         if let Some(flag) = table::find(name) {
-            self.values.insert(flag.name, vec![value]);
+            self.values.insert(&flag.name, vec![value]);
         }
     }
 
     /// The value given, or the default; `None` if there is neither.
     pub fn get(&self, name: &str) -> Option<&str> {
         let given = self.values.get(name).and_then(|values| values.last()).map(String::as_str);
-        given.or_else(|| table::find(name).map(|flag| flag.default)).filter(|value| !value.is_empty())
+        given.or_else(|| table::find(name).map(|flag| flag.default.as_str())).filter(|value| !value.is_empty())
     }
 
     /// Every value of a flag that may be given several times.
@@ -110,11 +110,14 @@ impl Given {
     pub fn all(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for flag in table::all() {
-            let value =
-                if flag.name == "lib" { self.every("lib").join(",") } else { self.get(flag.name).unwrap_or("").into() };
-            let shown = matches!(flag.used, Use::Obeyed) || self.has(flag.name);
+            let value = if flag.name == "lib" {
+                self.every("lib").join(",")
+            } else {
+                self.get(&flag.name).unwrap_or("").into()
+            };
+            let shown = matches!(flag.used, Use::Obeyed) || self.has(&flag.name);
             if shown && flag.name != "list" {
-                all.insert(flag.name.to_string(), value);
+                all.insert(flag.name.clone(), value);
             }
         }
         all

@@ -187,20 +187,12 @@ impl Ratio {
 
     /// Whether it is larger than `limit`, where the claim is that it is above 1.
     pub fn above(&self, limit: f64) -> Verdict {
-        match self.value > limit {
-            _ if self.shows_nothing() => Verdict::NoDifferenceShown,
-            true => Verdict::Held,
-            false => Verdict::NotHeld,
-        }
+        if self.shows_nothing() { Verdict::NoDifferenceShown } else { held(self.value > limit) }
     }
 
     /// Whether it is smaller than `limit`, where the claim is that it is below 1.
     pub fn below(&self, limit: f64) -> Verdict {
-        match self.value < limit {
-            _ if self.shows_nothing() => Verdict::NoDifferenceShown,
-            true => Verdict::Held,
-            false => Verdict::NotHeld,
-        }
+        if self.shows_nothing() { Verdict::NoDifferenceShown } else { held(self.value < limit) }
     }
 
     /// `3.12 [2.98, 3.31]`.
@@ -280,7 +272,7 @@ mod tests {
 
     #[test]
     fn there_is_one_number_for_what_one_repetition_shows() {
-        let reason = crate::published::hypotheses().iter().find(|hypothesis| hypothesis.id == "MEM-9").unwrap();
+        let reason = crate::published::DATA.hypotheses.iter().find(|hypothesis| hypothesis.id == "MEM-9").unwrap();
         assert_eq!(reason.threshold("gap without interval"), SHOWN_BY_ONE);
     }
 

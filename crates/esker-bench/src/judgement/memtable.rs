@@ -1,9 +1,8 @@
 //! Write buffer and file size: MEM-1 to MEM-8, MEM-10 and MEM-11. MEM-9, the reason, is in `missing_keys`.
 
 use super::case::{Case, held};
-use super::missing_keys;
 use super::verdict::{Judgement, Verdict};
-use crate::published;
+use crate::published::DATA;
 use crate::record::Record;
 use crate::report::number::{shown, three_digits as number};
 use crate::report::words::listed;
@@ -13,28 +12,10 @@ use crate::stats::{bootstrap_interval, extent, geometric_mean, median};
 const SIZES: [&str; 5] = ["2", "4", "8", "16", "32"];
 const SEED: u32 = 301;
 
-const FILLSEQ: &str = "fillseq";
-const FILLRANDOM: &str = "fillrandom";
-const AFTER_FILLSEQ: &str = "readrandom after fillseq";
-const AFTER_FILLRANDOM: &str = "readrandom after fillrandom";
-
-pub fn judge(case: &Case<'_>) -> Judgement {
-    let judged = match case.hypothesis.id.as_str() {
-        "MEM-1" => flat(case, FILLSEQ),
-        "MEM-2" => larger_buffer(case),
-        "MEM-3" => larger_files(case),
-        "MEM-4" => diminishing(case),
-        "MEM-5" => slower(case, FILLRANDOM, FILLSEQ),
-        "MEM-6" => flat(case, AFTER_FILLSEQ),
-        "MEM-7" => slower(case, AFTER_FILLRANDOM, AFTER_FILLSEQ),
-        "MEM-8" => reads_and_buffer(case),
-        "MEM-9" => Ok(missing_keys::judge(case)),
-        "MEM-10" => comparisons(case),
-        "MEM-11" => found(case),
-        _ => Err("there is no rule for this claim".into()),
-    };
-    judged.unwrap_or_else(|why| case.not_measured(why))
-}
+pub const FILLSEQ: &str = "fillseq";
+pub const FILLRANDOM: &str = "fillrandom";
+pub const AFTER_FILLSEQ: &str = "readrandom after fillseq";
+pub const AFTER_FILLRANDOM: &str = "readrandom after fillrandom";
 
 /// The medians of a grid in microseconds per operation, line by write buffer, column by file size.
 type Grid = [[f64; 5]; 5];
@@ -69,7 +50,7 @@ fn micros(records: &[&Record]) -> Vec<f64> {
 }
 
 fn published_grid(row: &str) -> Option<Grid> {
-    let published = published::grid(row)?;
+    let published = DATA.grids.iter().find(|grid| grid.row == row)?;
     let mut grid = [[0.0; 5]; 5];
     for (line, values) in grid.iter_mut().zip(&published.values) {
         for (cell, value) in line.iter_mut().zip(values) {
@@ -91,7 +72,7 @@ fn joined(values: &[f64]) -> String {
     listed(&values.iter().map(|value| number(*value)).collect::<Vec<_>>())
 }
 
-fn flat(case: &Case<'_>, row: &str) -> Result<Judgement, String> {
+pub fn flat(case: &Case<'_>, row: &str) -> Result<Judgement, String> {
     let cells = grid(case, row)?.concat();
     let (least, greatest) = extent(&cells).unwrap_or((0.0, 0.0));
     let ratio = greatest / least;
@@ -107,7 +88,7 @@ fn flat(case: &Case<'_>, row: &str) -> Result<Judgement, String> {
     Ok(case.judged(format!("{ratio:.3}"), verdicts[0], verdicts[1], why))
 }
 
-fn larger_buffer(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn larger_buffer(case: &Case<'_>) -> Result<Judgement, String> {
     let grid = grid(case, FILLRANDOM)?;
     let ratios: Vec<f64> = (0..5).map(|column| grid[0][column] / grid[4][column]).collect();
     let falls = |column: usize| (0..4).filter(|line| grid[line + 1][column] < grid[*line][column]).count();
@@ -127,7 +108,7 @@ fn larger_buffer(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(format!("{least}..{greatest}, {steps}/20"), direction, magnitude, why))
 }
 
-fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
     let grid = grid(case, FILLRANDOM)?;
     let best = |line: &[f64; 5]| extent(line).map_or(f64::NAN, |(least, _)| line[0] / least);
     let ratios: Vec<f64> = grid.iter().map(best).collect();
@@ -150,7 +131,7 @@ fn larger_files(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(format!("{here}, {rows}/5"), direction, magnitude, why))
 }
 
-fn diminishing(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn diminishing(case: &Case<'_>) -> Result<Judgement, String> {
     let means = row_means(&grid(case, FILLRANDOM)?);
     let falls: Vec<f64> = means.windows(2).map(|pair| pair[0] - pair[1]).collect();
     let shrinks = falls.windows(2).all(|pair| pair[1] < pair[0]);
@@ -182,7 +163,7 @@ fn cellwise(slow: &Grid, fast: &Grid) -> Vec<f64> {
     slow.concat().iter().zip(fast.concat()).map(|(slow, fast)| slow / fast).collect()
 }
 
-fn slower(case: &Case<'_>, slow: &str, fast: &str) -> Result<Judgement, String> {
+pub fn slower(case: &Case<'_>, slow: &str, fast: &str) -> Result<Judgement, String> {
     let ratios = cellwise(&grid(case, slow)?, &grid(case, fast)?);
     let limit = case.threshold("direction above");
     let above = ratios.iter().filter(|ratio| **ratio > limit).count();
@@ -201,7 +182,7 @@ fn slower(case: &Case<'_>, slow: &str, fast: &str) -> Result<Judgement, String> 
     Ok(case.judged(format!("{here} ({least}..{greatest})"), direction, magnitude, why))
 }
 
-fn reads_and_buffer(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn reads_and_buffer(case: &Case<'_>) -> Result<Judgement, String> {
     let grid = grid(case, AFTER_FILLRANDOM)?;
     let means = row_means(&grid);
     let ratio = means[4] / means[0];
@@ -219,7 +200,7 @@ fn reads_and_buffer(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(ratio, direction, magnitude, why))
 }
 
-fn comparisons(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn comparisons(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records("grid", FILLRANDOM, &[("write_buffer_mib", "2"), ("max_file_mib", "32")]);
     if records.is_empty() {
         return Err(case.reason("grid", FILLRANDOM));
@@ -239,13 +220,13 @@ fn comparisons(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(value, verdicts[0], verdicts[1], why))
 }
 
-fn found(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn found(case: &Case<'_>) -> Result<Judgement, String> {
     let rows = case.measured.select(&case.query("grid", AFTER_FILLRANDOM, &[]));
     let counted: Vec<(&Record, u64)> = rows.iter().filter_map(|row| Some((row.record, row.record.found?))).collect();
     let (first, count) = counted.first().copied().ok_or_else(|| case.reason("grid", AFTER_FILLRANDOM))?;
     let share = count as f64 / first.ops as f64;
     let same = counted.iter().all(|(_, found)| *found == count);
-    let golden = published::golden_found().iter().find(|golden| golden.read == first.num && golden.read == first.ops);
+    let golden = DATA.golden_found.iter().find(|golden| golden.read == first.num && golden.read == first.ops);
     let is_original = first.flags.get("keygen").is_none_or(|name| name == "leveldb" || name.is_empty());
     let tolerance = case.threshold("tolerance");
     let readers = format!("all {} readers found the same", counted.len());

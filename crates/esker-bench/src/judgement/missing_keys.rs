@@ -104,18 +104,18 @@ impl Gap {
     }
 }
 
-pub fn judge(case: &Case<'_>) -> Judgement {
+pub fn judge(case: &Case<'_>) -> Result<Judgement, String> {
     let found =
         BUFFERS.map(|buffer| Gap::find(case, buffer).map_err(|why| format!("with {buffer} MiB of buffer {why}")));
     let gaps: Vec<&Gap> = found.iter().flatten().collect();
     let missing: Vec<String> = found.iter().filter_map(|gap| gap.as_ref().err().cloned()).collect();
     if gaps.is_empty() {
-        return case.not_measured(missing.join("; "));
+        return Err(missing.join("; "));
     }
     let mut said: Vec<String> = gaps.iter().map(|gap| gap.said(case)).collect();
     if !missing.is_empty() {
         said.extend(missing);
-        return case.not_measured(format!("both write buffers are asked for: {}", said.join("; ")));
+        return Err(format!("both write buffers are asked for: {}", said.join("; ")));
     }
     let limit = case.threshold("remaining ratio");
     let open: Vec<(&Gap, Ratio)> =
@@ -126,7 +126,8 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     }
     if open.is_empty() {
         let none = Verdict::NoDifferenceShown;
-        return case.judged(String::new(), none, none, format!("there is no gap to explain: {}", said.join("; ")));
+        let why = format!("there is no gap to explain: {}", said.join("; "));
+        return Ok(case.judged(String::new(), none, none, why));
     }
     for (gap, ratio) in &open {
         let (buffer, ratio) = (gap.buffer, ratio.text());
@@ -143,5 +144,5 @@ pub fn judge(case: &Case<'_>) -> Judgement {
     let direction = all(&open.iter().map(|(_, ratio)| gone(ratio)).collect::<Vec<_>>());
     let magnitude = held(open.iter().all(|(_, ratio)| closed(ratio)));
     let value: Vec<String> = open.iter().map(|(_, ratio)| ratio.short()).collect();
-    case.judged(value.join(", "), direction, magnitude, said.join("; "))
+    Ok(case.judged(value.join(", "), direction, magnitude, said.join("; ")))
 }

@@ -1,9 +1,12 @@
 //! Every published claim, judged by what was measured: direction and magnitude apart, each with one sentence that gives the figures.
 //!
-//! The claims and the numbers they turn on are those of [`crate::published::hypotheses`]. A claim about an engine is judged of every engine that
-//! was measured, as if it stood in that engine's place; where a claim names several engines, each of these is judged by what is said of itself.
-//! Where repetitions allow it, a direction is judged by the bootstrap 95 % interval of the ratio of medians: if it holds 1, no difference was shown.
-//! With one repetition there is no interval, a ratio within a factor of 1.2 of 1 shows no difference, and the sentence says so. Grids are judged by their 25 cells.
+//! The claims and the numbers they turn on are those of [`crate::published::DATA`]. A claim about
+//! an engine is judged of every engine that was measured, as if it stood in that engine's place;
+//! where a claim names several engines, each of these is judged by what is said of itself. Where
+//! repetitions allow it, a direction is judged by the bootstrap 95 % interval of the ratio of
+//! medians: if it holds 1, no difference was shown. With one repetition there is no interval, a
+//! ratio within a factor of 1.2 of 1 shows no difference, and the sentence says so. Grids are
+//! judged by their 25 cells.
 //!
 //! Rows of a failed cell count as missing, and so do rows whose own lookups contradict them. Other broken rules of fairness
 //! ([`crate::study::fairness`]) are told in the sentence of every claim that such a row counts for. Figures of different sizes (`num`) are never
@@ -24,9 +27,11 @@ mod verdict;
 pub use verdict::{Judgement, SURVIVORS, Verdict};
 
 use crate::measurements::Measurements;
-use crate::published::hypotheses;
+use crate::published::DATA;
 use crate::study::grid::StudyRun;
 use case::Case;
+use leveldb_2011::{device, ranking, ratios, work};
+use memtable::{AFTER_FILLRANDOM, AFTER_FILLSEQ, FILLRANDOM, FILLSEQ};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -40,17 +45,53 @@ pub fn judge(runs: &[StudyRun]) -> Vec<Judgement> {
 pub fn judge_engines(runs: &[StudyRun], engines: &[String]) -> Vec<Judgement> {
     let measured = Measurements::of(runs);
     let mut judgements = Vec::new();
-    for hypothesis in hypotheses() {
+    for hypothesis in &DATA.hypotheses {
         for engine in engines {
             let notes = RefCell::new(BTreeSet::new());
             let case = Case { hypothesis, measured: &measured, engine, notes: &notes };
-            judgements.push(match hypothesis.study.as_str() {
-                "rmw" => rmw::judge(&case),
-                "memtable" => memtable::judge(&case),
-                "leveldb-2011" => leveldb_2011::judge(&case),
-                _ => ttl::judge(&case),
-            });
+            judgements.push(rule(&hypothesis.id)(&case).unwrap_or_else(|why| match hypothesis.study.as_str() {
+                "ttl" => ttl::not_measured(&case, &why),
+                _ => case.not_measured(why),
+            }));
         }
     }
     judgements
+}
+
+/// Judges a claim of an engine. The error is why it cannot be judged.
+type Rule = fn(&Case<'_>) -> Result<Judgement, String>;
+
+/// The rule of a claim: its own, or that of the claims which ratios decide.
+fn rule(claim: &str) -> Rule {
+    match claim {
+        "RMW-1" => rmw::speed_up,
+        "RMW-2" => rmw::threads,
+        "RMW-3" => rmw::iterations,
+        "RMW-4" => rmw::share_found,
+        "RMW-5" => rmw::operand,
+        "RMW-6" => rmw::mechanism,
+        "RMW-7" => rmw::deferred,
+        "MEM-1" => |case| memtable::flat(case, FILLSEQ),
+        "MEM-2" => memtable::larger_buffer,
+        "MEM-3" => memtable::larger_files,
+        "MEM-4" => memtable::diminishing,
+        "MEM-5" => |case| memtable::slower(case, FILLRANDOM, FILLSEQ),
+        "MEM-6" => |case| memtable::flat(case, AFTER_FILLSEQ),
+        "MEM-7" => |case| memtable::slower(case, AFTER_FILLRANDOM, AFTER_FILLSEQ),
+        "MEM-8" => memtable::reads_and_buffer,
+        "MEM-9" => missing_keys::judge,
+        "MEM-10" => memtable::comparisons,
+        "MEM-11" => memtable::found,
+        "LDB-1" => ranking::baseline,
+        "LDB-2" => ranking::large_values,
+        "LDB-5" => device::synchronous,
+        "LDB-10" => device::file_systems,
+        "LDB-11" => work::processors,
+        "LDB-12" => device::killed,
+        "LDB-13" => work::sorted_files,
+        "TTL-1" => ttl::found_before,
+        "TTL-2" => ttl::found_after,
+        "TTL-3" => ttl::size,
+        _ => ratios::judge,
+    }
 }

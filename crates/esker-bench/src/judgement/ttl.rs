@@ -6,20 +6,23 @@ use crate::record::Record;
 use crate::report::number::three_digits as number;
 use crate::study::ttl::kept::{EXPERIMENT, FOUND_AFTER, FOUND_BEFORE, SIZE_AFTER, SIZE_BEFORE};
 
-pub fn judge(case: &Case<'_>) -> Judgement {
-    let judged = match case.hypothesis.id.as_str() {
-        "TTL-1" => found(case, FOUND_BEFORE, "while they lived", |found, all| found == all),
-        "TTL-2" => found(case, FOUND_AFTER, "once they had expired, before any compaction", |found, _| found == 0),
-        "TTL-3" => size(case),
-        _ => Err("there is no rule for this claim".into()),
-    };
-    judged.unwrap_or_else(|why| match case.engine {
+/// What is said of an engine that nothing of this was measured of.
+pub fn not_measured(case: &Case<'_>, why: &str) -> Judgement {
+    match case.engine {
         "esker" => case.not_measured(why),
         engine => {
             let why = format!("{engine} is driven here without a time to live of its own for each key that reads obey");
             case.not_testable(String::new(), why)
         }
-    })
+    }
+}
+
+pub fn found_before(case: &Case<'_>) -> Result<Judgement, String> {
+    found(case, FOUND_BEFORE, "while they lived", |found, all| found == all)
+}
+
+pub fn found_after(case: &Case<'_>) -> Result<Judgement, String> {
+    found(case, FOUND_AFTER, "once they had expired, before any compaction", |found, _| found == 0)
 }
 
 fn rows<'a>(case: &Case<'a>, row: &str) -> Result<Vec<(u64, &'a Record)>, String> {
@@ -40,7 +43,7 @@ fn found(case: &Case<'_>, row: &str, when: &str, holds: fn(u64, u64) -> bool) ->
     Ok(case.judged(said, verdict, verdict, why))
 }
 
-fn size(case: &Case<'_>) -> Result<Judgement, String> {
+pub fn size(case: &Case<'_>) -> Result<Judgement, String> {
     let (before, after) = (rows(case, SIZE_BEFORE)?, rows(case, SIZE_AFTER)?);
     let least = before.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0);
     let most = after.iter().map(|(bytes, _)| *bytes).max().unwrap_or(u64::MAX);

@@ -5,58 +5,62 @@ pub mod text;
 
 use crate::record::Record;
 use crate::report::render::csv::line;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that rows are appended to, one line each.
-pub struct LineFile {
-    path: PathBuf,
-    file: File,
-}
+/// A file that rows are appended to, one line each; nothing happens where none is asked for.
+#[derive(Default)]
+pub struct LineFile(Option<(PathBuf, File)>);
 
 impl LineFile {
-    /// Creates the file, replacing an older one. The error is one line.
-    pub fn create(path: &Path) -> Result<LineFile, String> {
+    /// Creates the file, if one is asked for, replacing an older one. The error is one line.
+    pub fn create(path: Option<&Path>) -> Result<LineFile, String> {
+        let Some(path) = path else { return Ok(LineFile(None)) };
         let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        Ok(LineFile { path: path.to_path_buf(), file })
+        Ok(LineFile(Some((path.to_path_buf(), file))))
     }
 
     /// Writes one line. The error is one line.
     pub fn line(&mut self, line: &str) -> Result<(), String> {
-        let written = self.file.write_all(format!("{line}\n").as_bytes());
-        written.map_err(|error| format!("cannot write {}: {error}", self.path.display()))
+        let Some((path, file)) = &mut self.0 else { return Ok(()) };
+        let written = file.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+
+    /// Writes one line of JSON. The error is one line.
+    pub fn json(&mut self, line: &impl Serialize) -> Result<(), String> {
+        self.line(&serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?)
     }
 }
 
 /// The machine-readable files of a run.
 #[derive(Default)]
 pub struct Files {
-    json: Option<LineFile>,
-    csv: Option<LineFile>,
+    json: LineFile,
+    csv: LineFile,
 }
 
 impl Files {
     /// Creates the files asked for. The error is one line.
     pub fn create(json: Option<&Path>, csv: Option<&Path>) -> Result<Files, String> {
-        let mut files =
-            Files { json: json.map(LineFile::create).transpose()?, csv: csv.map(LineFile::create).transpose()? };
-        if let Some(file) = &mut files.csv {
-            file.line(line(csv::header()).trim_end())?;
-        }
+        let mut files = Files { json: LineFile::create(json)?, csv: LineFile::create(csv)? };
+        files.csv.line(line(csv::header()).trim_end())?;
         Ok(files)
     }
 
     /// Writes a row to each. The error is one line.
     pub fn row(&mut self, record: &Record) -> Result<(), String> {
-        if let Some(file) = &mut self.json {
-            file.line(&serde_json::to_string(record).map_err(|error| format!("cannot write a row as JSON: {error}"))?)?;
-        }
-        if let Some(file) = &mut self.csv {
-            file.line(line(csv::row(record)).trim_end())?;
-        }
-        Ok(())
+        self.json.json(record)?;
+        self.csv.line(line(csv::row(record)).trim_end())
     }
+}
+
+/// Says what is wrong with what a command was asked for, or did. Returns `code`, for the process.
+pub fn complain(command: &str, problem: &str, code: i32) -> i32 {
+    eprintln!("esker {command}: {problem}");
+    code
 }
 
 /// Writes to standard output or wherever text goes. A reader that went away (`| head`) is no reason to stop measuring.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-const DATA: &str = include_str!("../../data/published.json");
+const TEXT: &str = include_str!("../../data/published.json");
 
 /// One published figure, and what it is of in the names of the studies here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,59 +160,28 @@ pub struct OtherFigure {
     pub figure: f64,
 }
 
+/// All that was published.
 #[derive(Debug, Default, Deserialize)]
-struct Data {
-    records: Vec<PublishedRecord>,
-    grids: Vec<PublishedGrid>,
-    consistency_checks: Vec<ConsistencyCheck>,
-    hypotheses: Vec<Hypothesis>,
-    golden_found: Vec<GoldenFound>,
-    other_figures: Vec<OtherFigures>,
+pub struct Data {
+    /// Every figure, 205 of them.
+    pub records: Vec<PublishedRecord>,
+    /// The four grids of the memtable study.
+    pub grids: Vec<PublishedGrid>,
+    /// What does not fit together.
+    pub consistency_checks: Vec<ConsistencyCheck>,
+    /// Every claim, 34 of them.
+    pub hypotheses: Vec<Hypothesis>,
+    /// What readers of a randomly loaded database find.
+    pub golden_found: Vec<GoldenFound>,
+    /// Figures of the same authors outside the documents.
+    pub other_figures: Vec<OtherFigures>,
 }
+
+/// The file. A test reads it, so it can be read.
+pub static DATA: LazyLock<Data> = LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
 
 fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
-}
-
-fn data() -> &'static Data {
-    static PARSED: OnceLock<Data> = OnceLock::new();
-    // A test reads the file, so it can be read.
-    PARSED.get_or_init(|| serde_json::from_str(DATA).unwrap_or_default())
-}
-
-/// Every published figure, 205 of them.
-pub fn records() -> &'static [PublishedRecord] {
-    &data().records
-}
-
-/// The four grids of the memtable study.
-pub fn grids() -> &'static [PublishedGrid] {
-    &data().grids
-}
-
-/// The grid whose cells are of this row.
-pub fn grid(row: &str) -> Option<&'static PublishedGrid> {
-    grids().iter().find(|grid| grid.row == row)
-}
-
-/// What does not fit together.
-pub fn consistency_checks() -> &'static [ConsistencyCheck] {
-    &data().consistency_checks
-}
-
-/// Every claim, 34 of them.
-pub fn hypotheses() -> &'static [Hypothesis] {
-    &data().hypotheses
-}
-
-/// What readers of a randomly loaded database find.
-pub fn golden_found() -> &'static [GoldenFound] {
-    &data().golden_found
-}
-
-/// Figures of the same authors outside the documents.
-pub fn other_figures() -> &'static [OtherFigures] {
-    &data().other_figures
 }
 
 #[cfg(test)]
@@ -221,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_data_can_be_read() {
-        let data: Data = serde_json::from_str(DATA).unwrap();
+        let data: Data = serde_json::from_str(TEXT).unwrap();
         assert_eq!((data.records.len(), data.hypotheses.len()), (205, 34));
         assert_eq!((data.grids.len(), data.consistency_checks.len()), (4, 16));
         assert_eq!(data.other_figures.iter().map(|series| series.values.len()).sum::<usize>(), 73);
@@ -231,12 +200,12 @@ mod tests {
     #[test]
     fn bars_stand_for_their_figures_or_are_listed() {
         let mut wrong = Vec::new();
-        for record in records() {
+        for record in &DATA.records {
             let (Some(px), Some(implied)) = (record.bar_px, record.bar_implies) else { continue };
             let same_chart = |other: &&PublishedRecord| {
                 (&other.study, &other.experiment, &other.row) == (&record.study, &record.experiment, &record.row)
             };
-            let longest = records().iter().filter(same_chart).max_by_key(|other| other.bar_px).unwrap();
+            let longest = DATA.records.iter().filter(same_chart).max_by_key(|other| other.bar_px).unwrap();
             let value = longest.figure * f64::from(px) / f64::from(longest.bar_px.unwrap());
             assert!((value - implied).abs() <= 0.51, "{}: {value}", record.id);
             // A pixel, and the digit that is left out: more is not rounding.
@@ -245,13 +214,13 @@ mod tests {
             }
         }
         let listed: Vec<&str> =
-            consistency_checks().iter().filter(|c| c.kind == "bar").map(|c| c.record.as_str()).collect();
+            DATA.consistency_checks.iter().filter(|c| c.kind == "bar").map(|c| c.record.as_str()).collect();
         assert_eq!(wrong, listed);
     }
 
     #[test]
     fn grids_and_records_agree() {
-        for grid in grids() {
+        for grid in &DATA.grids {
             for (line, buffer) in grid.values.iter().zip(&grid.write_buffer_mib) {
                 for (value, file) in line.iter().zip(&grid.max_file_mib) {
                     let cell: BTreeMap<String, String> = [
@@ -260,8 +229,8 @@ mod tests {
                     ]
                     .into();
                     let is_it = |r: &&PublishedRecord| r.row == grid.row && r.variables == cell && r.unit == grid.unit;
-                    assert!(records().iter().filter(is_it).all(|record| record.figure == *value));
-                    assert!(records().iter().any(|record| is_it(&record)));
+                    assert!(DATA.records.iter().filter(is_it).all(|record| record.figure == *value));
+                    assert!(DATA.records.iter().any(|record| is_it(&record)));
                 }
             }
         }

@@ -3,7 +3,8 @@
 //! LevelDB r39 is answered by today's LevelDB, Kyoto Cabinet's TreeDB by itself, SQLite 3.7 by today's with row ids (as in 2011; the table without
 //! row ids stands beside it), RocksDB 2.6 by today's. All other engines of the run stand beside them.
 
-use super::data::{PublishedRecord, records};
+use super::data::{DATA, PublishedRecord};
+use crate::engine::registry;
 use crate::measurements::{Measurements, Query, Row};
 use crate::record::Record;
 use crate::stats::{bootstrap_interval, median};
@@ -41,10 +42,11 @@ pub struct Measured {
     pub ratio_to_baseline: Option<f64>,
 }
 
-/// Puts the figures of `runs` beside every published one, in the order of [`records`]; none is left out.
+/// Puts the figures of `runs` beside every published one, in the order of [`DATA`]; none is left
+/// out.
 pub fn compare(runs: &[StudyRun]) -> Vec<Compared> {
     let measurements = Measurements::of(runs);
-    records().iter().map(|record| compared(record, &measurements)).collect()
+    DATA.records.iter().map(|record| compared(record, &measurements)).collect()
 }
 
 /// The engine here that answers a published one, and its variant.
@@ -70,9 +72,10 @@ fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
 
 /// Engines without compression have no run of their own in the experiment without: as on the page, it is their baseline.
 fn experiment_of<'p>(engine: &str, place: &Place<'p>) -> &'p str {
-    match (place.experiment, engine) {
-        ("no compression" | "no compression reads", "sqlite" | "lmdb" | "redb") => "baseline",
-        (experiment, _) => experiment,
+    let cannot = || registry::row(engine).is_some_and(|kind| !kind.capabilities.compression);
+    match place.experiment {
+        "no compression" | "no compression reads" if cannot() => "baseline",
+        experiment => experiment,
     }
 }
 
@@ -262,7 +265,6 @@ fn about(record: &PublishedRecord, query: &Query<'_>, all: &Measurements<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::published::data::consistency_checks;
 
     #[test]
     fn every_published_engine_has_a_counterpart() {
@@ -275,10 +277,10 @@ mod tests {
 
     #[test]
     fn every_ratio_has_a_baseline() {
-        for record in records().iter().filter(|record| record.published_ratio.is_some()) {
+        for record in DATA.records.iter().filter(|record| record.published_ratio.is_some()) {
             let (experiment, row) = baseline(record);
             let is_it = |r: &PublishedRecord| r.experiment == experiment && Some(r.row.as_str()) == row;
-            assert!(records().iter().any(is_it), "{}", record.id);
+            assert!(DATA.records.iter().any(is_it), "{}", record.id);
         }
     }
 
@@ -303,14 +305,14 @@ mod tests {
     #[test]
     fn ratios_follow_from_the_figures_or_are_listed() {
         let mut stale = Vec::new();
-        for record in records() {
+        for record in &DATA.records {
             let (Some(published), Some(recomputed)) = (record.published_ratio, record.recomputed_ratio) else {
                 continue;
             };
             let (_, baseline) = baseline(record);
             let of = record.id.rsplit('/').next().unwrap();
             let id = format!("ldb2011/baseline/{}/{of}", baseline.unwrap());
-            let base = records().iter().find(|other| other.id == id).unwrap();
+            let base = DATA.records.iter().find(|other| other.id == id).unwrap();
             let ratio = record.figure / base.figure;
             assert!((ratio / recomputed - 1.0).abs() < 2e-3, "{}: {ratio}", record.id);
             // Printed with one to three digits.
@@ -319,7 +321,7 @@ mod tests {
             }
         }
         let listed: Vec<&str> =
-            consistency_checks().iter().filter(|c| c.kind == "ratio").map(|c| c.record.as_str()).collect();
+            DATA.consistency_checks.iter().filter(|c| c.kind == "ratio").map(|c| c.record.as_str()).collect();
         assert_eq!(stale, listed);
     }
 }

@@ -5,7 +5,6 @@ mod data;
 mod lookup;
 
 pub use data::{
-    ConsistencyCheck, GoldenFound, Hypothesis, OtherFigure, OtherFigures, PublishedGrid, PublishedRecord,
-    consistency_checks, golden_found, grid, grids, hypotheses, other_figures, records,
+    ConsistencyCheck, DATA, Data, GoldenFound, Hypothesis, OtherFigure, OtherFigures, PublishedGrid, PublishedRecord,
 };
 pub use lookup::{Compared, Measured, compare};

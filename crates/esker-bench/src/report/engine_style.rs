@@ -2,7 +2,7 @@
 //! whole page, so that no plot depends on colour alone.
 
 use super::words;
-use crate::engine::ENGINES;
+use crate::engine::{ENGINES, registry};
 
 /// Colours of the light page and of the dark page; each has a contrast of at least 4.5 to its
 /// background.
@@ -50,15 +50,7 @@ pub fn rank(engine: &str) -> usize {
 
 /// The engine's name as its authors write it; an unknown one as it is.
 pub fn display_name(engine: &str) -> &str {
-    match engine {
-        "esker" => "Esker",
-        "leveldb" => "LevelDB",
-        "rocksdb" => "RocksDB",
-        "sqlite" => "SQLite",
-        "kyoto" => "Kyoto Cabinet",
-        "lmdb" => "LMDB",
-        other => other,
-    }
+    registry::row(engine).map_or(engine, |kind| kind.title)
 }
 
 /// Engines in a sentence: `A, B and C`.
@@ -131,7 +123,6 @@ pub fn plot_rules() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

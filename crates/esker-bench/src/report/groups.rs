@@ -233,7 +233,6 @@ pub fn durability_name(durability: Durability) -> &'static str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

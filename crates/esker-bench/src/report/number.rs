@@ -22,25 +22,23 @@ pub fn whole(value: f64) -> String {
     text
 }
 
+/// A figure with as many decimals as the first limit above it has; from the last one on a whole
+/// number.
+fn by_size(value: f64, decimals: &[(f64, usize)]) -> String {
+    match decimals.iter().find(|(limit, _)| value.abs() < *limit) {
+        Some((_, decimals)) => format!("{value:.decimals$}"),
+        None => whole(value),
+    }
+}
+
 /// A figure with about four significant digits: `0.272`, `2.718`, `27.18`, `271.8`, `2,718`.
 pub fn figure(value: f64) -> String {
-    match value.abs() {
-        size if !size.is_finite() => ABSENT.to_string(),
-        size if size < 10.0 => format!("{value:.3}"),
-        size if size < 100.0 => format!("{value:.2}"),
-        size if size < 1000.0 => format!("{value:.1}"),
-        _ => whole(value),
-    }
+    by_size(value, &[(10.0, 3), (100.0, 2), (1000.0, 1)])
 }
 
 /// A latency in microseconds with about three significant digits, since its buckets are no finer.
 pub fn latency(micros: f64) -> String {
-    match micros.abs() {
-        size if !size.is_finite() => ABSENT.to_string(),
-        size if size < 10.0 => format!("{micros:.2}"),
-        size if size < 100.0 => format!("{micros:.1}"),
-        _ => whole(micros),
-    }
+    by_size(micros, &[(10.0, 2), (100.0, 1)])
 }
 
 /// About three significant digits, for a table of a terminal: `0.272`, `2.72`, `27.2`, `2718`.
@@ -63,10 +61,7 @@ pub fn three_digits(value: f64) -> String {
             let digits = (2.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
             format!("{value:.digits$}")
         }
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 100.0 => format!("{value:.1}"),
-        size if size < 1000.0 => format!("{value:.0}"),
-        _ => whole(value),
+        _ => by_size(value, &[(10.0, 2), (100.0, 1), (1000.0, 0)]),
     }
 }
 
@@ -80,10 +75,7 @@ pub fn ratio(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => ABSENT.to_string(),
         size if size < 0.01 => format!("{}\u{d7}", format!("{value:.5}").trim_end_matches('0').trim_end_matches('.')),
-        size if size < 0.1 => format!("{value:.3}\u{d7}"),
-        size if size < 10.0 => format!("{value:.2}\u{d7}"),
-        size if size < 100.0 => format!("{value:.1}\u{d7}"),
-        _ => format!("{}\u{d7}", whole(value)),
+        _ => by_size(value, &[(0.1, 3), (10.0, 2), (100.0, 1)]) + "\u{d7}",
     }
 }
 

@@ -161,7 +161,6 @@ fn colour(hex: &str) -> RGBColor {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -9,6 +9,7 @@
 
 use super::task::{Event, Sink, Surroundings, Task};
 use crate::bench::{EXIT_OK, EXIT_USAGE};
+use crate::engine::EngineKind;
 use crate::interrupt::Interrupt;
 use crate::progress::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -129,13 +130,12 @@ fn read_lines(output: ChildStdout) -> Receiver<String> {
 }
 
 /// The child's side: reads a task, does it, and says what happened. Returns the exit code of the process.
-pub fn main() -> i32 {
+pub fn main(kinds: &[EngineKind]) -> i32 {
     let mut text = String::new();
     let task = match io::stdin().lock().read_line(&mut text) {
         Ok(_) => serde_json::from_str::<Task>(&text).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
-    let kinds = crate::all_kinds();
     let task = task.and_then(|task| {
         let kind = kinds.iter().find(|kind| kind.name == task.engine);
         kind.map(|kind| (task.clone(), kind)).ok_or_else(|| format!("no engine {}", task.engine))

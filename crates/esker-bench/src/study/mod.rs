@@ -14,9 +14,12 @@ pub mod task;
 pub mod ttl;
 
 use crate::bench::{EXIT_OK, EXIT_USAGE};
+use crate::interrupt::Interrupt;
+use crate::output::complain;
 use crate::survivors;
 use clap::error::{Error, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use grid::Execution;
 use planned::Planned;
 
 /// Fixed experiments that put engines side by side.
@@ -61,7 +64,7 @@ pub fn study_main(args: &[String]) -> i32 {
     let names: Vec<String> = command.get_subcommands().map(|study| study.get_name().to_owned()).collect();
     let matches = match command.try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return explain(&error, args, &names),
+        Err(error) => return explain_study(&error, args, &names),
     };
     if let Some((name, matches)) = matches.subcommand()
         && let Some(study) = planned.iter().find(|study| study.name() == name)
@@ -70,33 +73,36 @@ pub fn study_main(args: &[String]) -> i32 {
     }
     let command = match Command::from_arg_matches(&matches) {
         Ok(command) => command,
-        Err(error) => return explain(&error, args, &names),
+        Err(error) => return explain_study(&error, args, &names),
     };
+    let (kinds, out) = (crate::all_kinds(), &mut std::io::stdout());
     match command.study {
-        Study::Compare(arguments) => compare::main(&arguments),
-        Study::Scale(arguments) => scale::main(&arguments),
-        Study::Child => child::main(),
-        Study::KilledWriter { .. } => survivors::writer_main(&crate::all_kinds()),
-        Study::Scoreboard(arguments) => scoreboard::main(&arguments),
-        Study::Ttl(arguments) => ttl::main(&arguments),
+        Study::Compare(arguments) => compare::main(&arguments, out),
+        Study::Scale(arguments) => scale::main(&arguments, out, Execution::of_program(&kinds)),
+        Study::Child => child::main(&kinds),
+        Study::KilledWriter { .. } => survivors::writer_main(&kinds),
+        Study::Scoreboard(arguments) => scoreboard::main(&arguments, out, Execution::of_program(&kinds)),
+        Study::Ttl(arguments) => ttl::main(&arguments, out, Interrupt::from_signals()),
     }
 }
 
+/// What is said of a mistake in the arguments of `esker study`, or of one of the studies.
+fn explain_study(error: &Error, args: &[String], studies: &[String]) -> i32 {
+    let study = args.first().filter(|name| studies.contains(name));
+    explain(error, &study.map_or("study".to_owned(), |name| format!("study {name}")))
+}
+
 /// Help goes to standard output with code 0; a mistake is one line on standard error with code 2.
-fn explain(error: &Error, args: &[String], studies: &[String]) -> i32 {
+pub fn explain(error: &Error, command: &str) -> i32 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let _ = error.print();
-            return EXIT_OK;
+            EXIT_OK
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
+            EXIT_USAGE
         }
-        _ => {
-            let study = args.first().filter(|name| studies.contains(name));
-            let command = study.map_or("esker study".to_owned(), |name| format!("esker study {name}"));
-            eprintln!("{command}: {}", esker_usage::summary(&error.to_string(), &command));
-        }
+        _ => complain(command, &esker_usage::summary(&error.to_string(), &format!("esker {command}")), EXIT_USAGE),
     }
-    EXIT_USAGE
 }

@@ -1,9 +1,10 @@
 //! The studies that are plans and nothing else: a command line from the options of the plan, and its cells. One more study is one more file
 //! in `crates/esker-bench/studies`, named here.
 
-use super::grid::{GridArguments, Plan, run_study};
+use super::grid::{Execution, GridArguments, Plan, run_study};
 use super::plan::{OptionKind, OptionTable, PlanText, Wanted};
 use crate::bench::EXIT_USAGE;
+use crate::output::complain;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::Path;
@@ -77,13 +78,11 @@ impl Planned {
         let command = format!("study {}", self.name());
         let (grid, wanted, engines) = match self.asked(matches) {
             Ok(asked) => asked,
-            Err(problem) => {
-                eprintln!("esker {command}: {problem}");
-                return EXIT_USAGE;
-            }
+            Err(problem) => return complain(&command, &problem, EXIT_USAGE),
         };
         let plan = |engines: &[String]| self.plan.plan(&Wanted { engines: engines.to_vec(), ..wanted });
-        run_study(&command, &grid, &engines.join(","), plan)
+        let (kinds, out) = (crate::all_kinds(), &mut std::io::stdout());
+        run_study(Execution::of_program(&kinds), &command, &grid, &engines.join(","), plan, out)
     }
 
     /// What such a command line plans for these engines, without doing it; those of the study if none are given. `numbers` are names in its

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const LATENCY_EVERY: u32 = 16;
 
 /// A database and what is done with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The engine.
     pub engine: String,
@@ -50,7 +50,7 @@ pub struct Task {
 }
 
 /// One benchmark of a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The benchmark.
     pub benchmark: String,
@@ -81,20 +81,15 @@ impl Step {
         self.benchmark.ends_with("100K")
     }
 
+    /// Whether it is one of the benchmarks that write without ever removing a key.
+    pub fn only_adds(&self) -> bool {
+        const BEGINNINGS: [&str; 4] = ["fill", "overwrite", "updaterandom", "mergerandom"];
+        BEGINNINGS.iter().any(|beginning| self.benchmark.starts_with(beginning))
+    }
+
     /// A step with one thread and nothing out of the ordinary.
     pub fn new(benchmark: &str, row: Option<&str>) -> Step {
-        Step {
-            benchmark: benchmark.into(),
-            row: row.map(String::from),
-            threads: 1,
-            writes: None,
-            reads: None,
-            every_latency: false,
-            most_seconds: 0.0,
-            settle: false,
-            writes_per_second: None,
-            rate: None,
-        }
+        Step { benchmark: benchmark.into(), row: row.map(String::from), threads: 1, ..Step::default() }
     }
 }
 

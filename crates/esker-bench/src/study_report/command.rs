@@ -4,7 +4,7 @@ use super::against::Comparison;
 use super::measured::measure;
 use super::{document, load, render_csv};
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::output::say;
+use crate::output::{complain, say};
 use crate::report::render::{html, markdown};
 use crate::study::compare::verdict::Verdict;
 use crate::study::grid::lines;
@@ -13,23 +13,7 @@ use clap::error::ErrorKind;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const EXAMPLES: &str = "\
-Examples:
-  esker report esker-runs/memtable
-  esker report esker-runs/rmw esker-runs/memtable --html studies.html --markdown studies.md --csv studies.csv
-  esker report esker-runs/memtable --lines memtable.jsonl
-  esker report new.jsonl --against kept.jsonl --max-loss 5
-
-A RUN is the directory of a study or a sweep, the file that --lines made of one, or a file of records: of
-`esker bench --json`, or of `esker study ... --records`. Without --html, --markdown, --csv and --lines, the report
-is printed as Markdown; with --against, only the comparison.
-
---against compares the median wall time per operation of every row that both runs have. A row is lost if it
-became slower by more than --max-loss and the 95 % interval of the ratio does not hold 1; where either run has
-one repetition, by the plain ratio.
-
-Exit codes: 0 no row is lost; 1 a row is, or a file cannot be written; 2 wrong command line, or a run that
-cannot be read or compared.";
+const EXAMPLES: &str = include_str!("../../data/help/report.txt").trim_ascii_end();
 
 /// Reports of kept runs, and one run against another.
 #[derive(Parser)]
@@ -77,17 +61,14 @@ pub fn report_with(args: &[String], out: &mut dyn Write) -> i32 {
             say(out, error.render().to_string().trim_end());
             return EXIT_OK;
         }
-        Err(error) => return complain(&esker_usage::summary(&error.to_string(), "esker report"), EXIT_USAGE),
+        Err(error) => {
+            return complain("report", &esker_usage::summary(&error.to_string(), "esker report"), EXIT_USAGE);
+        }
     };
     match run(&arguments, out) {
         Ok(code) => code,
-        Err((problem, code)) => complain(&problem, code),
+        Err((problem, code)) => complain("report", &problem, code),
     }
-}
-
-fn complain(problem: &str, code: i32) -> i32 {
-    eprintln!("esker report: {problem}");
-    code
 }
 
 fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<i32, (String, i32)> {

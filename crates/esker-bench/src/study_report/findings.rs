@@ -2,7 +2,7 @@
 //! figures beside the measured ones, and broken rules of fairness.
 
 use crate::judgement::judge;
-use crate::published::{compare, hypotheses};
+use crate::published::{DATA, compare};
 use crate::report::measured::Measured;
 use crate::study::fairness::violations;
 use crate::study::grid::StudyRun;
@@ -60,7 +60,7 @@ impl Findings {
 
 /// What a hypothesis claims; empty for one that is not known.
 pub fn claim(hypothesis: &str) -> &'static str {
-    hypotheses().iter().find(|known| known.id == hypothesis).map_or("", |known| &known.claim)
+    DATA.hypotheses.iter().find(|known| known.id == hypothesis).map_or("", |known| &known.claim)
 }
 
 /// The name that this program has for the engine of a published record, whose version is part of

@@ -28,7 +28,7 @@ fn run(path: &Path) -> Result<StudyRun, String> {
     if text.lines().next().is_some_and(lines::is_run) {
         return lines::read(&text).map_err(|problem| format!("{}: {problem}", path.display()));
     }
-    let mut file = Lines { run: StudyRun::default(), host: Host::default() };
+    let mut file = Lines::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         file.line(line).map_err(|problem| format!("{}, line {}: {problem}", path.display(), number + 1))?;
     }
@@ -38,16 +38,20 @@ fn run(path: &Path) -> Result<StudyRun, String> {
             path.display()
         ));
     }
-    // What claims about times to live turn on; of older files nothing, and judgement says that it was not measured.
-    if let Some(kept) = (file.run.study == "ttl").then(|| kept::read(path).ok()).flatten() {
-        file.run.finished.extend(kept.finished);
+    // Of files that lack a figure nothing counts, and judgement says that it was not measured.
+    let claimed = std::mem::take(&mut file.claimed).into_iter().collect::<Option<Vec<Record>>>();
+    if let Some(records) = claimed.filter(|records| !records.is_empty()) {
+        file.run.finished.push(cell_of_records(kept::EXPERIMENT, "esker", records));
     }
     file.run.title = path.file_stem().map_or(String::new(), |name| name.to_string_lossy().into_owned());
     Ok(file.run)
 }
 
+#[derive(Default)]
 struct Lines {
     run: StudyRun,
+    /// What claims about times to live turn on; older versions did not keep the figures.
+    claimed: Vec<Option<Record>>,
     /// The machine of the lines that do not name theirs.
     host: Host,
 }
@@ -88,6 +92,18 @@ impl Lines {
     /// A check of the study of times to live: its verdict is its message.
     fn check(&mut self, value: &Value) {
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_string();
+        if let Some(row) = kept::row(&text("what")) {
+            let ops = value["of"].as_u64().unwrap_or(1);
+            self.claimed.push(value["figure"].as_u64().map(|figure| Record {
+                benchmark: "ttl".into(),
+                row: row.into(),
+                num: ops,
+                ops,
+                found: Some(figure),
+                message: format!("({})", text("found")),
+                ..self.of_esker(1)
+            }));
+        }
         let verdict = if value["held"].as_bool() == Some(true) { "held" } else { "NOT HELD" };
         let record = Record {
             benchmark: "ttlcheck".into(),
@@ -156,21 +172,15 @@ pub fn cell_of_records(experiment: &str, engine: &str, records: Vec<Record>) -> 
     if first.threads > 1 {
         variables.insert("threads".to_string(), first.threads.to_string());
     }
-    let cell = Cell {
-        experiment: experiment.into(),
-        engine: engine.into(),
-        variant: String::new(),
-        variables,
-        repetition: first.repetition.max(1),
-        tasks: Vec::new(),
-    };
+    let repetition = first.repetition.max(1);
+    let cell = Cell { experiment: experiment.into(), engine: engine.into(), variables, repetition, ..Cell::default() };
     Finished {
         schema: SCHEMA,
         cell,
         seconds: records.iter().map(|record| record.wall_s).sum(),
         records,
-        failure: None,
         host: first.host,
         finished_unix_s: first.started_unix_s,
+        ..Finished::default()
     }
 }

@@ -23,6 +23,7 @@ use crate::study::grid::StudyRun;
 use findings::Findings;
 
 pub use command::{report_main, report_with};
+pub use load::runs as load_runs;
 
 /// Everything about `runs`. A `comparison` comes first.
 fn document(runs: &[StudyRun], comparison: Option<Section>) -> Document {

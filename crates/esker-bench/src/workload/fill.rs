@@ -38,7 +38,7 @@ fn put_all(
         return write_batches(worker, session, number_of);
     }
     let (size, mode) = (worker.job.value_size, worker.job.mode);
-    let bytes = worker.key.len() + size;
+    let bytes = worker.key.bytes().len() + size;
     let mut done = 0;
     while worker.goes_on(done) {
         let number = number_of(worker, done);
@@ -57,7 +57,7 @@ fn write_batches(
     number_of: impl Fn(&mut Worker<'_>, u64) -> u64,
 ) -> Result<()> {
     let (size, mode, batch) = (worker.job.value_size, worker.job.mode, worker.job.batch);
-    let key_len = worker.key.len();
+    let key_len = worker.key.bytes().len();
     let mut keys = vec![0; key_len * batch as usize];
     let mut values: Vec<&[u8]> = Vec::with_capacity(batch as usize);
     let mut done = 0;

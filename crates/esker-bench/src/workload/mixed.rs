@@ -48,13 +48,13 @@ pub fn read_or_merge(worker: &mut Worker<'_>, session: &mut dyn Session) -> Resu
             };
             session.merge(worker.key.bytes(), operand, mode)?;
             merges += 1;
-            worker.meter.finished(worker.key.len() + size);
+            worker.meter.finished(worker.key.bytes().len() + size);
         } else {
             let mut bytes = 0;
             if session.get(worker.key.bytes(), &mut worker.value)? {
                 hits += 1;
                 longest = longest.max(worker.value.len());
-                bytes = worker.key.len() + worker.value.len();
+                bytes = worker.key.bytes().len() + worker.value.len();
             }
             reads += 1;
             worker.meter.finished(bytes);

@@ -34,7 +34,7 @@ pub fn put_and_take(worker: &mut Worker<'_>, session: &mut dyn Session) -> Resul
             worker.key.set(queue.tail);
             session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
             queue.tail += 1;
-            worker.key.len() + size
+            worker.key.bytes().len() + size
         } else {
             queue.take(worker, session)?
         };
@@ -59,7 +59,7 @@ impl Queue {
         if !there || iteration.key() != worker.key.bytes() {
             return Err(self.wrong(&worker.key, there.then(|| iteration.key())));
         }
-        let bytes = worker.key.len() + black_box(iteration.value()).len();
+        let bytes = worker.key.bytes().len() + black_box(iteration.value()).len();
         drop(iteration);
         session.delete(worker.key.bytes(), worker.job.mode)?;
         self.head += 1;

@@ -24,7 +24,7 @@ pub fn missing(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()>
 fn get_all(worker: &mut Worker<'_>, session: &mut dyn Session, cut: usize) -> Result<u64> {
     let mut found = 0;
     let mut done = 0;
-    let len = worker.key.len() - cut;
+    let len = worker.key.bytes().len() - cut;
     while worker.goes_on(done) {
         worker.draw_key();
         if session.get(&worker.key.bytes()[..len], &mut worker.value)? {

@@ -39,7 +39,7 @@ pub fn scan_prefixes(worker: &mut Worker<'_>, session: &mut dyn Session) -> Resu
         let first = worker.random.uniform(prefixes) * PREFIX_KEYS;
         let mut kept = Kept::of_prefix(first, worker.job.keys);
         worker.key.set(first);
-        let len = worker.key.len() - PREFIX_CUT;
+        let len = worker.key.bytes().len() - PREFIX_CUT;
         let mut bytes = 0;
         let mut iteration = session.iterate()?;
         let mut there = iteration.seek(worker.key.bytes())?;

@@ -11,10 +11,10 @@ pub fn update(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> 
     let mut done = 0;
     while worker.goes_on(done) {
         worker.draw_key();
-        let mut bytes = worker.key.len() + size;
+        let mut bytes = worker.key.bytes().len() + size;
         if session.get(worker.key.bytes(), &mut worker.value)? {
             found += 1;
-            bytes += worker.key.len() + worker.value.len();
+            bytes += worker.key.bytes().len() + worker.value.len();
         }
         session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
         worker.meter.finished(bytes);
@@ -47,7 +47,7 @@ fn merge_all(worker: &mut Worker<'_>, session: &mut dyn Session, draw_key: impl 
             MergeOperand::One => &one,
         };
         session.merge(worker.key.bytes(), operand, mode)?;
-        worker.meter.finished(worker.key.len() + size);
+        worker.meter.finished(worker.key.bytes().len() + size);
         done += 1;
     }
     worker.message = format!("( updates:{done})");

@@ -111,7 +111,7 @@ fn read(worker: &mut Worker<'_>, session: &mut dyn Session, counts: &mut Counts)
         return Ok(0);
     }
     counts.found += 1;
-    Ok(worker.key.len() + worker.value.len())
+    Ok(worker.key.bytes().len() + worker.value.len())
 }
 
 fn read_latest(worker: &mut Worker<'_>, session: &mut dyn Session, counts: &mut Counts) -> Result<usize> {
@@ -132,7 +132,7 @@ fn update(worker: &mut Worker<'_>, session: &mut dyn Session, counts: &mut Count
     let (size, mode) = (worker.job.value_size, worker.job.mode);
     session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
     counts.updates += 1;
-    Ok(worker.key.len() + size)
+    Ok(worker.key.bytes().len() + size)
 }
 
 fn insert(worker: &mut Worker<'_>, session: &mut dyn Session, counts: &mut Counts) -> Result<usize> {
@@ -142,7 +142,7 @@ fn insert(worker: &mut Worker<'_>, session: &mut dyn Session, counts: &mut Count
     session.put(worker.key.bytes(), worker.values.slice(size), mode)?;
     inserts.finish(worker.index);
     counts.inserts += 1;
-    Ok(worker.key.len() + size)
+    Ok(worker.key.bytes().len() + size)
 }
 
 fn scan(worker: &mut Worker<'_>, session: &mut dyn Session, counts: &mut Counts) -> Result<usize> {

@@ -35,7 +35,7 @@ const UNPUBLISHED: [&str; 2] = ["RMW-7", "LDB-13"];
 #[test]
 fn in_the_world_as_published_every_claim_holds_of_its_own_engine() {
     let judgements = judge(&runs(World::AsPublished));
-    for hypothesis in published::hypotheses() {
+    for hypothesis in &published::DATA.hypotheses {
         let id = hypothesis.id.as_str();
         let judged = of(&judgements, id, original(id));
         let expected = match id {
@@ -68,7 +68,7 @@ fn it_holds_of_the_other_engines_of_the_page_as_far_as_it_is_about_them() {
 #[test]
 fn in_the_opposite_world_no_claim_holds() {
     let judgements = judge(&runs(World::Opposite));
-    for hypothesis in published::hypotheses() {
+    for hypothesis in &published::DATA.hypotheses {
         let id = hypothesis.id.as_str();
         let judged = of(&judgements, id, original(id));
         let expected = match id {
@@ -153,7 +153,7 @@ fn nothing_is_held_without_a_measured_value() {
     for without in ["rmw", "memtable", "leveldb-2011", "ttl"] {
         let rest: Vec<StudyRun> = runs(World::AsPublished).into_iter().filter(|run| run.study != without).collect();
         for judged in judge(&rest) {
-            let claim = published::hypotheses().iter().find(|h| h.id == judged.hypothesis).unwrap();
+            let claim = published::DATA.hypotheses.iter().find(|h| h.id == judged.hypothesis).unwrap();
             if claim.study == without && claim.id != "LDB-13" {
                 assert!(judged.direction != Held && judged.magnitude != Held, "{judged:?}");
             }

@@ -150,7 +150,7 @@ pub fn rmw(world: World) -> StudyRun {
 
 pub fn memtable(world: World) -> StudyRun {
     let mut builder = Builder::new("memtable");
-    for grid in published::grids() {
+    for grid in &published::DATA.grids {
         for (line, buffer) in SIZES.iter().enumerate() {
             for (column, file) in SIZES.iter().enumerate() {
                 let published = grid.values[line][column];
@@ -189,7 +189,8 @@ fn grid_record(record: &mut Record, world: World, line: usize) {
 /// MEM-9 as the document has it: with unique keys the gap goes; or as the rival explanation has it.
 fn why(builder: &mut Builder, world: World) {
     for buffer in ["2", "32"] {
-        let floor = published::grid("readrandom after fillseq").unwrap().values[if buffer == "2" { 0 } else { 4 }][0];
+        let floor = published::DATA.grids.iter().find(|grid| grid.row == "readrandom after fillseq").unwrap().values
+            [if buffer == "2" { 0 } else { 4 }][0];
         let (plain, unique, compacted) = match world {
             World::AsPublished => (3.0 * floor, 1.01 * floor, 2.9 * floor),
             World::Opposite => (40.0, 39.0, 11.0),
@@ -214,10 +215,10 @@ pub fn page(world: World) -> StudyRun {
     let mut builder = Builder::new("leveldb-2011");
     let base = |engine: &str, row: &str| {
         let is_it = |r: &&published::PublishedRecord| r.experiment == "baseline" && r.engine == engine && r.row == row;
-        published::records().iter().find(is_it).map(|record| record.figure)
+        published::DATA.records.iter().find(is_it).map(|record| record.figure)
     };
     let of_page = |record: &&published::PublishedRecord| record.study == "leveldb-2011" && record.experiment != "ext4";
-    for record in published::records().iter().filter(of_page) {
+    for record in published::DATA.records.iter().filter(of_page) {
         let engine = match record.engine.split(' ').next() {
             Some("LevelDB") => "leveldb",
             Some("Kyoto") => "kyoto",

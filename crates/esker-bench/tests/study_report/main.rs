@@ -6,7 +6,7 @@
 mod markup;
 mod synthetic;
 
-use esker_bench::published::{hypotheses, records};
+use esker_bench::published::DATA;
 use esker_bench::record::Record;
 use esker_bench::study::grid::{Finished, Plan, RunDirectory, StudyRun};
 use esker_bench::study_report::{render_csv, render_html, render_markdown, report_with};
@@ -120,17 +120,17 @@ fn every_study_has_its_section() {
 fn every_published_record_and_every_claim_is_there() {
     let runs = synthetic::all();
     for shown in [text(&render_html(&runs)), render_markdown(&runs).replace('\\', "")] {
-        for record in records() {
+        for record in &DATA.records {
             assert!(shown.contains(&record.id), "{}", record.id);
         }
-        for hypothesis in hypotheses() {
+        for hypothesis in &DATA.hypotheses {
             assert!(shown.contains(&hypothesis.id) && shown.contains(&hypothesis.claim), "{}", hypothesis.id);
         }
-        assert!(shown.contains(&format!("All {} published records", records().len())));
+        assert!(shown.contains(&format!("All {} published records", DATA.records.len())));
     }
     // Beside figures of one study only, the others are shown all the same.
     let shown = text(&render_html(&runs[..1]));
-    assert!(records().iter().all(|record| shown.contains(&record.id)));
+    assert!(DATA.records.iter().all(|record| shown.contains(&record.id)));
 }
 
 #[test]

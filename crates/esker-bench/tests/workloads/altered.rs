@@ -67,7 +67,7 @@ macro_rules! openers {
             let open = match wrong {
                 $(Wrong::$wrong => $wrong,)*
             };
-            EngineKind { name: reference::NAME, open, probe: |_| Ok("altered".into()) }
+            EngineKind { open, probe: |_| Ok("altered".into()), ..reference::KIND }
         }
     };
 }
@@ -92,7 +92,7 @@ mod opening {
 pub use opening::kind;
 
 fn open(wrong: Wrong, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
-    let engine = (reference::kind().open)(directory, options, None)?;
+    let engine = (reference::KIND.open)(directory, options, None)?;
     let ttl = matches!(wrong, Wrong::NothingExpires | Wrong::ExpiresAtOnce);
     let mut description = engine.description().clone();
     description.capabilities.ttl = ttl;

@@ -31,8 +31,8 @@ fn run(kind: EngineKind, base: &Path, arguments: &str) -> (i32, Vec<Record>) {
 
 /// The engines that are here. A C library that is not installed is a line, or a failure with `ESKER_REQUIRE_PEERS=1`.
 fn present() -> Vec<EngineKind> {
-    let mut kinds = vec![reference::kind()];
-    for kind in registry::kinds() {
+    let mut kinds = vec![reference::KIND];
+    for kind in registry::KINDS {
         match (kind.probe)(None) {
             Ok(_) => kinds.push(kind),
             Err(missing) => {
@@ -192,7 +192,7 @@ fn what_is_not_known_to_have_been_there_is_not_missed() {
     let base = tempfile::tempdir().unwrap();
     let flags =
         "--benchmarks=fillrandom,prefixtombstones,fillseq,deleterandom,prefixtombstones --num=3000 --reads=10000";
-    let (code, rows) = run(reference::kind(), base.path(), flags);
+    let (code, rows) = run(reference::KIND, base.path(), flags);
     assert_eq!((code, rows.len()), (0, 5));
 }
 

@@ -35,7 +35,7 @@ fn every_kind_of_benchmark_keeps_its_rate() {
     let base = tempfile::tempdir().unwrap();
     let list = "fillseq,readseq,readrandom,ycsba,readwhilewriting,filluniquerandom,fillbatch,compact,queue";
     let flags = format!("--benchmarks={list} --num=300 --threads=2 --rate=3000");
-    let (code, rows) = run(reference::kind(), base.path(), &flags);
+    let (code, rows) = run(reference::KIND, base.path(), &flags);
     assert_eq!((code, rows.len()), (0, 9));
     for row in &rows {
         match row.benchmark.as_str() {
@@ -58,17 +58,17 @@ fn every_kind_of_benchmark_keeps_its_rate() {
 fn a_rate_beyond_the_engine_is_told_and_ends_at_the_limit() {
     let base = tempfile::tempdir().unwrap();
     let list = "--benchmarks=fillseq --num=1000000000 --rate=1000000000 --max_seconds=0.3 --value_size=8";
-    let (code, rows) = run(reference::kind(), base.path(), list);
+    let (code, rows) = run(reference::KIND, base.path(), list);
     assert_eq!(code, 0);
     assert!(rows[0].message.contains("of 1000000000/s, did not keep up"), "{}", rows[0].message);
     assert!(rows[0].message.contains("ended early"));
     // A rate of next to nothing waits no longer than it may.
     let list = "--benchmarks=fillseq,readseq --num=10 --rate=0.001 --max_seconds=0.2";
-    let (code, rows) = run(reference::kind(), base.path(), list);
+    let (code, rows) = run(reference::KIND, base.path(), list);
     assert_eq!((code, rows[0].ops), (0, 1));
     assert!(rows[0].wall_s < 300.0, "the next one is due after 1000 s");
     // What is measured on a part of the entries says so.
     assert!(rows.iter().all(|row| row.short_load.as_deref() == Some("fillseq")), "{rows:?}");
-    let (_, rows) = run(reference::kind(), base.path(), "--benchmarks=fillseq,readseq --num=10");
+    let (_, rows) = run(reference::KIND, base.path(), "--benchmarks=fillseq,readseq --num=10");
     assert!(rows.iter().all(|row| row.short_load.is_none()), "{rows:?}");
 }

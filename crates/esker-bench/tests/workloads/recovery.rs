@@ -94,7 +94,7 @@ fn in_a_library() -> EngineKind {
             load_slowly();
             Ok("loaded".into())
         },
-        ..reference::kind()
+        ..reference::KIND
     }
 }
 

@@ -2,7 +2,7 @@
 
 use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
-use esker_bench::study::grid::{Cell, GridArguments, Plan, RunDirectory, run_study_with};
+use esker_bench::study::grid::{Cell, Execution, GridArguments, Plan, RunDirectory, run_study};
 use esker_bench::study::planned::Planned;
 use esker_bench::study::task::Task;
 use esker_bench::workload;
@@ -38,9 +38,10 @@ fn run(base: &Path, only: &str) -> (i32, RunDirectory) {
         let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
         planned(&format!("--quick --only {only}"), &engines, &TINY)
     };
-    let kinds = registry::kinds();
+    let kinds = registry::KINDS;
     let mut out = Vec::new();
-    let code = run_study_with("study workloads", &arguments, "all", make, &kinds, &mut out, Interrupt::new());
+    let execution = Execution::here(&kinds, Interrupt::new());
+    let code = run_study(execution, "study workloads", &arguments, "all", make, &mut out);
     (code, RunDirectory::open(&path).unwrap())
 }
 

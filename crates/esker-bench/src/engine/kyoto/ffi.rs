@@ -1,19 +1,15 @@
 //! The part of Kyoto Cabinet's C interface (`kclangc.h`) that the adapter uses.
 
-use crate::engine::dynamic::{LibrarySpec, LoadedLibraries, c_api};
+use crate::engine::dynamic::{LibrarySpec, c_api};
+use crate::engine::leveldb::ffi::opaque;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 
-/// `KCDB`
-#[repr(C)]
-pub struct Db {
-    _opaque: [u8; 0],
-}
-
-/// `KCCUR`
-#[repr(C)]
-pub struct Cursor {
-    _opaque: [u8; 0],
+opaque! {
+    /// `KCDB`
+    Db,
+    /// `KCCUR`
+    Cursor,
 }
 
 /// Open for writing.
@@ -82,12 +78,10 @@ c_api! {
 }
 
 /// Where the library is found.
-pub static LIBRARY: LibrarySpec = LibrarySpec {
+pub static LIBRARY: LibrarySpec<Api> = LibrarySpec {
     engine: "kyoto",
     names: &["libkyotocabinet.so.16", "libkyotocabinet.so", "libkyotocabinet.dylib"],
     cached: &["libkyotocabinet.so.16", "libkyotocabinet.so"],
     install: "the Debian package libkyotocabinet16v5",
+    loaded: Mutex::new(Vec::new()),
 };
-
-/// The libraries loaded so far.
-pub static LOADED: LoadedLibraries<Api> = Mutex::new(Vec::new());

@@ -18,29 +18,32 @@ use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number};
 use super::{
     Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
-    Operation, Result, Session, WriteMode,
+    MemorySplit, Operation, Result, Session, WriteMode,
 };
 use ffi::Api;
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr;
 
-const NAME: &str = "kyoto";
+/// The registry row of Kyoto Cabinet.
+pub const KIND: EngineKind = EngineKind {
+    name: "kyoto",
+    title: "Kyoto Cabinet",
+    capabilities: Capabilities {
+        batch: true,
+        reverse: true,
+        compression: true,
+        concurrent_writers: true,
+        ..Capabilities::NONE
+    },
+    memory: MemorySplit::cache_only("no write buffer: all is page cache"),
+    open,
+    probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),
+};
+
+const NAME: &str = KIND.name;
 const MAP_BYTES: u64 = 256 << 20;
 const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
-
-/// What it can do.
-const CAPABILITIES: Capabilities =
-    Capabilities { batch: true, reverse: true, compression: true, concurrent_writers: true, ..Capabilities::NONE };
-
-/// The registry row of Kyoto Cabinet.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
-
-fn probe(library: Option<&Path>) -> Result<String> {
-    Ok(version(dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?))
-}
 
 fn version(library: &Loaded<Api>) -> String {
     // SAFETY: the constant points to a zero-terminated string of the library, which is never unloaded.
@@ -49,7 +52,7 @@ fn version(library: &Loaded<Api>) -> String {
 }
 
 fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
-    let library = dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?;
+    let library = dynamic::load(&ffi::LIBRARY, library)?;
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
     let file = directory.join("dbbench.kct");
@@ -64,7 +67,7 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
     let path = format!("{}{tuning}#pccap={cache}#psiz={page}#msiz={MAP_BYTES}", file.display());
     let path = c_path(NAME, Path::new(&path))?;
     let mode = ffi::OPEN_WRITER | ffi::OPEN_CREATE | if options.sync { ffi::OPEN_AUTO_SYNC } else { 0 };
-    let description = settings(options, operator, page, cache).describe(NAME, version(library), CAPABILITIES);
+    let description = settings(options, operator, page, cache).describe(&KIND, version(library));
     // SAFETY: a plain constructor; `Drop` releases the object.
     let db = unsafe { (library.api.kcdbnew)() };
     let mut database = Kyoto { library, db, open: false, auto_sync: options.sync, operator, description };
@@ -88,7 +91,7 @@ fn settings(options: &EngineOptions, operator: Option<MergeOperator>, page: u64,
     settings.add("page_size", page);
     settings.add("map_size", MAP_BYTES);
     settings.add("options", "small, linear");
-    settings.add("merge", operator.map_or("none".to_string(), |o| format!("{} by a visitor", o.name())));
+    settings.add_merge(operator, "a visitor");
     settings
 }
 

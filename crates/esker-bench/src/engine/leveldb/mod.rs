@@ -4,8 +4,11 @@
 //! documentation recommends to whoever reads, and 0 bits, as in its db_bench, a filter of one probe; no cache size asked for means LevelDB's own 8 MiB. Merge is get,
 //! combine and put under a lock striped by key. `leveldb_get` of the C interface returns a copy that the adapter
 //! copies once more and frees: a C++ program saves that.
+//!
+//! RocksDB's interface began as a copy of LevelDB's: [`Handle`], [`Client`] and [`Walk`] are the
+//! database, one thread's part of it and its iterator as far as both are the same.
 
-mod ffi;
+pub(super) mod ffi;
 mod log;
 
 use super::counting::{self, Comparisons};
@@ -14,15 +17,33 @@ use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
 use super::settings::{Settings, make_directory, switch, wait_until_quiet};
 use super::{
     Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
-    Iteration, Operation, Result, Session, Tree, WriteMode,
+    Iteration, MemorySplit, Operation, Result, Session, Tree, WriteMode,
 };
-use ffi::Api;
+use ffi::{Api, Base};
 use std::ffi::{CString, c_char};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const NAME: &str = "leveldb";
+/// The registry row of LevelDB.
+pub const KIND: EngineKind = EngineKind {
+    name: "leveldb",
+    title: "LevelDB",
+    capabilities: Capabilities {
+        batch: true,
+        reverse: true,
+        compact: true,
+        compression: true,
+        concurrent_writers: true,
+        ..Capabilities::NONE
+    },
+    memory: MemorySplit::fastest([12, 25, 25]),
+    open,
+    probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),
+};
+
+const NAME: &str = KIND.name;
 
 /// LevelDB takes no less, and says nothing.
 const LEAST_WRITE_BUFFER_BYTES: usize = 64 << 10;
@@ -34,25 +55,6 @@ const BATCH_BYTES: usize = 7 + 12;
 /// An operation in a batch has its kind and two lengths, of one byte each as a rule.
 const OPERATION_BYTES: usize = 3;
 
-/// What it can do.
-const CAPABILITIES: Capabilities = Capabilities {
-    batch: true,
-    reverse: true,
-    compact: true,
-    compression: true,
-    concurrent_writers: true,
-    ..Capabilities::NONE
-};
-
-/// The registry row of LevelDB.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
-
-fn probe(library: Option<&Path>) -> Result<String> {
-    Ok(version(dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?))
-}
-
 fn version(library: &Loaded<Api>) -> String {
     // SAFETY: both functions take nothing and return a constant.
     let (major, minor) = unsafe { ((library.api.leveldb_major_version)(), (library.api.leveldb_minor_version)()) };
@@ -60,31 +62,26 @@ fn version(library: &Loaded<Api>) -> String {
 }
 
 fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
-    let library = dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?;
+    let library = dynamic::load(&ffi::LIBRARY, library)?;
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
     make_directory(NAME, directory)?;
-    let path = c_path(NAME, directory)?;
     let plan = Plan::new(options)?;
-    let mut database = LevelDb {
-        library,
-        db: ptr::null_mut(),
-        options: ptr::null_mut(),
-        cache: ptr::null_mut(),
-        filter: ptr::null_mut(),
-        comparator: ptr::null_mut(),
-        comparisons: plan.comparisons.then(Comparisons::new),
+    let mut handle = Handle::new(NAME, &library.api.base);
+    if plan.comparisons {
+        handle.count_comparisons();
+    }
+    let parts = Parts::new(&library.api, handle.options, &plan);
+    handle.open(directory)?;
+    Ok(Box::new(LevelDb {
+        handle,
+        _parts: parts,
+        api: &library.api,
         directory: directory.to_path_buf(),
         operator,
         locks: KeyLocks::default(),
-        description: plan.settings(options, operator).describe(NAME, version(library), CAPABILITIES),
+        description: plan.settings(options, operator).describe(&KIND, version(library)),
         logged_bytes: AtomicU64::new(0),
-    };
-    database.create_options(&plan);
-    let mut error = ptr::null_mut();
-    // SAFETY: the options are live and the path is zero-terminated; the error starts as null.
-    database.db = unsafe { (library.api.leveldb_open)(database.options, path.as_ptr(), &mut error) };
-    check(&library.api, error)?;
-    Ok(Box::new(database))
+    }))
 }
 
 /// `EngineOptions` in LevelDB's terms.
@@ -146,22 +143,346 @@ impl Plan {
         settings.add("comparator", if self.comparisons { "counting" } else { "built in" });
         settings.add("max_open_files", self.open_files);
         settings.add("mmap_read", "first 1000 files (fixed)");
-        settings
-            .add("merge", operator.map_or("none".to_string(), |o| format!("{} by get + put under a lock", o.name())));
+        settings.add_merge(operator, "get + put under a lock");
         settings
     }
 }
 
-/// An open database. The pointers are null or live; `Drop` releases them in the order that LevelDB asks for.
-struct LevelDb {
-    library: &'static Loaded<Api>,
-    db: *mut ffi::Db,
-    options: *mut ffi::DbOptions,
-    cache: *mut ffi::Cache,
-    filter: *mut ffi::FilterPolicy,
+/// An open database, of LevelDB or of RocksDB. `db` and `comparator` are null or live, `options`
+/// live.
+pub(super) struct Handle {
+    name: &'static str,
+    pub(super) api: &'static Base,
+    pub(super) db: *mut ffi::Db,
+    pub(super) options: *mut ffi::DbOptions,
     comparator: *mut ffi::Comparator,
     /// What the comparator counts into.
     comparisons: Option<Box<Comparisons>>,
+}
+
+// SAFETY: the database object may be used from any thread; the options are only read after open,
+// and RocksDB's statistics in them are thread-safe.
+unsafe impl Send for Handle {}
+// SAFETY: as above: every call that the adapters make on a database is thread-safe.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// Options for a database that is created if it is missing; not open yet.
+    pub(super) fn new(name: &'static str, api: &'static Base) -> Handle {
+        // SAFETY: a plain constructor and a setter on what it made; `Drop` destroys the object.
+        let options = unsafe {
+            let options = (api.options_create)();
+            (api.options_set_create_if_missing)(options, 1);
+            options
+        };
+        Handle { name, api, db: ptr::null_mut(), options, comparator: ptr::null_mut(), comparisons: None }
+    }
+
+    /// Makes the database compare through a function that counts; to be called before it is opened.
+    pub(super) fn count_comparisons(&mut self) {
+        let comparisons = self.comparisons.insert(Comparisons::new());
+        let (release, compare, name) = (counting::release, counting::compare, counting::name);
+        // SAFETY: the options are live; the count lives as long as `self`, whose `Drop` destroys
+        // the comparator before it.
+        unsafe {
+            self.comparator = (self.api.comparator_create)(comparisons.state(), release, compare, name);
+            (self.api.options_set_comparator)(self.options, self.comparator);
+        }
+    }
+
+    /// Opens it as the options say.
+    pub(super) fn open(&mut self, directory: &Path) -> Result<()> {
+        let path = c_path(self.name, directory)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: the options are live and the path is zero-terminated; the error starts as null.
+        self.db = unsafe { (self.api.open)(self.options, path.as_ptr(), &mut error) };
+        self.check(error)
+    }
+
+    /// Turns the error that a call left into a `Result`.
+    #[inline]
+    pub(super) fn check(&self, error: *mut c_char) -> Result<()> {
+        if error.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the library leaves the pointer null or sets it to a string allocated with malloc.
+        let text = unsafe { take_string(error, self.api.free) };
+        Err(EngineError(format!("{}: {}", self.name, text.unwrap_or_default())))
+    }
+
+    /// Compacts everything that has been flushed.
+    pub(super) fn compact(&self) {
+        // SAFETY: null bounds mean the whole range; the call returns when the compaction is done.
+        unsafe { (self.api.compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
+    }
+
+    /// A property, whose name begins with that of the engine.
+    pub(super) fn property(&self, name: &str) -> Option<String> {
+        let full = if name.contains('.') { name.to_string() } else { format!("{}.{name}", self.name) };
+        let full = CString::new(full).ok()?;
+        // SAFETY: the name is zero-terminated; the answer is null or allocated with malloc.
+        unsafe { take_string((self.api.property_value)(self.db, full.as_ptr()), self.api.free) }
+    }
+
+    /// How its tables lie on so many levels.
+    pub(super) fn tree(&self, levels: i32) -> Option<Tree> {
+        let files = (0..levels).map(|level| self.property(&format!("num-files-at-level{level}"))?.trim().parse().ok());
+        files.collect::<Option<Vec<u64>>>().map(|files| Tree::of_levels(&files))
+    }
+
+    /// Comparisons so far, if they are counted.
+    pub(super) fn comparisons(&self) -> Option<u64> {
+        self.comparisons.as_ref().map(|comparisons| comparisons.count())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: every pointer is null or was made by the matching constructor, and nothing
+        // borrows the database any more (sessions borrow the adapter). The comparator must outlive
+        // the database, and what it counts into the comparator.
+        unsafe {
+            if !self.db.is_null() {
+                // It reports nothing.
+                (self.api.close)(self.db);
+            }
+            (self.api.options_destroy)(self.options);
+            if !self.comparator.is_null() {
+                (self.api.comparator_destroy)(self.comparator);
+            }
+        }
+    }
+}
+
+/// One thread's options and batch, made once.
+pub(super) struct Client<'e> {
+    pub(super) handle: &'e Handle,
+    pub(super) api: &'static Base,
+    pub(super) read: *mut ffi::ReadOptions,
+    /// By what the write asks for: plain, synced, and plain once more for who can leave the log
+    /// out.
+    pub(super) write: [*mut ffi::WriteOptions; 3],
+    pub(super) batch: *mut ffi::WriteBatch,
+}
+
+impl<'e> Client<'e> {
+    /// A client of an open database.
+    pub(super) fn new(handle: &'e Handle) -> Client<'e> {
+        let api = handle.api;
+        // SAFETY: plain constructors and a setter; `Drop` destroys the objects.
+        unsafe {
+            let write = [(); 3].map(|()| (api.writeoptions_create)());
+            (api.writeoptions_set_sync)(write[1], 1);
+            Client { handle, api, read: (api.readoptions_create)(), write, batch: (api.writebatch_create)() }
+        }
+    }
+
+    #[inline]
+    pub(super) fn put(&self, options: *const ffi::WriteOptions, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut error = ptr::null_mut();
+        let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: database and options are live, key and value readable.
+        unsafe { (self.api.put)(self.handle.db, options, k, key.len(), v, value.len(), &mut error) };
+        self.handle.check(error)
+    }
+
+    #[inline]
+    pub(super) fn delete(&self, options: *const ffi::WriteOptions, key: &[u8]) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: database and options are live, the key is readable.
+        unsafe { (self.api.delete)(self.handle.db, options, key.as_ptr().cast(), key.len(), &mut error) };
+        self.handle.check(error)
+    }
+
+    /// Begins a batch.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        // SAFETY: the batch is live.
+        unsafe { (self.api.writebatch_clear)(self.batch) };
+    }
+
+    #[inline]
+    pub(super) fn stage_put(&mut self, key: &[u8], value: &[u8]) {
+        let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: the batch is live; it copies key and value.
+        unsafe { (self.api.writebatch_put)(self.batch, k, key.len(), v, value.len()) };
+    }
+
+    #[inline]
+    pub(super) fn stage_delete(&mut self, key: &[u8]) {
+        // SAFETY: the batch is live; it copies the key.
+        unsafe { (self.api.writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
+    }
+
+    #[inline]
+    pub(super) fn commit(&mut self, options: *const ffi::WriteOptions) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: database, options and batch are live.
+        unsafe { (self.api.write)(self.handle.db, options, self.batch, &mut error) };
+        self.handle.check(error)
+    }
+
+    /// An iterator, not positioned yet.
+    pub(super) fn walk(&self) -> Walk<'_> {
+        // SAFETY: database and options are live and outlive the iterator, which borrows the client.
+        let iter = unsafe { (self.api.create_iterator)(self.handle.db, self.read) };
+        Walk { handle: self.handle, api: self.api, iter, positioned: false, client: PhantomData }
+    }
+}
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        // SAFETY: all were made by the matching constructors and are not used again; iterators
+        // borrow the client, so none is left.
+        unsafe {
+            (self.api.readoptions_destroy)(self.read);
+            self.write.iter().for_each(|write| (self.api.writeoptions_destroy)(*write));
+            (self.api.writebatch_destroy)(self.batch);
+        }
+    }
+}
+
+/// The library's own iterator; it sees the state at its creation.
+pub(super) struct Walk<'s> {
+    handle: &'s Handle,
+    api: &'static Base,
+    iter: *mut ffi::Iter,
+    /// Whether the iterator is on an entry: it must not be asked to move or to show one otherwise.
+    positioned: bool,
+    client: PhantomData<&'s ()>,
+}
+
+impl Walk<'_> {
+    fn settle(&mut self) -> Result<bool> {
+        // SAFETY: the iterator is live.
+        self.positioned = unsafe { (self.api.iter_valid)(self.iter) } != 0;
+        if self.positioned {
+            return Ok(true);
+        }
+        let mut error = ptr::null_mut();
+        // SAFETY: as above; the error starts as null.
+        unsafe { (self.api.iter_get_error)(self.iter, &mut error) };
+        self.handle.check(error).map(|()| false)
+    }
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by create_iterator and not used again.
+        unsafe { (self.api.iter_destroy)(self.iter) };
+    }
+}
+
+impl Iteration for Walk<'_> {
+    fn seek_to_first(&mut self) -> Result<bool> {
+        // SAFETY: the iterator is live.
+        unsafe { (self.api.iter_seek_to_first)(self.iter) };
+        self.settle()
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        // SAFETY: the iterator is live.
+        unsafe { (self.api.iter_seek_to_last)(self.iter) };
+        self.settle()
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        // SAFETY: the iterator is live and the key readable.
+        unsafe { (self.api.iter_seek)(self.iter, key.as_ptr().cast(), key.len()) };
+        self.settle()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        if !self.positioned {
+            return Ok(false);
+        }
+        // SAFETY: the iterator is live and positioned.
+        unsafe { (self.api.iter_next)(self.iter) };
+        self.settle()
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        if !self.positioned {
+            return Ok(false);
+        }
+        // SAFETY: as for `next`.
+        unsafe { (self.api.iter_prev)(self.iter) };
+        self.settle()
+    }
+
+    fn key(&self) -> &[u8] {
+        if !self.positioned {
+            return &[];
+        }
+        let mut len = 0;
+        // SAFETY: a positioned iterator's key lives until its next move, which needs `&mut self`.
+        unsafe { bytes((self.api.iter_key)(self.iter, &mut len), len) }
+    }
+
+    fn value(&self) -> &[u8] {
+        if !self.positioned {
+            return &[];
+        }
+        let mut len = 0;
+        // SAFETY: as for `key`.
+        unsafe { bytes((self.api.iter_value)(self.iter, &mut len), len) }
+    }
+}
+
+/// What LevelDB wants kept for as long as the database is open. Each is null or live.
+struct Parts {
+    api: &'static Api,
+    cache: *mut ffi::Cache,
+    filter: *mut ffi::FilterPolicy,
+}
+
+impl Parts {
+    /// Sets the options of a plan, with what they refer to.
+    fn new(api: &'static Api, options: *mut ffi::DbOptions, plan: &Plan) -> Parts {
+        let base = &api.base;
+        let mut parts = Parts { api, cache: ptr::null_mut(), filter: ptr::null_mut() };
+        // SAFETY: plain constructors, and setters on live options; `Drop` destroys what is made.
+        unsafe {
+            (base.options_set_write_buffer_size)(options, plan.write_buffer);
+            (api.leveldb_options_set_block_size)(options, plan.block);
+            (base.options_set_max_open_files)(options, plan.open_files);
+            (base.options_set_compression)(options, i32::from(plan.snappy));
+            if let Some(bytes) = plan.max_file {
+                (api.leveldb_options_set_max_file_size)(options, bytes);
+            }
+            if let Some(bytes) = plan.cache {
+                parts.cache = (base.cache_create_lru)(bytes);
+                (api.leveldb_options_set_cache)(options, parts.cache);
+            }
+            if plan.bloom_bits >= 0 {
+                parts.filter = (api.leveldb_filterpolicy_create_bloom)(plan.bloom_bits);
+                (api.leveldb_options_set_filter_policy)(options, parts.filter);
+            }
+        }
+        parts
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // SAFETY: each is null or was made by the matching constructor; the database is closed.
+        unsafe {
+            if !self.cache.is_null() {
+                (self.api.base.cache_destroy)(self.cache);
+            }
+            if !self.filter.is_null() {
+                (self.api.leveldb_filterpolicy_destroy)(self.filter);
+            }
+        }
+    }
+}
+
+/// An open database.
+struct LevelDb {
+    handle: Handle,
+    /// Behind the handle, which is dropped first.
+    _parts: Parts,
+    api: &'static Api,
     directory: PathBuf,
     operator: Option<MergeOperator>,
     locks: KeyLocks,
@@ -170,78 +491,10 @@ struct LevelDb {
     logged_bytes: AtomicU64,
 }
 
-// SAFETY: LevelDB's database object may be used from any thread; options, cache and filter are only touched at open
-// and in `Drop`.
-unsafe impl Send for LevelDb {}
-// SAFETY: as above: all of leveldb_put, _get, _write, _delete, _create_iterator, _property_value and _compact_range
-// are thread-safe.
-unsafe impl Sync for LevelDb {}
-
-impl LevelDb {
-    fn create_options(&mut self, plan: &Plan) {
-        let api = &self.library.api;
-        // SAFETY: plain constructors and setters on the objects just made; `Drop` destroys them.
-        unsafe {
-            self.options = (api.leveldb_options_create)();
-            (api.leveldb_options_set_create_if_missing)(self.options, 1);
-            (api.leveldb_options_set_write_buffer_size)(self.options, plan.write_buffer);
-            (api.leveldb_options_set_block_size)(self.options, plan.block);
-            (api.leveldb_options_set_max_open_files)(self.options, plan.open_files);
-            (api.leveldb_options_set_compression)(self.options, i32::from(plan.snappy));
-            if let Some(bytes) = plan.max_file {
-                (api.leveldb_options_set_max_file_size)(self.options, bytes);
-            }
-            if let Some(bytes) = plan.cache {
-                self.cache = (api.leveldb_cache_create_lru)(bytes);
-                (api.leveldb_options_set_cache)(self.options, self.cache);
-            }
-            if let Some(comparisons) = &self.comparisons {
-                let (release, compare, name) = (counting::release, counting::compare, counting::name);
-                self.comparator = (api.leveldb_comparator_create)(comparisons.state(), release, compare, name);
-                (api.leveldb_options_set_comparator)(self.options, self.comparator);
-            }
-            if plan.bloom_bits >= 0 {
-                self.filter = (api.leveldb_filterpolicy_create_bloom)(plan.bloom_bits);
-                (api.leveldb_options_set_filter_policy)(self.options, self.filter);
-            }
-        }
-    }
-}
-
-impl Drop for LevelDb {
-    fn drop(&mut self) {
-        let api = &self.library.api;
-        // SAFETY: every pointer is null or was made by the matching constructor, and nothing borrows the database any
-        // more (sessions borrow `self`). Cache, filter and comparator must outlive the database, so they go after it,
-        // and what the comparator counts into after that.
-        unsafe {
-            if !self.db.is_null() {
-                (api.leveldb_close)(self.db);
-            }
-            if !self.options.is_null() {
-                (api.leveldb_options_destroy)(self.options);
-            }
-            if !self.cache.is_null() {
-                (api.leveldb_cache_destroy)(self.cache);
-            }
-            if !self.filter.is_null() {
-                (api.leveldb_filterpolicy_destroy)(self.filter);
-            }
-            if !self.comparator.is_null() {
-                (api.leveldb_comparator_destroy)(self.comparator);
-            }
-        }
-    }
-}
-
-/// Turns the error that a call left into a `Result`.
-fn check(api: &Api, error: *mut c_char) -> Result<()> {
-    // SAFETY: LevelDB leaves the pointer null or sets it to a string allocated with malloc.
-    match unsafe { take_string(error, api.leveldb_free) } {
-        None => Ok(()),
-        Some(text) => Err(EngineError(format!("{NAME}: {text}"))),
-    }
-}
+// SAFETY: options, cache and filter are only touched at open and in `Drop`.
+unsafe impl Send for Parts {}
+// SAFETY: as above.
+unsafe impl Sync for Parts {}
 
 impl Engine for LevelDb {
     fn description(&self) -> &Description {
@@ -249,13 +502,13 @@ impl Engine for LevelDb {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(LevelDbSession::new(self)))
+        let client = Client::new(&self.handle);
+        Ok(Box::new(LevelDbSession { engine: self, client, scratch: Vec::new(), logged_bytes: 0 }))
     }
 
     fn compact_all(&self) -> Result<()> {
-        // SAFETY: null bounds mean the whole range. The call flushes the memtable and returns when every level is
-        // compacted.
-        unsafe { (self.library.api.leveldb_compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
+        // It flushes the memtable as well.
+        self.handle.compact();
         Ok(())
     }
 
@@ -265,164 +518,87 @@ impl Engine for LevelDb {
     }
 
     fn property(&self, name: &str) -> Option<String> {
-        let full = if name.contains('.') { name.to_string() } else { format!("{NAME}.{name}") };
-        let full = CString::new(full).ok()?;
-        // SAFETY: the name is zero-terminated; the answer is null or allocated with malloc.
-        unsafe {
-            let text = (self.library.api.leveldb_property_value)(self.db, full.as_ptr());
-            take_string(text, self.library.api.leveldb_free)
-        }
+        self.handle.property(name)
     }
 
     fn counters(&self) -> Counters {
-        let comparisons = self.comparisons.as_ref().map(|comparisons| comparisons.count());
-        let wal_bytes = self.logged_bytes.load(Ordering::Relaxed);
+        let (comparisons, wal_bytes) = (self.handle.comparisons(), self.logged_bytes.load(Ordering::Relaxed));
         Counters { comparisons, wal_bytes, ..log::counters(&self.directory) }
     }
 
     fn tree(&self) -> Option<Tree> {
-        const LEVELS: usize = 7;
-        let files = (0..LEVELS).map(|level| self.property(&format!("num-files-at-level{level}"))?.trim().parse().ok());
-        files.collect::<Option<Vec<u64>>>().map(|files| Tree::of_levels(&files))
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        // leveldb_close reports nothing; `Drop` calls it.
-        Ok(())
+        const LEVELS: i32 = 7;
+        self.handle.tree(LEVELS)
     }
 }
 
-/// One thread's options and batch, made once.
+/// One thread's handle.
 struct LevelDbSession<'e> {
     engine: &'e LevelDb,
-    api: &'static Api,
-    read: *mut ffi::ReadOptions,
-    write: *mut ffi::WriteOptions,
-    write_sync: *mut ffi::WriteOptions,
-    batch: *mut ffi::WriteBatch,
+    client: Client<'e>,
     scratch: Vec<u8>,
     /// What this session gave to the log, headers included. LevelDB does not count it.
     logged_bytes: usize,
 }
 
-impl<'e> LevelDbSession<'e> {
-    fn new(engine: &'e LevelDb) -> LevelDbSession<'e> {
-        let api = &engine.library.api;
-        // SAFETY: plain constructors; `Drop` destroys the objects.
-        unsafe {
-            let write_sync = (api.leveldb_writeoptions_create)();
-            (api.leveldb_writeoptions_set_sync)(write_sync, 1);
-            LevelDbSession {
-                engine,
-                api,
-                read: (api.leveldb_readoptions_create)(),
-                write: (api.leveldb_writeoptions_create)(),
-                write_sync,
-                batch: (api.leveldb_writebatch_create)(),
-                scratch: Vec::new(),
-                logged_bytes: 0,
-            }
-        }
-    }
-
+impl LevelDbSession<'_> {
     fn options(&self, mode: WriteMode) -> *const ffi::WriteOptions {
-        if mode.sync { self.write_sync } else { self.write }
+        self.client.write[usize::from(mode.sync)]
     }
 
     fn lookup(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let (mut error, mut len) = (ptr::null_mut(), 0);
+        let (client, mut error, mut len) = (&self.client, ptr::null_mut(), 0);
+        let (k, get) = (key.as_ptr().cast(), self.engine.api.leveldb_get);
         // SAFETY: database and options are live, the key is readable, and the out pointers are ours.
-        let found = unsafe {
-            (self.api.leveldb_get)(self.engine.db, self.read, key.as_ptr().cast(), key.len(), &mut len, &mut error)
-        };
+        let found = unsafe { get(client.handle.db, client.read, k, key.len(), &mut len, &mut error) };
         if found.is_null() {
-            check(self.api, error)?;
+            client.handle.check(error)?;
             return Ok(false);
         }
         value.clear();
         // SAFETY: a non-null answer is `len` bytes from malloc that are ours to free after the copy.
         unsafe {
             value.extend_from_slice(bytes(found, len));
-            (self.api.leveldb_free)(found.cast());
+            (client.api.free)(found.cast());
         }
         Ok(true)
     }
 
     fn stage_put(&mut self, key: &[u8], value: &[u8]) {
         self.logged_bytes += OPERATION_BYTES + key.len() + value.len();
-        // SAFETY: the batch is live; it copies key and value.
-        unsafe {
-            (self.api.leveldb_writebatch_put)(
-                self.batch,
-                key.as_ptr().cast(),
-                key.len(),
-                value.as_ptr().cast(),
-                value.len(),
-            );
-        }
+        self.client.stage_put(key, value);
     }
 
     fn stage_delete(&mut self, key: &[u8]) {
         self.logged_bytes += OPERATION_BYTES + key.len();
-        // SAFETY: the batch is live; it copies the key.
-        unsafe { (self.api.leveldb_writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
+        self.client.stage_delete(key);
     }
 
     fn commit(&mut self, mode: WriteMode) -> Result<()> {
         self.logged_bytes += BATCH_BYTES;
-        let mut error = ptr::null_mut();
-        // SAFETY: database, options and batch are live.
-        unsafe { (self.api.leveldb_write)(self.engine.db, self.options(mode), self.batch, &mut error) };
-        check(self.api, error)
+        self.client.commit(self.options(mode))
     }
 }
 
 impl Drop for LevelDbSession<'_> {
     fn drop(&mut self) {
         self.engine.logged_bytes.fetch_add(self.logged_bytes as u64, Ordering::Relaxed);
-        // SAFETY: all four were made by the matching constructors and are not used again; iterators borrow the
-        // session, so none is left.
-        unsafe {
-            (self.api.leveldb_readoptions_destroy)(self.read);
-            (self.api.leveldb_writeoptions_destroy)(self.write);
-            (self.api.leveldb_writeoptions_destroy)(self.write_sync);
-            (self.api.leveldb_writebatch_destroy)(self.batch);
-        }
     }
 }
 
 impl Session for LevelDbSession<'_> {
     fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()> {
         self.logged_bytes += BATCH_BYTES + OPERATION_BYTES + key.len() + value.len();
-        let mut error = ptr::null_mut();
-        // SAFETY: database and options are live, key and value readable.
-        unsafe {
-            (self.api.leveldb_put)(
-                self.engine.db,
-                self.options(mode),
-                key.as_ptr().cast(),
-                key.len(),
-                value.as_ptr().cast(),
-                value.len(),
-                &mut error,
-            );
-        }
-        check(self.api, error)
+        self.client.put(self.options(mode), key, value)
     }
 
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()> {
         self.logged_bytes += BATCH_BYTES + OPERATION_BYTES + key.len();
-        let mut error = ptr::null_mut();
-        // SAFETY: database and options are live, the key is readable.
-        unsafe {
-            (self.api.leveldb_delete)(self.engine.db, self.options(mode), key.as_ptr().cast(), key.len(), &mut error)
-        };
-        check(self.api, error)
+        self.client.delete(self.options(mode), key)
     }
 
     fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
-        // SAFETY: the batch is live.
-        unsafe { (self.api.leveldb_writebatch_clear)(self.batch) };
+        self.client.begin();
         if !has_merge(batch) {
             for operation in batch {
                 match *operation {
@@ -459,94 +635,6 @@ impl Session for LevelDbSession<'_> {
     }
 
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>> {
-        // SAFETY: database and options are live and outlive the iterator, which borrows the session.
-        let iter = unsafe { (self.api.leveldb_create_iterator)(self.engine.db, self.read) };
-        Ok(Box::new(LevelDbIteration { api: self.api, iter, positioned: false, _session: self }))
-    }
-}
-
-/// LevelDB's own iterator; it sees the state at its creation.
-struct LevelDbIteration<'s, 'e> {
-    api: &'static Api,
-    iter: *mut ffi::Iter,
-    /// Whether the iterator is on an entry: LevelDB must not be asked to move or to show one otherwise.
-    positioned: bool,
-    _session: &'s LevelDbSession<'e>,
-}
-
-impl LevelDbIteration<'_, '_> {
-    fn settle(&mut self) -> Result<bool> {
-        // SAFETY: the iterator is live.
-        self.positioned = unsafe { (self.api.leveldb_iter_valid)(self.iter) } != 0;
-        if self.positioned {
-            return Ok(true);
-        }
-        let mut error = ptr::null_mut();
-        // SAFETY: as above; the error starts as null.
-        unsafe { (self.api.leveldb_iter_get_error)(self.iter, &mut error) };
-        check(self.api, error).map(|()| false)
-    }
-}
-
-impl Drop for LevelDbIteration<'_, '_> {
-    fn drop(&mut self) {
-        // SAFETY: made by leveldb_create_iterator and not used again.
-        unsafe { (self.api.leveldb_iter_destroy)(self.iter) };
-    }
-}
-
-impl Iteration for LevelDbIteration<'_, '_> {
-    fn seek_to_first(&mut self) -> Result<bool> {
-        // SAFETY: the iterator is live.
-        unsafe { (self.api.leveldb_iter_seek_to_first)(self.iter) };
-        self.settle()
-    }
-
-    fn seek_to_last(&mut self) -> Result<bool> {
-        // SAFETY: the iterator is live.
-        unsafe { (self.api.leveldb_iter_seek_to_last)(self.iter) };
-        self.settle()
-    }
-
-    fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        // SAFETY: the iterator is live and the key readable.
-        unsafe { (self.api.leveldb_iter_seek)(self.iter, key.as_ptr().cast(), key.len()) };
-        self.settle()
-    }
-
-    fn next(&mut self) -> Result<bool> {
-        if !self.positioned {
-            return Ok(false);
-        }
-        // SAFETY: the iterator is live and positioned.
-        unsafe { (self.api.leveldb_iter_next)(self.iter) };
-        self.settle()
-    }
-
-    fn prev(&mut self) -> Result<bool> {
-        if !self.positioned {
-            return Ok(false);
-        }
-        // SAFETY: as for `next`.
-        unsafe { (self.api.leveldb_iter_prev)(self.iter) };
-        self.settle()
-    }
-
-    fn key(&self) -> &[u8] {
-        if !self.positioned {
-            return &[];
-        }
-        let mut len = 0;
-        // SAFETY: a positioned iterator's key lives until its next move, which needs `&mut self`.
-        unsafe { bytes((self.api.leveldb_iter_key)(self.iter, &mut len), len) }
-    }
-
-    fn value(&self) -> &[u8] {
-        if !self.positioned {
-            return &[];
-        }
-        let mut len = 0;
-        // SAFETY: as for `key`.
-        unsafe { bytes((self.api.leveldb_iter_value)(self.iter, &mut len), len) }
+        Ok(Box::new(self.client.walk()))
     }
 }

@@ -1,42 +1,17 @@
-//! The part of RocksDB's C interface (`rocksdb/c.h`) that the adapter uses. Functions that older versions lack are
-//! optional.
+//! The part of RocksDB's C interface (`rocksdb/c.h`) that the adapter uses beside what
+//! LevelDB's has too. Functions that older versions lack are optional.
 
-use crate::engine::counting::{Compare, Name, Release};
-use crate::engine::dynamic::{LibrarySpec, LoadedLibraries, c_api};
+use crate::engine::dynamic::{LibrarySpec, c_api};
+use crate::engine::leveldb::ffi::opaque;
+pub use crate::engine::leveldb::ffi::{
+    Base, Cache, Db, DbOptions, FilterPolicy, ReadOptions, WriteBatch, WriteOptions,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
 
-macro_rules! opaque {
-    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
-        $($(#[$meta])*
-        #[repr(C)]
-        pub struct $name {
-            _opaque: [u8; 0],
-        })*
-    };
-}
-
 opaque! {
-    /// `rocksdb_t`
-    Db,
-    /// `rocksdb_options_t`
-    DbOptions,
     /// `rocksdb_block_based_table_options_t`
     TableOptions,
-    /// `rocksdb_readoptions_t`
-    ReadOptions,
-    /// `rocksdb_writeoptions_t`
-    WriteOptions,
-    /// `rocksdb_writebatch_t`
-    WriteBatch,
-    /// `rocksdb_iterator_t`
-    Iter,
-    /// `rocksdb_cache_t`
-    Cache,
-    /// `rocksdb_filterpolicy_t`
-    FilterPolicy,
-    /// `rocksdb_comparator_t`
-    Comparator,
     /// `rocksdb_perfcontext_t`
     PerfContext,
     /// `rocksdb_mergeoperator_t`
@@ -77,45 +52,17 @@ pub type PartialMerge = unsafe extern "C" fn(
 
 c_api! {
     /// The functions of the library.
-    pub struct Api {
-        fn rocksdb_open(options: *const DbOptions, name: *const c_char, error: *mut *mut c_char) -> *mut Db;
-        fn rocksdb_close(db: *mut Db);
-        fn rocksdb_put(db: *mut Db, options: *const WriteOptions, key: *const c_char, key_len: usize, value: *const c_char, value_len: usize, error: *mut *mut c_char);
-        fn rocksdb_delete(db: *mut Db, options: *const WriteOptions, key: *const c_char, key_len: usize, error: *mut *mut c_char);
+    pub struct Api over Base, "rocksdb_" {
         fn rocksdb_merge(db: *mut Db, options: *const WriteOptions, key: *const c_char, key_len: usize, value: *const c_char, value_len: usize, error: *mut *mut c_char);
-        fn rocksdb_write(db: *mut Db, options: *const WriteOptions, batch: *mut WriteBatch, error: *mut *mut c_char);
         fn rocksdb_get_pinned(db: *mut Db, options: *const ReadOptions, key: *const c_char, key_len: usize, error: *mut *mut c_char) -> *mut PinnableSlice;
         fn rocksdb_pinnableslice_value(slice: *const PinnableSlice, len: *mut usize) -> *const c_char;
         fn rocksdb_pinnableslice_destroy(slice: *mut PinnableSlice);
-        fn rocksdb_create_iterator(db: *mut Db, options: *const ReadOptions) -> *mut Iter;
-        fn rocksdb_property_value(db: *mut Db, name: *const c_char) -> *mut c_char;
-        fn rocksdb_compact_range(db: *mut Db, start: *const c_char, start_len: usize, limit: *const c_char, limit_len: usize);
         fn rocksdb_flush(db: *mut Db, options: *const FlushOptions, error: *mut *mut c_char);
         fn rocksdb_flushoptions_create() -> *mut FlushOptions;
         fn rocksdb_flushoptions_destroy(options: *mut FlushOptions);
-        fn rocksdb_iter_destroy(iter: *mut Iter);
-        fn rocksdb_iter_valid(iter: *const Iter) -> u8;
-        fn rocksdb_iter_seek_to_first(iter: *mut Iter);
-        fn rocksdb_iter_seek_to_last(iter: *mut Iter);
-        fn rocksdb_iter_seek(iter: *mut Iter, key: *const c_char, key_len: usize);
-        fn rocksdb_iter_next(iter: *mut Iter);
-        fn rocksdb_iter_prev(iter: *mut Iter);
-        fn rocksdb_iter_key(iter: *const Iter, len: *mut usize) -> *const c_char;
-        fn rocksdb_iter_value(iter: *const Iter, len: *mut usize) -> *const c_char;
-        fn rocksdb_iter_get_error(iter: *const Iter, error: *mut *mut c_char);
-        fn rocksdb_writebatch_create() -> *mut WriteBatch;
-        fn rocksdb_writebatch_destroy(batch: *mut WriteBatch);
-        fn rocksdb_writebatch_clear(batch: *mut WriteBatch);
-        fn rocksdb_writebatch_put(batch: *mut WriteBatch, key: *const c_char, key_len: usize, value: *const c_char, value_len: usize);
-        fn rocksdb_writebatch_delete(batch: *mut WriteBatch, key: *const c_char, key_len: usize);
         fn rocksdb_writebatch_merge(batch: *mut WriteBatch, key: *const c_char, key_len: usize, value: *const c_char, value_len: usize);
-        fn rocksdb_options_create() -> *mut DbOptions;
-        fn rocksdb_options_destroy(options: *mut DbOptions);
-        fn rocksdb_options_set_create_if_missing(options: *mut DbOptions, value: u8);
-        fn rocksdb_options_set_write_buffer_size(options: *mut DbOptions, bytes: usize);
         fn rocksdb_options_set_target_file_size_base(options: *mut DbOptions, bytes: u64);
         fn rocksdb_options_set_max_bytes_for_level_base(options: *mut DbOptions, bytes: u64);
-        fn rocksdb_options_set_max_open_files(options: *mut DbOptions, files: c_int);
         fn rocksdb_options_set_max_background_jobs(options: *mut DbOptions, jobs: c_int);
         fn rocksdb_options_set_num_levels(options: *mut DbOptions, levels: c_int);
         fn rocksdb_options_set_level0_file_num_compaction_trigger(options: *mut DbOptions, files: c_int);
@@ -123,7 +70,6 @@ c_api! {
         fn rocksdb_options_set_level0_stop_writes_trigger(options: *mut DbOptions, files: c_int);
         fn rocksdb_options_set_level_compaction_dynamic_level_bytes(options: *mut DbOptions, value: u8);
         fn rocksdb_options_set_compaction_style(options: *mut DbOptions, style: c_int);
-        fn rocksdb_options_set_compression(options: *mut DbOptions, kind: c_int);
         fn rocksdb_options_set_min_level_to_compress(options: *mut DbOptions, level: c_int);
         fn rocksdb_options_set_allow_mmap_reads(options: *mut DbOptions, value: u8);
         fn rocksdb_options_set_wal_bytes_per_sync(options: *mut DbOptions, bytes: u64);
@@ -132,9 +78,6 @@ c_api! {
         fn rocksdb_options_set_block_based_table_factory(options: *mut DbOptions, table: *mut TableOptions);
         fn rocksdb_options_enable_statistics(options: *mut DbOptions);
         fn rocksdb_options_statistics_get_string(options: *mut DbOptions) -> *mut c_char;
-        fn rocksdb_options_set_comparator(options: *mut DbOptions, comparator: *mut Comparator);
-        fn rocksdb_comparator_create(state: *mut c_void, destructor: Release, compare: Compare, name: Name) -> *mut Comparator;
-        fn rocksdb_comparator_destroy(comparator: *mut Comparator);
         fn rocksdb_mergeoperator_create(
             state: *mut c_void,
             destructor: unsafe extern "C" fn(*mut c_void),
@@ -148,16 +91,8 @@ c_api! {
         fn rocksdb_block_based_options_set_block_size(options: *mut TableOptions, bytes: usize);
         fn rocksdb_block_based_options_set_block_cache(options: *mut TableOptions, cache: *mut Cache);
         fn rocksdb_block_based_options_set_filter_policy(options: *mut TableOptions, policy: *mut FilterPolicy);
-        fn rocksdb_cache_create_lru(capacity: usize) -> *mut Cache;
-        fn rocksdb_cache_destroy(cache: *mut Cache);
         fn rocksdb_filterpolicy_create_bloom_full(bits_per_key: f64) -> *mut FilterPolicy;
-        fn rocksdb_readoptions_create() -> *mut ReadOptions;
-        fn rocksdb_readoptions_destroy(options: *mut ReadOptions);
-        fn rocksdb_writeoptions_create() -> *mut WriteOptions;
-        fn rocksdb_writeoptions_destroy(options: *mut WriteOptions);
-        fn rocksdb_writeoptions_set_sync(options: *mut WriteOptions, value: u8);
         fn rocksdb_writeoptions_disable_WAL(options: *mut WriteOptions, value: c_int);
-        fn rocksdb_free(pointer: *mut c_void);
     } optional {
         fn rocksdb_cache_create_hyper_clock(capacity: usize, entry_charge: usize) -> *mut Cache;
         fn rocksdb_get_into_buffer(db: *mut Db, options: *const ReadOptions, key: *const c_char, key_len: usize, buffer: *mut c_char, buffer_len: usize, value_len: *mut usize, found: *mut u8, error: *mut *mut c_char) -> u8;
@@ -181,7 +116,7 @@ const JNI: &[&str] = &["librocksdbjni-linux64.so"];
 
 /// Where the library is found. RocksDB's Java artifact exports the whole C interface beside its own, in a current
 /// version.
-pub static LIBRARY: LibrarySpec = LibrarySpec {
+pub static LIBRARY: LibrarySpec<Api> = LibrarySpec {
     engine: "rocksdb",
     names: &[
         "librocksdb.so",
@@ -193,7 +128,5 @@ pub static LIBRARY: LibrarySpec = LibrarySpec {
     ],
     cached: JNI,
     install: "a package with librocksdb.so",
+    loaded: Mutex::new(Vec::new()),
 };
-
-/// The libraries loaded so far.
-pub static LOADED: LoadedLibraries<Api> = Mutex::new(Vec::new());

@@ -12,16 +12,17 @@ mod merge_callbacks;
 mod plan;
 mod session;
 
-use super::dynamic::{self, Loaded, c_path, take_string};
+use super::dynamic::{self, Loaded, take_string};
+use super::leveldb::Handle;
 use super::merge::MergeOperator;
 use super::settings::{make_directory, wait_until_quiet};
 use super::{
-    Capabilities, Counters, Description, Engine, EngineError, EngineKind, EngineOptions, Result, Session, Tree,
+    Capabilities, Counters, Description, Engine, EngineError, EngineKind, EngineOptions, MemorySplit, Result, Session,
+    Tree,
 };
-use database::{NAME, RocksDb, check};
+use database::{NAME, RocksDb};
 use ffi::Api;
 use plan::Plan;
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,25 +30,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Compression kinds of `rocksdb/c.h`, best first, for `Compression::Lz`.
 const LZ_KINDS: [(i32, &str); 2] = [(4, "lz4"), (1, "snappy")];
 
-/// What it can do, merges apart.
-const CAPABILITIES: Capabilities = Capabilities {
-    batch: true,
-    reverse: true,
-    disable_wal: true,
-    compact: true,
-    compression: true,
-    concurrent_writers: true,
-    ..Capabilities::NONE
+/// The registry row of RocksDB. It can merge where it is opened with an operator.
+pub const KIND: EngineKind = EngineKind {
+    name: NAME,
+    title: "RocksDB",
+    capabilities: Capabilities {
+        batch: true,
+        reverse: true,
+        disable_wal: true,
+        compact: true,
+        compression: true,
+        concurrent_writers: true,
+        ..Capabilities::NONE
+    },
+    memory: MemorySplit::fastest([12, 12, 25]),
+    open,
+    probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),
 };
-
-/// The registry row of RocksDB.
-pub fn kind() -> EngineKind {
-    EngineKind { name: NAME, open, probe }
-}
-
-fn probe(library: Option<&Path>) -> Result<String> {
-    Ok(version(dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?))
-}
 
 /// The C interface has no version function, so this is what the file beside the library says, or only its name.
 fn version(library: &Loaded<Api>) -> String {
@@ -68,7 +67,7 @@ fn recorded_version(directory: &Path) -> Option<String> {
 }
 
 fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>> {
-    let library = dynamic::load(&ffi::LIBRARY, library, &ffi::LOADED)?;
+    let library = dynamic::load(&ffi::LIBRARY, library)?;
     let plan = Plan::new(options, &library.api)?;
     make_directory(NAME, directory)?;
     let kinds: &[(i32, &str)] = if plan.compress { &LZ_KINDS } else { &[(0, "none")] };
@@ -92,44 +91,38 @@ fn open_with(
     compression: &str,
 ) -> Result<RocksDb> {
     let api = &library.api;
-    let path = c_path(NAME, directory)?;
-    let capabilities = Capabilities { merge: plan.operator.is_some(), ..CAPABILITIES };
+    let mut handle = Handle::new(NAME, &api.base);
+    if plan.comparisons {
+        handle.count_comparisons();
+    }
+    // SAFETY: the options are live.
+    unsafe {
+        plan.apply(api, handle.options);
+        plan.apply_compression(api, handle.options, kind);
+        match plan.operator {
+            None => {}
+            Some(MergeOperator::UInt64Add) => (api.rocksdb_options_set_uint64add_merge_operator)(handle.options),
+            Some(operator) => {
+                let operator = merge_callbacks::create(api, operator).ok_or_else(|| {
+                    EngineError(format!("{NAME}: this library allows no merge operator but uint64add"))
+                })?;
+                (api.rocksdb_options_set_merge_operator)(handle.options, operator);
+            }
+        }
+    }
+    handle.open(directory)?;
     let mut database = RocksDb {
+        handle,
         library,
-        db: ptr::null_mut(),
-        // SAFETY: a plain constructor; `Drop` destroys the object.
-        options: unsafe { (api.rocksdb_options_create)() },
-        comparator: ptr::null_mut(),
-        comparisons: None,
         directory: directory.to_path_buf(),
         operator: plan.operator,
         disable_wal: plan.disable_wal,
         statistics: plan.statistics,
         levels: plan.levels(),
         blocks_searched: AtomicU64::new(0),
-        description: plan.settings(compression).describe(NAME, version(library), capabilities),
+        description: plan.settings(compression).describe(&KIND, version(library)),
     };
-    if plan.comparisons {
-        database.count_comparisons();
-    }
-    // SAFETY: the options are live; the path is zero-terminated and the error starts as null.
-    unsafe {
-        plan.apply(api, database.options);
-        plan.apply_compression(api, database.options, kind);
-        match plan.operator {
-            None => {}
-            Some(MergeOperator::UInt64Add) => (api.rocksdb_options_set_uint64add_merge_operator)(database.options),
-            Some(operator) => {
-                let operator = merge_callbacks::create(api, operator).ok_or_else(|| {
-                    EngineError(format!("{NAME}: this library allows no merge operator but uint64add"))
-                })?;
-                (api.rocksdb_options_set_merge_operator)(database.options, operator);
-            }
-        }
-        let mut error = ptr::null_mut();
-        database.db = (api.rocksdb_open)(database.options, path.as_ptr(), &mut error);
-        check(api, error)?;
-    }
+    database.description.capabilities.merge = plan.operator.is_some();
     if let Some(number) = recorded_version(directory) {
         database.description.version = format!("{number} ({})", library.file_name());
     }
@@ -153,8 +146,7 @@ impl Engine for RocksDb {
 
     fn compact_all(&self) -> Result<()> {
         self.flush()?;
-        // SAFETY: null bounds mean the whole range; the call returns when the compaction is done.
-        unsafe { (self.library.api.rocksdb_compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
+        self.handle.compact();
         Ok(())
     }
 
@@ -175,49 +167,34 @@ impl Engine for RocksDb {
         // SAFETY: the options live for the call.
         unsafe {
             let options = create();
-            wait(self.db, options, &mut error);
+            wait(self.handle.db, options, &mut error);
             destroy(options);
         }
-        check(api, error)
+        self.handle.check(error)
     }
 
     fn property(&self, name: &str) -> Option<String> {
-        let full = if name.contains('.') { name.to_string() } else { format!("{NAME}.{name}") };
-        let full = CString::new(full).ok()?;
-        // SAFETY: the name is zero-terminated; the answer is null or allocated with malloc.
-        unsafe {
-            let text = (self.library.api.rocksdb_property_value)(self.db, full.as_ptr());
-            take_string(text, self.library.api.rocksdb_free)
-        }
+        self.handle.property(name)
     }
 
     fn tree(&self) -> Option<Tree> {
-        let files = (0..self.levels).map(|level| {
-            let text = self.property(&format!("num-files-at-level{level}"))?;
-            text.trim().parse().ok()
-        });
-        files.collect::<Option<Vec<u64>>>().map(|files| Tree::of_levels(&files))
+        self.handle.tree(self.levels)
     }
 
     fn counters(&self) -> Counters {
-        let comparisons = self.comparisons.as_ref().map(|comparisons| comparisons.count());
+        let comparisons = self.handle.comparisons();
         if !self.statistics {
             let text = self.property("rocksdb.stats").unwrap_or_default();
             return Counters { comparisons, ..parse_totals(&text) };
         }
         // SAFETY: the options are live and their statistics thread-safe; the answer is allocated with malloc.
         let text = unsafe {
-            let text = (self.library.api.rocksdb_options_statistics_get_string)(self.options);
-            take_string(text, self.library.api.rocksdb_free)
+            let text = (self.library.api.rocksdb_options_statistics_get_string)(self.handle.options);
+            take_string(text, self.handle.api.free)
         };
         let counts = self.library.api.rocksdb_perfcontext_metric.is_some();
         let files_probed = counts.then(|| self.blocks_searched.load(Ordering::Relaxed));
         Counters { comparisons, files_probed, ..parse_counters(&text.unwrap_or_default()) }
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        // rocksdb_close reports nothing; `Drop` calls it.
-        Ok(())
     }
 }
 
@@ -270,7 +247,6 @@ fn parse_counters(text: &str) -> Counters {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -79,9 +79,8 @@ impl Plan {
     pub unsafe fn apply(&self, api: &Api, options: *mut ffi::DbOptions) {
         // SAFETY: plain setters on live options.
         unsafe {
-            (api.rocksdb_options_set_create_if_missing)(options, 1);
-            (api.rocksdb_options_set_write_buffer_size)(options, self.write_buffer);
-            (api.rocksdb_options_set_max_open_files)(options, self.open_files);
+            (api.base.options_set_write_buffer_size)(options, self.write_buffer);
+            (api.base.options_set_max_open_files)(options, self.open_files);
             (api.rocksdb_options_set_max_background_jobs)(options, self.background_jobs);
             (api.rocksdb_options_set_allow_mmap_reads)(options, u8::from(self.mmap_read));
             (api.rocksdb_options_set_compaction_style)(options, self.compaction_style);
@@ -127,10 +126,10 @@ impl Plan {
             (api.rocksdb_block_based_options_set_block_size)(table, self.block);
             let cache = match api.rocksdb_cache_create_hyper_clock.filter(|_| self.hyper_clock) {
                 Some(create) => create(self.cache, 0),
-                None => (api.rocksdb_cache_create_lru)(self.cache),
+                None => (api.base.cache_create_lru)(self.cache),
             };
             (api.rocksdb_block_based_options_set_block_cache)(table, cache);
-            (api.rocksdb_cache_destroy)(cache);
+            (api.base.cache_destroy)(cache);
             if self.bloom_bits > 0 {
                 let filter = (api.rocksdb_filterpolicy_create_bloom_full)(f64::from(self.bloom_bits));
                 (api.rocksdb_block_based_options_set_filter_policy)(table, filter);
@@ -147,7 +146,7 @@ impl Plan {
     pub unsafe fn apply_compression(&self, api: &Api, options: *mut ffi::DbOptions, kind: i32) {
         // SAFETY: plain setters on live options.
         unsafe {
-            (api.rocksdb_options_set_compression)(options, kind);
+            (api.base.options_set_compression)(options, kind);
             if let Some(level) = self.min_level_to_compress.filter(|_| self.compress) {
                 (api.rocksdb_options_set_min_level_to_compress)(options, level.min(self.num_levels.unwrap_or(7)));
             }

@@ -89,7 +89,7 @@ fn share_of_device(case: &Case<'_>) -> Option<String> {
     Some(format!("{} times a second, of which this is {}", number(median(&device)?), share.text()))
 }
 
-pub fn file_systems(case: &Case<'_>) -> Judgement {
+pub fn file_systems(case: &Case<'_>) -> Result<Judgement, String> {
     let records = case.records(SYNC, ROWS[0], &[]);
     let here = records.first().map_or_else(
         || "these runs have no synchronous writes".to_owned(),
@@ -98,7 +98,7 @@ pub fn file_systems(case: &Case<'_>) -> Judgement {
             format!("these runs are on {} only, {} synchronous writes a second", record.host.file_system, number(rate))
         },
     );
-    case.not_testable(String::new(), format!("the claim compares ext3 and ext4 on one disk, and {here}"))
+    Ok(case.not_testable(String::new(), format!("the claim compares ext3 and ext4 on one disk, and {here}")))
 }
 
 pub fn killed(case: &Case<'_>) -> Result<Judgement, String> {

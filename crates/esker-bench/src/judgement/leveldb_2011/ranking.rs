@@ -3,7 +3,7 @@
 use super::role::{BASELINE, Role};
 use crate::judgement::case::{Case, ONE_REPETITION, Ratio, all, held};
 use crate::judgement::verdict::{Judgement, Verdict};
-use crate::published;
+use crate::published::DATA;
 use crate::record::Record;
 use crate::report::number::three_digits as number;
 use crate::report::words::listed;
@@ -56,7 +56,7 @@ impl<'a> Chart<'a> {
 
 fn published_rate(experiment: &str, row: &str, role: Role) -> f64 {
     let id = format!("ldb2011/{experiment}/{row}/{}", role.id());
-    published::records().iter().find(|record| record.id == id).map_or(f64::NAN, |record| record.figure)
+    DATA.records.iter().find(|record| record.id == id).map_or(f64::NAN, |record| record.figure)
 }
 
 /// A role over the fastest of the others, as published.

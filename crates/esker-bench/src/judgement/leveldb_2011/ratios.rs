@@ -218,15 +218,14 @@ fn nothing_to_leave_out(case: &Case<'_>, claim: &Claim) -> Option<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::published::hypotheses;
+    use crate::published;
 
     #[test]
     fn every_claim_can_be_read_and_is_one_of_the_page() {
         for (id, claim) in claims() {
-            let hypothesis = hypotheses().iter().find(|hypothesis| hypothesis.id == *id).unwrap();
+            let hypothesis = published::DATA.hypotheses.iter().find(|hypothesis| hypothesis.id == *id).unwrap();
             let limits =
                 claim.direction.values().chain(claim.magnitude.values()).flatten().flat_map(|test| match test {
                     Test::Any | Test::Gain | Test::Loss => Vec::new(),

@@ -3,7 +3,7 @@
 pub mod verdict;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::output::say;
+use crate::output::{complain, say};
 use crate::report::blocks::{Block, Column, Field, Line as TableLine, Table};
 use crate::report::render::text;
 use crate::study::scoreboard::summary::Line;
@@ -12,18 +12,7 @@ use std::path::{Path, PathBuf};
 use verdict::{Compared, Verdict, compare, replace};
 
 /// Shown below the options.
-pub const EXAMPLES: &str = "\
-Examples:
-  esker study compare doc/results/2026-11-21-scoreboard.jsonl new.jsonl
-  esker study compare kept.jsonl new.jsonl --max-loss 5 --yardstick leveldb --failing rows.txt
-  esker study compare kept.jsonl new.jsonl --again again.jsonl
-
-The files are those of `esker study scoreboard --json`, with the same --num. A row's figure is Esker's
-time over the yardsticks' in the same file; what slows down all of them is no loss. A row is LOST if its
-figure grew by more than --max-loss and the spread of the repetitions together, and unclear if the
-spread leaves that open.
-
-Exit codes: 0 no row is lost; 1 a row is; 2 wrong command line, or nothing to compare.";
+pub const EXAMPLES: &str = include_str!("../../../data/help/compare.txt").trim_ascii_end();
 
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]
@@ -49,19 +38,11 @@ pub struct Arguments {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    main_with(arguments, &mut std::io::stdout())
-}
-
-/// The same, with its output passed in.
-pub fn main_with(arguments: &Arguments, out: &mut dyn Write) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write) -> i32 {
     match run(arguments, out) {
         Ok(true) => EXIT_OK,
         Ok(false) => EXIT_FAILED,
-        Err(problem) => {
-            eprintln!("esker study compare: {problem}");
-            EXIT_USAGE
-        }
+        Err(problem) => complain("study compare", &problem, EXIT_USAGE),
     }
 }
 

@@ -1,11 +1,10 @@
 //! What the databases hold after the runs, where all of them must hold the same.
 
-use super::violation::{Member, Violation};
+use super::violation::{Member, Violation, odd};
 use crate::study::grid::Cell;
 use crate::study::task::Step;
 use crate::verification::Verification;
 use crate::workload::{self, Body};
-use std::collections::BTreeMap;
 
 /// How much of what a cell leaves behind is fixed by its flags alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,13 +28,15 @@ pub(super) fn check_rows(group: &[Member<'_>], found: &mut Vec<Violation>) {
             found.push(Violation { contradicts_itself: true, ..member.violation(reason) });
         }
     }
-    let whole: Vec<_> = looks.into_iter().filter(|(member, _)| is_whole(member)).collect();
+    let whole: Vec<_> = looks.into_iter().filter(|(member, _)| member.is_whole()).collect();
     match whole.iter().map(|(member, _)| fixed(&member.finished.cell)).min() {
         Some(Fixed::All) => {
-            odd(&whole, |look| look.content_hash.clone(), |_| "its database holds other entries".into(), found);
+            let what = |_: &&Verification| "its database holds other entries, unlike that of".into();
+            odd(&whole, |look| look.content_hash.clone(), what, found);
         }
         Some(Fixed::Entries) => {
-            odd(&whole, |look| look.entries, |look| format!("its database holds {} entries", look.entries), found);
+            let what = |look: &&Verification| format!("its database holds {} entries, unlike that of", look.entries);
+            odd(&whole, |look| look.entries, what, found);
         }
         Some(Fixed::Nothing) | None => {}
     }
@@ -45,36 +46,6 @@ fn look<'a>(member: &Member<'a>) -> Option<&'a Verification> {
     let records = &member.finished.records;
     let at = records.iter().position(|record| std::ptr::eq(record, member.record)).unwrap_or(0);
     records.iter().skip(at).find_map(|record| record.verification.as_ref())
-}
-
-/// A run that ended early holds less, which is a rule of its own.
-fn is_whole(member: &Member<'_>) -> bool {
-    let early = |message: &str| message.contains("(ended early");
-    member.finished.failure.is_none() && !member.finished.records.iter().any(|record| early(&record.message))
-}
-
-/// Tells of those that differ from what most hold; of all, if no answer has the most.
-fn odd<T: Ord + Clone>(
-    looks: &[(&Member<'_>, &Verification)],
-    of: impl Fn(&Verification) -> T,
-    what: impl Fn(&Verification) -> String,
-    found: &mut Vec<Violation>,
-) {
-    let mut counts: BTreeMap<T, usize> = BTreeMap::new();
-    for (_, look) in looks {
-        *counts.entry(of(look)).or_default() += 1;
-    }
-    if counts.len() < 2 {
-        return;
-    }
-    let most = counts.values().copied().max().unwrap_or(0);
-    let mut leading = counts.into_iter().filter(|(_, count)| *count == most).map(|(answer, _)| answer);
-    let usual = leading.next().filter(|_| leading.next().is_none());
-    for (member, look) in looks.iter().filter(|(_, look)| usual.as_ref() != Some(&of(look))) {
-        let others = looks.iter().filter(|(_, other)| of(other) != of(look));
-        let names: Vec<String> = others.map(|(member, _)| member.name()).collect();
-        found.push(member.violation(format!("{}, unlike that of {}", what(look), names.join(", "))));
-    }
 }
 
 /// What a cell's steps leave to chance.
@@ -91,12 +62,8 @@ fn fixed(cell: &Cell) -> Fixed {
     if steps.iter().all(|step| step.threads <= 1) || (commutes && steps.iter().all(|s| s.benchmark == "mergerandom")) {
         return Fixed::All;
     }
-    let only_adds = |step: &&Step| ONLY_ADDING.iter().any(|prefix| step.benchmark.starts_with(prefix));
-    if steps.iter().all(only_adds) { Fixed::Entries } else { Fixed::Nothing }
+    if steps.iter().all(|step| step.only_adds()) { Fixed::Entries } else { Fixed::Nothing }
 }
-
-/// Beginnings of the names of benchmarks that write without ever removing a key.
-const ONLY_ADDING: [&str; 4] = ["fill", "overwrite", "updaterandom", "mergerandom"];
 
 /// Whether a clock decides what is written or stays.
 fn is_open_ended(step: &Step) -> bool {

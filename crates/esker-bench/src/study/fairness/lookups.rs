@@ -1,28 +1,12 @@
 //! How many keys lookups find: as many as the key sequence says, and all engines the same number.
 
 use super::played::Played;
-use super::violation::{Member, Violation};
+use super::violation::{Member, Violation, odd};
+use crate::flags::table;
 use crate::study::grid::Cell;
 use crate::study::task::{Step, Task};
 use crate::workload::{self, Body};
 use std::collections::BTreeMap;
-
-/// Flags that decide which keys there are and which are looked up.
-const KEY_FLAGS: [&str; 13] = [
-    "benchmarks",
-    "deletes",
-    "fill_num",
-    "fill_seed",
-    "fresh_process",
-    "keygen",
-    "merge_keys",
-    "mergereadpercent",
-    "num",
-    "reads",
-    "seed",
-    "use_existing_db",
-    "writes",
-];
 
 /// Where rows have everything in common that decides how many keys a lookup finds, all find as many. One process may do a row several times,
 /// each with keys of its own.
@@ -30,7 +14,7 @@ const KEY_FLAGS: [&str; 13] = [
 struct Lookups<'a> {
     benchmark: &'a str,
     ops: u64,
-    flags: [Option<&'a str>; KEY_FLAGS.len()],
+    flags: BTreeMap<&'a str, Option<&'a str>>,
     time: usize,
 }
 
@@ -51,22 +35,14 @@ pub(super) fn check(group: &[Member<'_>], played: &mut Played, found: &mut Vec<V
             }
             continue;
         }
-        let flags = KEY_FLAGS.map(|name| record.flags.get(name).map(String::as_str));
+        let of_keys = table::all().filter(|flag| flag.decides_keys);
+        let flags =
+            of_keys.map(|flag| (flag.name.as_str(), record.flags.get(&flag.name).map(String::as_str))).collect();
         let lookups = Lookups { benchmark: &record.benchmark, ops: record.ops, flags, time: *time };
         alike.entry(lookups).or_default().push((member, keys));
     }
     for members in alike.values() {
-        let count = |keys: u64| members.iter().filter(|(_, other)| *other == keys).count();
-        let most = members.iter().map(|(_, keys)| count(*keys)).max().unwrap_or(0);
-        let mut leading: Vec<u64> = members.iter().map(|(_, keys)| *keys).filter(|keys| count(*keys) == most).collect();
-        leading.sort_unstable();
-        leading.dedup();
-        let usual = leading.first().filter(|_| leading.len() == 1);
-        for (member, keys) in members.iter().filter(|(_, keys)| usual != Some(keys)) {
-            let others = members.iter().filter(|(_, other)| other != keys);
-            let names: Vec<String> = others.map(|(other, _)| other.name()).collect();
-            found.push(member.violation(format!("it found {keys} keys, unlike {}", names.join(", "))));
-        }
+        odd(members, |keys| *keys, |keys| format!("it found {keys} keys, unlike"), found);
     }
 }
 
@@ -80,10 +56,8 @@ fn expected(member: &Member<'_>, played: &mut Played) -> Option<u64> {
 fn found_is_fixed(member: &Member<'_>) -> bool {
     let (record, finished) = (member.record, member.finished);
     let only_reads = workload::find(&record.benchmark).is_some_and(|benchmark| benchmark.only_reads());
-    let is_whole =
-        finished.failure.is_none() && !finished.records.iter().any(|row| row.message.contains("(ended early"));
     let has_steps = finished.cell.tasks.iter().any(|task| !task.steps.is_empty());
-    only_reads && record.threads <= 1 && is_whole && has_steps && !leaves_keys_to_chance(&finished.cell)
+    only_reads && record.threads <= 1 && member.is_whole() && has_steps && !leaves_keys_to_chance(&finished.cell)
 }
 
 fn leaves_keys_to_chance(cell: &Cell) -> bool {
@@ -93,12 +67,10 @@ fn leaves_keys_to_chance(cell: &Cell) -> bool {
 
 /// Whether it is chance which keys a step writes or removes.
 fn is_left_to_chance(task: &Task, step: &Step) -> bool {
-    const ONLY_ADDING: [&str; 4] = ["fill", "overwrite", "updaterandom", "mergerandom"];
     let Some(benchmark) = workload::find(&step.benchmark).filter(|benchmark| benchmark.writes()) else { return false };
     // What ends early says so in its row, if it makes one.
     let may_end_unseen = step.row.is_none() && (step.most_seconds > 0.0 || task.budget.is_some());
-    let only_adds = ONLY_ADDING.iter().any(|prefix| benchmark.name.starts_with(prefix));
     may_end_unseen
         || matches!(benchmark.body, Body::BesideWriter(..) | Body::Survivors | Body::Crash(_))
-        || (step.threads > 1 && !only_adds)
+        || (step.threads > 1 && !step.only_adds())
 }

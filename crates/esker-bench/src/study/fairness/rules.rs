@@ -1,12 +1,9 @@
 //! The rules about single settings and counts.
 
 use super::violation::{Member, Violation};
-use crate::engine::{Compression, Durability};
+use crate::engine::{Compression, Durability, registry};
 use crate::record::Record;
 use crate::workload::{self, Body};
-
-/// Engines that can compress what they store; the others have nothing to turn on.
-const COMPRESSING: [&str; 5] = ["esker", "leveldb", "rocksdb", "kyoto", "fjall"];
 
 pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
     durability(group, found);
@@ -50,8 +47,10 @@ fn compresses(record: &Record) -> Option<bool> {
 }
 
 fn compression(group: &[Member<'_>], found: &mut Vec<Violation>) {
+    // Engines that cannot compress what they store have nothing to turn on.
+    let can = |engine: &str| registry::row(engine).is_some_and(|kind| kind.capabilities.compression);
     let able = || {
-        let able = group.iter().filter(|member| COMPRESSING.contains(&member.finished.cell.engine.as_str()));
+        let able = group.iter().filter(|member| can(&member.finished.cell.engine));
         able.filter_map(|member| compresses(member.record).map(|on| (member, on)))
     };
     let Some((first, one)) = able().next() else { return };

@@ -64,4 +64,34 @@ impl Member<'_> {
         let cell = &self.finished.cell;
         if cell.variant.is_empty() { cell.engine.clone() } else { format!("{} ({})", cell.engine, cell.variant) }
     }
+
+    /// Whether its run came to its end: one that did not holds less, which is a rule of its own.
+    pub(super) fn is_whole(&self) -> bool {
+        let finished = self.finished;
+        finished.failure.is_none() && !finished.records.iter().any(|record| record.message.contains("(ended early"))
+    }
+}
+
+/// Tells of those whose answer differs from that of most; of all, if no answer has the most.
+pub(super) fn odd<V, T: Ord>(
+    members: &[(&Member<'_>, V)],
+    of: impl Fn(&V) -> T,
+    what: impl Fn(&V) -> String,
+    found: &mut Vec<Violation>,
+) {
+    let mut counts: BTreeMap<T, usize> = BTreeMap::new();
+    for (_, answer) in members {
+        *counts.entry(of(answer)).or_default() += 1;
+    }
+    if counts.len() < 2 {
+        return;
+    }
+    let most = counts.values().copied().max().unwrap_or(0);
+    let mut leading = counts.into_iter().filter(|(_, count)| *count == most).map(|(answer, _)| answer);
+    let usual = leading.next().filter(|_| leading.next().is_none());
+    for (member, answer) in members.iter().filter(|(_, answer)| usual.as_ref() != Some(&of(answer))) {
+        let others = members.iter().filter(|(_, other)| of(other) != of(answer));
+        let names: Vec<String> = others.map(|(other, _)| other.name()).collect();
+        found.push(member.violation(format!("{} {}", what(answer), names.join(", "))));
+    }
 }

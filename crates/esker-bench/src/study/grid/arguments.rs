@@ -5,11 +5,9 @@ use super::directory::RunDirectory;
 use super::execute::{Ending, Execution, execute};
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
 use crate::engine::{EngineKind, registry};
-use crate::flags::config::{default_directory, engine_names, library};
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::say;
-use crate::progress::Display;
-use crate::study::child::Place;
+use crate::flags::config::{engine_names, library};
+use crate::interrupt::EXIT_INTERRUPTED;
+use crate::output::{complain, say};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -68,58 +66,18 @@ impl GridArguments {
     }
 }
 
-/// Does a study: `command` is its name for messages (`study rmw`), `engines` are those it measures when none are asked for, `plan` makes its cells for those that are here. Returns the exit
-/// code of the process.
+/// Does a study: `command` is its name for messages (`study rmw`), `engines` are those it measures
+/// when none are asked for, `plan` makes its cells for those that are here. Returns the exit code
+/// of the process.
 pub fn run_study(
-    command: &str,
-    arguments: &GridArguments,
-    engines: &str,
-    plan: impl FnOnce(&[String]) -> Result<Plan, String>,
-) -> i32 {
-    let kinds = crate::all_kinds();
-    let around = Around {
-        kinds: &kinds,
-        interrupt: Interrupt::from_signals(),
-        display: Display::detect(),
-        place: Place::children(),
-    };
-    run(command, arguments, engines, plan, &mut std::io::stdout(), around)
-}
-
-/// The same with everything it depends on passed in, and all in this process.
-pub fn run_study_with(
-    command: &str,
-    arguments: &GridArguments,
-    engines: &str,
-    plan: impl FnOnce(&[String]) -> Result<Plan, String>,
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    interrupt: Interrupt,
-) -> i32 {
-    let around = Around { kinds, interrupt, display: Display::Hidden, place: Place::Here };
-    run(command, arguments, engines, plan, out, around)
-}
-
-struct Around<'a> {
-    kinds: &'a [EngineKind],
-    interrupt: Interrupt,
-    display: Display,
-    place: Place,
-}
-
-fn run(
+    mut execution: Execution<'_>,
     command: &str,
     arguments: &GridArguments,
     engines: &str,
     plan: impl FnOnce(&[String]) -> Result<Plan, String>,
     out: &mut dyn Write,
-    around: Around<'_>,
 ) -> i32 {
-    let complain = |problem: String, code: i32| {
-        eprintln!("esker {command}: {problem}");
-        code
-    };
-    let prepared = arguments.present(engines, around.kinds).and_then(|present| {
+    let prepared = arguments.present(engines, execution.kinds).and_then(|present| {
         let plan = plan(&present.names)?;
         // Whatever is wrong with the flags of a cell: learn it before hours have gone by.
         for cell in &plan.cells {
@@ -131,7 +89,7 @@ fn run(
     });
     let (present, plan) = match prepared {
         Ok(prepared) => prepared,
-        Err(problem) => return complain(problem, EXIT_USAGE),
+        Err(problem) => return complain(command, &problem, EXIT_USAGE),
     };
     if arguments.plan_only {
         let names: Vec<String> = plan.cells.iter().map(|cell| format!("{}  {}", cell.hash(), cell.name())).collect();
@@ -141,16 +99,10 @@ fn run(
     let path = arguments.run.clone().unwrap_or_else(|| PathBuf::from("esker-runs").join(&plan.study));
     let directory = match RunDirectory::create_or_resume(&path, &plan) {
         Ok(directory) => directory,
-        Err(problem) => return complain(problem, EXIT_USAGE),
+        Err(problem) => return complain(command, &problem, EXIT_USAGE),
     };
-    let execution = Execution {
-        kinds: around.kinds,
-        libraries: present.libraries,
-        db: arguments.db.clone().unwrap_or_else(default_directory),
-        interrupt: around.interrupt,
-        display: around.display,
-        place: around.place,
-    };
+    execution.libraries = present.libraries;
+    execution.db = arguments.db.clone().unwrap_or(execution.db);
     match execute(&plan, &directory, &execution) {
         Ok(ending) => {
             say(out, &summary(&ending, &directory));
@@ -160,7 +112,9 @@ fn run(
                 _ => EXIT_OK,
             }
         }
-        Err(problem) => complain(format!("{problem}; finished cells are kept in {}", path.display()), EXIT_FAILED),
+        Err(problem) => {
+            complain(command, &format!("{problem}; finished cells are kept in {}", path.display()), EXIT_FAILED)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use twox_hash::XxHash64;
 pub const SCHEMA: u32 = 1;
 
 /// One cell of a grid: what one engine does from an empty directory on, in one process after another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Which of the study's questions it belongs to: `grid`, `why`, `baseline`.
     pub experiment: String,
@@ -67,7 +67,7 @@ pub struct Plan {
 }
 
 /// What became of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// See [`SCHEMA`].
     pub schema: u32,
@@ -106,10 +106,9 @@ mod tests {
         Cell {
             experiment: "grid".into(),
             engine: "leveldb".into(),
-            variant: String::new(),
             variables: [("write_buffer_mib".to_string(), "2".to_string())].into(),
             repetition: 1,
-            tasks: Vec::new(),
+            ..Cell::default()
         }
     }
 

@@ -4,6 +4,7 @@ use super::cell::{Cell, Finished, Plan, SCHEMA};
 use super::directory::RunDirectory;
 use crate::directory::BenchDirectory;
 use crate::engine::EngineKind;
+use crate::flags::config::default_directory;
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::progress::Display;
@@ -28,6 +29,20 @@ pub struct Execution<'a> {
     pub display: Display,
     /// Where tasks are done.
     pub place: Place,
+}
+
+impl<'a> Execution<'a> {
+    /// As the program does it: each task in a process of its own, until a signal comes.
+    pub fn of_program(kinds: &'a [EngineKind]) -> Execution<'a> {
+        let (display, place) = (Display::detect(), Place::children());
+        Execution { display, place, ..Execution::here(kinds, Interrupt::from_signals()) }
+    }
+
+    /// All in this process, without progress.
+    pub fn here(kinds: &'a [EngineKind], interrupt: Interrupt) -> Execution<'a> {
+        let (display, place) = (Display::Hidden, Place::Here);
+        Execution { kinds, libraries: BTreeMap::new(), db: default_directory(), interrupt, display, place }
+    }
 }
 
 /// How an execution ended.
@@ -212,23 +227,8 @@ mod tests {
 
     #[test]
     fn the_estimate_knows_slow_engines() {
-        let cell = |engine: &str| Cell {
-            experiment: "grid".into(),
-            engine: engine.into(),
-            variant: String::new(),
-            variables: BTreeMap::new(),
-            repetition: 1,
-            tasks: Vec::new(),
-        };
-        let finished = |engine: &str, seconds: f64| Finished {
-            schema: SCHEMA,
-            cell: cell(engine),
-            records: Vec::new(),
-            failure: None,
-            seconds,
-            host: Host::default(),
-            finished_unix_s: 0,
-        };
+        let cell = |engine: &str| Cell { engine: engine.into(), ..Cell::default() };
+        let finished = |engine: &str, seconds: f64| Finished { cell: cell(engine), seconds, ..Finished::default() };
         let mut estimate = Estimate::default();
         assert_eq!(estimate.remaining(&[&cell("a")]), None);
         estimate.learn(&finished("a", 10.0));

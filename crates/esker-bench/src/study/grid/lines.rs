@@ -160,10 +160,9 @@ mod tests {
         let cell = Cell {
             experiment: "grid".into(),
             engine: "esker".into(),
-            variant: String::new(),
             variables: [("threads".to_string(), "2".to_string())].into(),
             repetition: 1,
-            tasks: Vec::new(),
+            ..Cell::default()
         };
         let finished = Finished {
             schema: SCHEMA,

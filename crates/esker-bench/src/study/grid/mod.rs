@@ -14,7 +14,7 @@ mod directory;
 mod execute;
 pub mod lines;
 
-pub use arguments::{GridArguments, run_study, run_study_with};
+pub use arguments::{GridArguments, run_study};
 pub use cell::{Cell, Finished, Plan, SCHEMA, StudyRun};
 pub use directory::RunDirectory;
 pub use execute::{Ending, Execution, Performed, execute, kept_cells, perform};

@@ -7,7 +7,7 @@ use super::step::Steps;
 use super::values::{Values, find_flag, set_flags, value};
 use crate::flags::table::Flag;
 use crate::study::grid::{Cell, Plan};
-use crate::study::process::{Process, cell};
+use crate::study::process::{Process, tasks};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -117,7 +117,7 @@ fn axes<'a>(file: &'a PlanFile, experiment: &'a ExperimentTable, names: &Names) 
                 return Err(Problem::at(values.span(), format!("`{}` has no values", flag.name)));
             }
             let values = values.get_ref().iter().map(|value| (Cow::Borrowed(&value.get_ref().0), value.span()));
-            let axis = Axis { name: flag.name, said: true, flag: Some(flag), values: values.collect() };
+            let axis = Axis { name: &flag.name, said: true, flag: Some(flag), values: values.collect() };
             distinct(&axis, names)?;
             axes.push(axis);
         }
@@ -247,10 +247,10 @@ impl Expansion<'_> {
         let flags = self.flags(experiment, of_engine, point)?;
         let mut variables = Vec::new();
         for (name, text) in &self.file.variables {
-            variables.push((name.as_str(), filled(text, &point.names).map_err(somewhere)?));
+            variables.push((name.clone(), filled(text, &point.names).map_err(somewhere)?));
         }
         let said = point.chosen.iter().filter(|(axis, _)| axis.said);
-        variables.extend(said.map(|(axis, value)| (axis.name, value.shown.trim().to_owned())));
+        variables.extend(said.map(|(axis, value)| (axis.name.to_owned(), value.shown.trim().to_owned())));
         let (mut processes, mut places, mut rows) = (Vec::new(), Vec::new(), BTreeSet::new());
         for table in &experiment.processes {
             if table.when.as_ref().map_or(Ok(true), |when| holds(when, &point.names)).map_err(somewhere)? {
@@ -258,8 +258,14 @@ impl Expansion<'_> {
                 places.push(table.benchmarks.span());
             }
         }
-        let variant = of_engine.map_or("", |table| &table.variant);
-        let mut cell = cell(&experiment.name, engine, variant, &variables, repetition, processes);
+        let mut cell = Cell {
+            experiment: experiment.name.clone(),
+            engine: engine.to_owned(),
+            variant: of_engine.map_or(String::new(), |table| table.variant.clone()),
+            variables: variables.into_iter().collect(),
+            repetition,
+            tasks: tasks(engine, repetition, processes),
+        };
         if self.file.study.as_ref().is_some_and(|study| !study.verifies) {
             cell.tasks.iter_mut().for_each(|task| task.verify = false);
         }
@@ -292,7 +298,7 @@ impl Expansion<'_> {
             if let Some(flag) = axis.flag
                 && let Some(value) = value(flag, &chosen.shown, &point.names).map_err(somewhere)?
             {
-                flags.insert(flag.name, value);
+                flags.insert(&flag.name, value);
             }
             set_flags(&mut flags, &chosen.flags, &point.names)?;
         }
@@ -324,8 +330,7 @@ impl Expansion<'_> {
         if steps.is_empty() {
             return Err(Problem::at(table.benchmarks.span(), "`benchmarks` names no benchmark".into()));
         }
-        let process = if continues { Process::continued(steps) } else { Process::fresh(steps) };
-        let flags: Vec<(&str, String)> = flags.into_iter().collect();
-        Ok(process.flags(&flags))
+        let flags = flags.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(Process { flags, steps, continues })
     }
 }

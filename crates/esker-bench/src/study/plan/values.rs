@@ -10,30 +10,13 @@ use toml::Spanned;
 /// Flags by name.
 pub type Values = BTreeMap<&'static str, String>;
 
-/// Flags that the plan itself sets, and what says it instead.
-const RESERVED: [(&str, &str); 13] = [
-    ("engine", "`engines` says which"),
-    ("lib", "give --lib on the command line"),
-    ("benchmarks", "each [[process]] has its own"),
-    ("db", "give --db on the command line"),
-    ("use_existing_db", "a [[process]] works on what the one before it left, unless it begins with a load"),
-    ("list", "it does nothing here"),
-    ("help", "it does nothing here"),
-    ("repeat", "write `repeat` above all tables"),
-    ("latency_every", "one operation in 16 is measured; `histogram = 1` measures all"),
-    ("fresh_process", "each [[process]] is one"),
-    ("json", "the run directory holds every record"),
-    ("csv", "`esker report` makes it from the run directory"),
-    ("html", "`esker report` makes it from the run directory"),
-];
-
 /// Sets flags as they are written, in place of what they were; one that is `none` is taken out.
 pub fn set_flags(values: &mut Values, written: &Flags, names: &Names) -> Result<(), Problem> {
     for (name, scalar) in written {
         let flag = find_flag(name)?;
         match value(flag, &scalar.get_ref().0, names).map_err(|text| Problem::at(scalar.span(), text))? {
-            Some(value) => values.insert(flag.name, value),
-            None => values.remove(flag.name),
+            Some(value) => values.insert(&flag.name, value),
+            None => values.remove(flag.name.as_str()),
         };
     }
     Ok(())
@@ -41,16 +24,14 @@ pub fn set_flags(values: &mut Values, written: &Flags, names: &Names) -> Result<
 
 /// The flag that is meant.
 pub fn find_flag(name: &Spanned<String>) -> Result<&'static Flag, Problem> {
-    let wrong = |text: String| Problem::at(name.span(), text);
-    if let Some((_, instead)) = RESERVED.iter().find(|(reserved, _)| reserved == name.get_ref()) {
-        return Err(wrong(format!("`{}` is not for a sweep to set: {instead}", name.get_ref())));
-    }
-    table::find(name.get_ref()).ok_or_else(|| {
-        wrong(match table::nearest(name.get_ref()) {
-            Some(near) => format!("unknown flag `{}`; did you mean `{near}`?", name.get_ref()),
-            None => format!("unknown flag `{}`; `esker bench --help` lists all", name.get_ref()),
-        })
-    })
+    let text = match (table::find(name.get_ref()), table::nearest(name.get_ref())) {
+        (Some(flag), _) if flag.in_plans.is_empty() => return Ok(flag),
+        (Some(flag), _) => format!("`{}` is not for a sweep to set: {}", flag.name, flag.in_plans),
+        _ if name.get_ref() == "help" => "`help` is not for a sweep to set: it does nothing here".into(),
+        (None, Some(near)) => format!("unknown flag `{}`; did you mean `{near}`?", name.get_ref()),
+        (None, None) => format!("unknown flag `{}`; `esker bench --help` lists all", name.get_ref()),
+    };
+    Err(Problem::at(name.span(), text))
 }
 
 /// The value of a flag in its plain form; `None` if it is to be left out.

@@ -6,14 +6,10 @@ mod figures;
 mod parts;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE};
-use crate::engine::EngineKind;
-use crate::flags::config::default_directory;
 use crate::host;
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{LineFile, say};
-use crate::progress::Display;
+use crate::interrupt::EXIT_INTERRUPTED;
+use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record};
-use crate::study::child::Place;
 use crate::study::grid::{Execution, GridArguments, Plan, perform};
 use arguments::Part;
 use figures::Figure;
@@ -23,18 +19,7 @@ use std::io::Write;
 pub use arguments::Arguments;
 
 /// Shown below the options.
-pub const EXAMPLES: &str = "\
-Examples:
-  esker study scale
-  esker study scale --parts open
-  esker study scale --parts dataset --dataset-gb 20 --engines esker,rocksdb --json dataset.jsonl
-  esker study scale --parts grow --nums 1000000,10000000
-
-Parts: `grow` measures counters by merge, random loads, and random reads of what is in memory at each of --nums; `threads` divides
-the same work among each of --threads; `open` measures creating a database, opening an empty one, and opening
-one of --open-entries that was closed; `dataset` loads --dataset-gb in random order, settles, reads and scans.
-
-Exit codes: 0 all went well; 1 an engine failed; 2 wrong command line; 130 interrupted.";
+pub const EXAMPLES: &str = include_str!("../../../data/help/scale.txt").trim_ascii_end();
 
 /// One line of `--json`.
 #[derive(Debug, Serialize)]
@@ -46,39 +31,17 @@ enum Line<'a> {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    let (kinds, display) = (crate::all_kinds(), Display::detect());
-    run(arguments, &kinds, &mut std::io::stdout(), display, Interrupt::from_signals(), Place::children())
-}
-
-/// The same with everything it depends on passed in, and all in this process.
-pub fn main_with(arguments: &Arguments, kinds: &[EngineKind], out: &mut dyn Write, interrupt: Interrupt) -> i32 {
-    run(arguments, kinds, out, Display::Hidden, interrupt, Place::Here)
-}
-
-fn run(
-    arguments: &Arguments,
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    display: Display,
-    interrupt: Interrupt,
-    place: Place,
-) -> i32 {
-    let study = match Study::new(arguments, kinds, display, interrupt.clone(), place) {
+pub fn main(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
+    let interrupt = execution.interrupt.clone();
+    let study = match Study::new(arguments, execution) {
         Ok(study) => study,
-        Err(problem) => {
-            eprintln!("esker study scale: {problem}");
-            return EXIT_USAGE;
-        }
+        Err(problem) => return complain("study scale", &problem, EXIT_USAGE),
     };
     match study.measure(out) {
         _ if interrupt.is_requested() => EXIT_INTERRUPTED,
         Ok(true) => EXIT_OK,
         Ok(false) => EXIT_FAILED,
-        Err(problem) => {
-            eprintln!("esker study scale: {problem}");
-            EXIT_FAILED
-        }
+        Err(problem) => complain("study scale", &problem, EXIT_FAILED),
     }
 }
 
@@ -90,31 +53,22 @@ struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    fn new(
-        arguments: &'a Arguments,
-        kinds: &'a [EngineKind],
-        display: Display,
-        interrupt: Interrupt,
-        place: Place,
-    ) -> Result<Study<'a>, String> {
+    fn new(arguments: &'a Arguments, mut execution: Execution<'a>) -> Result<Study<'a>, String> {
         parts::check(arguments)?;
         let (engines, libraries) = (Some(arguments.engines.clone()), arguments.libraries.clone());
-        let present = GridArguments { engines, libraries, ..GridArguments::default() }.present("esker", kinds)?;
-        let db = arguments.db.clone().unwrap_or_else(default_directory);
-        let host = host::describe(&db);
+        let grid = GridArguments { engines, libraries, ..GridArguments::default() };
+        let present = grid.present("esker", execution.kinds)?;
+        execution.libraries = present.libraries;
+        execution.db = arguments.db.clone().unwrap_or(execution.db);
+        let host = host::describe(&execution.db);
         let plan = parts::plan(arguments, &present.names, host.memory_bytes)?;
-        let execution = Execution { kinds, libraries: present.libraries, db, interrupt, display, place };
         Ok(Study { arguments, plan, host, execution })
     }
 
     /// Whether every engine did all it was asked for.
     fn measure(&self, out: &mut dyn Write) -> Result<bool, String> {
-        let mut file = self.arguments.json.as_deref().map(LineFile::create).transpose()?;
-        let mut keep = |line: &Line<'_>| -> Result<(), String> {
-            let Some(file) = &mut file else { return Ok(()) };
-            file.line(&serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?)
-        };
-        keep(&Line::Machine { host: &self.host })?;
+        let mut file = LineFile::create(self.arguments.json.as_deref())?;
+        file.json(&Line::Machine { host: &self.host })?;
         let mut all_well = true;
         for part in parts::chosen(self.arguments) {
             let mut records = Vec::new();
@@ -125,7 +79,7 @@ impl<'a> Study<'a> {
                 eprintln!("{}", cell.name());
                 let performed = perform(cell, &self.execution, &self.host)?;
                 for record in &performed.records {
-                    keep(&Line::Row { part, record })?;
+                    file.json(&Line::Row { part, record })?;
                 }
                 records.extend(performed.records.iter().cloned());
                 if let Some(problem) = performed.finished(cell, &self.host).and_then(|finished| finished.failure) {
@@ -135,7 +89,7 @@ impl<'a> Study<'a> {
             }
             let figures = figures::of(part, &records);
             for figure in &figures {
-                keep(&Line::Figure(figure))?;
+                file.json(&Line::Figure(figure))?;
             }
             say(out, &figures::text(part, &records, &figures));
         }

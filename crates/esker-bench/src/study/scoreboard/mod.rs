@@ -5,16 +5,14 @@ pub mod summary;
 pub mod tables;
 
 use crate::bench::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, check_writable};
-use crate::engine::{EngineKind, registry};
-use crate::flags::config::{default_directory, engine_names, library};
+use crate::engine::registry;
+use crate::flags::config::{engine_names, library};
 use crate::host;
-use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{LineFile, say};
-use crate::progress::Display;
+use crate::interrupt::EXIT_INTERRUPTED;
+use crate::output::{LineFile, complain, say};
 use crate::record::{Host, Record, Run};
-use crate::study::child::Place;
 use crate::study::grid::{Cell, Execution, Finished, Plan, RunDirectory, kept_cells, perform};
-use crate::study::memory::MEMORY;
+use crate::study::memory;
 use crate::study::plan::Wanted;
 use crate::study::task::{Budget, Step};
 use crate::workload;
@@ -24,18 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Shown below the options.
-pub const EXAMPLES: &str = "\
-Examples:
-  esker study scoreboard --quick
-  esker study scoreboard --html scoreboard.html --records rows.jsonl
-  esker study scoreboard --engines esker,rocksdb,lmdb --rows fillrandom --repeat 5
-  esker study scoreboard --run esker-runs/scoreboard
-
-Engines take turns within a repetition. Peers whose library is not here are left out, with a line
-that says what to install.
-
-Exit codes: 0 all went well; 1 an engine failed, or a ratio is below --require-ratio;
-2 wrong command line; 130 interrupted.";
+pub const EXAMPLES: &str = include_str!("../../../data/help/scoreboard.txt").trim_ascii_end();
 
 const TITLE: &str = "Scoreboard";
 
@@ -139,45 +126,16 @@ impl Size {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    let kinds = crate::all_kinds();
-    run(arguments, &kinds, &mut std::io::stdout(), Display::detect(), Interrupt::from_signals, Place::children())
-}
-
-/// The same with everything it depends on passed in, and all in this process. `interrupt` is called once, when the study begins.
-pub fn main_with(
-    arguments: &Arguments,
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    display: Display,
-    interrupt: impl FnOnce() -> Interrupt,
-) -> i32 {
-    run(arguments, kinds, out, display, interrupt, Place::Here)
-}
-
-fn run(
-    arguments: &Arguments,
-    kinds: &[EngineKind],
-    out: &mut dyn Write,
-    display: Display,
-    interrupt: impl FnOnce() -> Interrupt,
-    place: Place,
-) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write, execution: Execution<'_>) -> i32 {
     let parsed = Size::new(arguments).and_then(|size| Ok((size, Base::new(arguments, size)?)));
     let (size, base) = match parsed {
         Ok(parsed) => parsed,
-        Err(problem) => {
-            eprintln!("esker study scoreboard: {problem}");
-            return EXIT_USAGE;
-        }
+        Err(problem) => return complain("study scoreboard", &problem, EXIT_USAGE),
     };
-    let board = Board::new(arguments, size, base, kinds, display, interrupt(), place);
+    let board = Board::new(arguments, size, base, execution);
     match board.and_then(|mut board| board.measure().map(|()| board)) {
         Ok(board) => board.report(out),
-        Err(problem) => {
-            eprintln!("esker study scoreboard: {problem}");
-            EXIT_FAILED
-        }
+        Err(problem) => complain("study scoreboard", &problem, EXIT_FAILED),
     }
 }
 
@@ -186,7 +144,6 @@ struct Base {
     engines: Vec<String>,
     named: bool,
     libraries: BTreeMap<String, PathBuf>,
-    db: PathBuf,
     /// The only rows wanted, if there is a list.
     rows: Option<Vec<String>>,
 }
@@ -197,7 +154,6 @@ impl Base {
             engines: engine_names(&arguments.engines)?,
             named: arguments.engines != "all",
             libraries: arguments.libraries.iter().map(|text| library(text)).collect::<Result<_, _>>()?,
-            db: arguments.db.clone().unwrap_or_else(default_directory),
             rows: arguments.rows_from.as_deref().map(row_names).transpose()?,
         };
         // Whatever is wrong with the flags is wrong for every group: learn it now.
@@ -215,7 +171,7 @@ struct Board<'a> {
     /// Keeps what was done, if that was asked for.
     directory: Option<RunDirectory>,
     host: Host,
-    record_file: Option<LineFile>,
+    record_file: LineFile,
     records: Vec<Record>,
     begin: Instant,
     rows_left: u32,
@@ -227,20 +183,19 @@ impl<'a> Board<'a> {
         arguments: &'a Arguments,
         size: Size,
         base: Base,
-        kinds: &'a [EngineKind],
-        display: Display,
-        interrupt: Interrupt,
-        place: Place,
+        mut execution: Execution<'a>,
     ) -> Result<Board<'a>, String> {
         let files = [&arguments.json, &arguments.html, &arguments.csv];
         for path in files.into_iter().flatten().filter(|path| path.as_os_str() != "-") {
             check_writable(path)?;
         }
-        let (libraries, db) = (base.libraries.clone(), base.db.clone());
+        let kinds = execution.kinds;
+        execution.libraries = base.libraries.clone();
+        execution.db = arguments.db.clone().unwrap_or(execution.db);
         let mut board = Board {
-            record_file: arguments.records.as_deref().map(LineFile::create).transpose()?,
-            host: host::describe(&base.db),
-            execution: Execution { kinds, libraries, db, interrupt, display, place },
+            record_file: LineFile::create(arguments.records.as_deref())?,
+            host: host::describe(&execution.db),
+            execution,
             directory: None,
             engines: Vec::new(),
             records: Vec::new(),
@@ -297,8 +252,8 @@ impl<'a> Board<'a> {
 
     fn measure(&mut self) -> Result<(), String> {
         eprintln!("memory of each engine: {} bytes (write buffer and cache together)", self.size.memory);
-        for split in MEMORY.iter().filter(|split| self.engines.contains(&split.engine)) {
-            eprintln!("  {}", split.describe());
+        for kind in registry::KINDS.iter().filter(|kind| self.engines.contains(&kind.name)) {
+            eprintln!("  {}", memory::describe(kind));
         }
         let plan = self.plan()?;
         let kept = match &self.directory {
@@ -362,11 +317,7 @@ impl<'a> Board<'a> {
     }
 
     fn take(&mut self, record: Record) -> Result<(), String> {
-        if let Some(file) = &mut self.record_file {
-            let line =
-                serde_json::to_string(&record).map_err(|error| format!("cannot write a row as JSON: {error}"))?;
-            file.line(&line)?;
-        }
+        self.record_file.json(&record)?;
         self.records.push(record);
         Ok(())
     }
@@ -383,14 +334,14 @@ impl<'a> Board<'a> {
         let mut problem = self.problem;
         let run = Run { title: TITLE.into(), host: self.host.clone(), records: self.records };
         for result in [
-            self.arguments.json.as_deref().map(|path| write_json(path, &lines, &means)),
+            Some(write_json(self.arguments.json.as_deref(), &lines, &means)),
             csv.filter(|path| *path != Path::new("-")).map(|path| save(path, &tables::comma_separated(&lines))),
             self.arguments.html.as_deref().map(|path| {
                 crate::report::write_html(&run, path).map_err(|e| format!("cannot write {}: {e}", path.display()))
             }),
         ] {
             if let Some(Err(trouble)) = result {
-                eprintln!("esker study scoreboard: {trouble}");
+                complain("study scoreboard", &trouble, EXIT_FAILED);
                 problem = true;
             }
         }
@@ -429,16 +380,8 @@ fn save(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-fn write_json(path: &Path, lines: &[summary::Line], means: &[summary::Means]) -> Result<(), String> {
-    let failed = |error: serde_json::Error| format!("cannot write {}: {error}", path.display());
-    let mut text = String::new();
-    for line in lines {
-        text.push_str(&serde_json::to_string(line).map_err(failed)?);
-        text.push('\n');
-    }
-    for mean in means {
-        text.push_str(&serde_json::to_string(mean).map_err(failed)?);
-        text.push('\n');
-    }
-    save(path, &text)
+fn write_json(path: Option<&Path>, lines: &[summary::Line], means: &[summary::Means]) -> Result<(), String> {
+    let mut file = LineFile::create(path)?;
+    lines.iter().try_for_each(|line| file.json(line))?;
+    means.iter().try_for_each(|mean| file.json(mean))
 }

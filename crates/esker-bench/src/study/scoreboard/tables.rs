@@ -168,7 +168,6 @@ pub fn comma_separated(lines: &[Line]) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::summary::{groups, means, summarize};
     use super::*;

@@ -14,7 +14,7 @@ use crate::directory::BenchDirectory;
 use crate::flags::config::default_directory;
 use crate::host;
 use crate::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::output::{LineFile, say};
+use crate::output::{LineFile, complain, say};
 use crate::record::Host;
 use serde::Serialize;
 use std::io::Write;
@@ -22,18 +22,7 @@ use std::path::PathBuf;
 use time::Time;
 
 /// Shown below the options.
-pub const EXAMPLES: &str = "\
-Examples:
-  esker study ttl
-  esker study ttl --simulated-clock --records ttl.jsonl
-  esker study ttl --data-mib 8 --ttl 2 --skip-cost
-
-Scenarios: `read` loads, reads keys that were written, waits for the time to live, and reads them again;
-`compaction` loads, waits, compacts, and expects nothing to be left: no key, no table, no bytes beyond
-an empty database's. `cost` then loads and reads keys with and without a time to live, taking turns.
-
-Exit codes: 0 every check held; 1 one did not, or something failed; 2 wrong command line;
-130 interrupted.";
+pub const EXAMPLES: &str = include_str!("../../../data/help/ttl.txt").trim_ascii_end();
 
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]
@@ -74,24 +63,16 @@ enum Line<'a> {
 }
 
 /// Runs the study and returns the exit code of the process.
-pub fn main(arguments: &Arguments) -> i32 {
-    main_with(arguments, &mut std::io::stdout(), Interrupt::from_signals())
-}
-
-/// The same with everything it depends on passed in.
-pub fn main_with(arguments: &Arguments, out: &mut dyn Write, interrupt: Interrupt) -> i32 {
+pub fn main(arguments: &Arguments, out: &mut dyn Write, interrupt: Interrupt) -> i32 {
     if arguments.data_mib == 0 || arguments.ttl == 0 || arguments.repeat == 0 || arguments.num < 1000 {
-        eprintln!("esker study ttl: --data-mib, --ttl and --repeat must be at least 1, and --num at least 1000");
-        return EXIT_USAGE;
+        let problem = "--data-mib, --ttl and --repeat must be at least 1, and --num at least 1000";
+        return complain("study ttl", problem, EXIT_USAGE);
     }
     match run(arguments, out, &interrupt) {
         Ok(_) if interrupt.is_requested() => EXIT_INTERRUPTED,
         Ok(true) => EXIT_OK,
         Ok(false) => EXIT_FAILED,
-        Err(problem) => {
-            eprintln!("esker study ttl: {problem}");
-            EXIT_FAILED
-        }
+        Err(problem) => complain("study ttl", &problem, EXIT_FAILED),
     }
 }
 
@@ -99,14 +80,9 @@ fn run(arguments: &Arguments, out: &mut dyn Write, interrupt: &Interrupt) -> Res
     let base = arguments.db.clone().unwrap_or_else(default_directory).join("ttl");
     let directory = BenchDirectory::claim(&base, false)?;
     let host = host::describe(directory.path());
-    let mut file = arguments.records.as_deref().map(LineFile::create).transpose()?;
-    let mut keep = |line: &Line<'_>| -> Result<(), String> {
-        let Some(file) = &mut file else { return Ok(()) };
-        let text = serde_json::to_string(line).map_err(|error| format!("cannot write a line as JSON: {error}"))?;
-        file.line(&text)
-    };
+    let mut file = LineFile::create(arguments.records.as_deref())?;
     let (data_mib, ttl_s, simulated_clock) = (arguments.data_mib, arguments.ttl, arguments.simulated_clock);
-    keep(&Line::Machine { host: &host, data_mib, ttl_s, simulated_clock })?;
+    file.json(&Line::Machine { host: &host, data_mib, ttl_s, simulated_clock })?;
     let clock = if simulated_clock { "simulated" } else { "real" };
     say(out, &format!("{data_mib} MiB in values of 2048 bytes, time to live {ttl_s} s, {clock} clock"));
     let time = Time::new(simulated_clock, interrupt.clone());
@@ -115,13 +91,13 @@ fn run(arguments: &Arguments, out: &mut dyn Write, interrupt: &Interrupt) -> Res
         let verdict = if check.held { "held" } else { "NOT HELD" };
         say(out, &format!("{:<11} {:<60} {verdict:<9} {}", check.scenario, check.what, check.found));
         all_held &= check.held;
-        keep(&Line::Check(&check))?;
+        file.json(&Line::Check(&check))?;
     }
     if !arguments.skip_cost && !interrupt.is_requested() {
         let rows = cost::run(directory.path(), arguments.num, arguments.repeat, interrupt)?;
         say(out, &format!("\n{}", cost::table(&rows)));
         for row in &rows {
-            keep(&Line::Cost(row))?;
+            file.json(&Line::Cost(row))?;
         }
     }
     std::fs::remove_dir_all(directory.path()).map_err(|error| format!("cannot remove {}: {error}", base.display()))?;

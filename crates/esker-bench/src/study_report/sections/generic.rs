@@ -296,7 +296,6 @@ fn capitalized(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::super::load::cell_of_records;
     use super::super::super::measured::measure;

@@ -1,13 +1,13 @@
 //! Figures by the authors of a document that it does not have itself, beside what was measured of the same.
 
-use crate::published::{OtherFigures, other_figures};
+use crate::published::{DATA, OtherFigures};
 use crate::report::blocks::{Block, Column, Field, Line, Table};
 use crate::report::measured::{Measured, engine_name, engines};
 use crate::report::number;
 
 /// Those of a study, folded; none if there are none.
 pub fn block(study: &str, all: &[&Measured<'_>]) -> Option<Block> {
-    let of_study = other_figures().iter().filter(|series| series.study == study);
+    let of_study = DATA.other_figures.iter().filter(|series| series.study == study);
     let mut blocks = vec![Block::Text(
         "No claim is judged by these. They were measured on other machines: what a setting changes compares with what it changes here, the figures themselves do not.".into(),
     )];

@@ -1,7 +1,7 @@
 //! Every published record beside what was measured of it.
 
 use super::super::findings::{Answer, Compared, Findings};
-use crate::published::consistency_checks;
+use crate::published::DATA;
 use crate::report::blocks::{Block, Column, Field, Line, Section, Table};
 use crate::report::engine_style::{display_name, rank};
 use crate::report::measured::distinct;
@@ -36,7 +36,7 @@ pub fn section(findings: &Findings) -> Option<Section> {
             blocks.push(Block::Folded(format!("Notes to the records of {study}"), vec![Block::List(notes)]));
         }
         let is_of_study = |record: &str| of_study.iter().any(|compared| compared.record.id == record);
-        let corrections = consistency_checks().iter().filter(|check| is_of_study(&check.record));
+        let corrections = DATA.consistency_checks.iter().filter(|check| is_of_study(&check.record));
         let corrections: Vec<String> =
             corrections.map(|check| format!("{}: {}", check.record, check.finding)).collect();
         if !corrections.is_empty() {

@@ -211,7 +211,6 @@ fn duration(seconds: f64) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::super::load::cell_of_records;
     use super::super::super::measured::measure;
