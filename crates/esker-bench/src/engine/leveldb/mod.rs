@@ -5,7 +5,7 @@
 //! combine and put under a lock striped by key. `leveldb_get` of the C interface returns a copy that the adapter
 //! copies once more and frees: a C++ program saves that.
 //!
-//! RocksDB's interface began as a copy of LevelDB's: [`Handle`], [`Client`] and [`Walk`] are the
+//! RocksDB's interface began as a copy of LevelDB's: `Handle`, `Client` and `Walk` are the
 //! database, one thread's part of it and its iterator as far as both are the same.
 
 pub(super) mod ffi;
