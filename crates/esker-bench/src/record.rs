@@ -133,6 +133,13 @@ pub struct Record {
     pub started_unix_s: u64,
 }
 
+impl Record {
+    /// Whether it says that it ended before its operations were done.
+    pub fn ended_early(&self) -> bool {
+        self.message.contains("(ended early")
+    }
+}
+
 /// Times in microseconds from the real start of an operation to its end, which leave out that it started late.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Service {

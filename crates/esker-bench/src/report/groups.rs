@@ -6,7 +6,7 @@
 //! none did, or both.
 
 use super::engine_style::{OURS, display_name, rank};
-use super::measured::{Key, Measured, SHORT, row_name, short_load};
+use super::measured::{Key, Measured, SHORT, entry, row_name, short_load};
 use super::words::{counted, some};
 use crate::engine::{Durability, ENGINES};
 use crate::record::Record;
@@ -80,12 +80,9 @@ impl<'a> Groups<'a> {
             }
             let row = row_name(record);
             let same = |group: &Group| group.row == row && group.threads == record.threads;
-            let position = groups.iter().position(same).unwrap_or_else(|| {
-                groups.push(Group { row, benchmark: &record.benchmark, threads: record.threads, cells: Vec::new() });
-                groups.len() - 1
-            });
+            let new = || Group { row, benchmark: &record.benchmark, threads: record.threads, cells: Vec::new() };
             let load = loads.entry((&record.engine, record.repetition, record.flags.get("benchmarks"))).or_default();
-            groups[position].add(record, short_load(load, record));
+            entry(&mut groups, same, new).add(record, short_load(load, record));
         }
         let repetitions = groups.iter().flat_map(|group| &group.cells).map(|cell| cell.ran.len()).max().unwrap_or(0);
         Groups { engines, groups, repetitions }
@@ -167,12 +164,9 @@ pub const APART: &str = "\u{2020}";
 
 impl<'a> Group<'a> {
     fn add(&mut self, record: &'a Record, short_load: Option<&'a str>) {
-        let position = self.cells.iter().position(|cell| cell.key.engine == record.engine).unwrap_or_else(|| {
-            let key = Key { engine: record.engine.clone(), row: self.row.to_string(), ..Key::default() };
-            self.cells.push(Measured { key, ..Measured::default() });
-            self.cells.len() - 1
-        });
-        self.cells[position].add(record, short_load);
+        let key = || Key { engine: record.engine.clone(), row: self.row.to_string(), ..Key::default() };
+        let new = || Measured { key: key(), ..Measured::default() };
+        entry(&mut self.cells, |cell| cell.key.engine == record.engine, new).add(record, short_load);
     }
 
     /// The cell of `engine`.

@@ -214,7 +214,7 @@ pub fn row_name(record: &Record) -> &str {
 pub fn short_load<'a>(before: &mut Option<&'a str>, record: &'a Record) -> Option<&'a str> {
     let is_fresh = workload::find(&record.benchmark).is_some_and(|benchmark| benchmark.fresh);
     if is_fresh && record.skipped.is_none() {
-        let is_short = record.benchmark.starts_with("fill") && record.message.contains("(ended early");
+        let is_short = record.benchmark.starts_with("fill") && record.ended_early();
         *before = is_short.then(|| row_name(record));
     }
     record.short_load.as_deref().or(*before)
@@ -266,6 +266,15 @@ pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
         }
     }
     found
+}
+
+/// The first of the values that is it, or a new one behind them.
+pub fn entry<T>(values: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
+    let place = values.iter().position(is_it).unwrap_or(values.len());
+    if place == values.len() {
+        values.push(new());
+    }
+    &mut values[place]
 }
 
 /// The engines of measurements with their variants, in the order of every table.

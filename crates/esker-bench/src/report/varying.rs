@@ -2,6 +2,7 @@
 //! rows that differ.
 
 use super::blocks::Definition;
+use super::measured::entry;
 use super::words::some;
 
 /// A value of a name, with the rows that it occurs in.
@@ -20,16 +21,9 @@ pub struct Collector {
 impl Collector {
     /// Takes up one value of one row.
     pub fn add(&mut self, row: &str, name: &str, value: &str) {
-        let position = self.entries.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-            self.entries.push((name.to_string(), Vec::new()));
-            self.entries.len() - 1
-        });
-        let values = &mut self.entries[position].1;
-        let position = values.iter().position(|known| known.text == value).unwrap_or_else(|| {
-            values.push(Value { text: value.to_string(), rows: Vec::new(), records: 0 });
-            values.len() - 1
-        });
-        let value = &mut values[position];
+        let (_, values) = entry(&mut self.entries, |(known, _)| known == name, || (name.to_string(), Vec::new()));
+        let new = || Value { text: value.to_string(), rows: Vec::new(), records: 0 };
+        let value = entry(values, |known| known.text == value, new);
         value.records += 1;
         if !value.rows.iter().any(|known| known == row) {
             value.rows.push(row.to_string());

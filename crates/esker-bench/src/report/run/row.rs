@@ -6,7 +6,7 @@ use crate::report::blocks::{Bar, Block, Chart, Column, Field, LegendEntry, Line,
 use crate::report::curves;
 use crate::report::engine_style::{Style, display_name, listed};
 use crate::report::groups::{Group, Groups, durability_name};
-use crate::report::measured::Measured;
+use crate::report::measured::{Measured, entry};
 use crate::report::number;
 use crate::report::words::counted;
 
@@ -85,10 +85,9 @@ fn notes(group: &Group) -> Vec<String> {
                 .map(|load| format!("{load} ended early, so that this was measured on fewer entries")),
         );
         for note in messages.into_iter().filter(|message| !message.is_empty()) {
-            match notes.iter_mut().find(|(known, _)| *known == note) {
-                Some((_, engines)) if engines.last() == Some(&cell.key.engine.as_str()) => {}
-                Some((_, engines)) => engines.push(&cell.key.engine),
-                None => notes.push((note, vec![&cell.key.engine])),
+            let (_, engines) = entry(&mut notes, |(known, _)| *known == note, || (note.clone(), Vec::new()));
+            if engines.last() != Some(&cell.key.engine.as_str()) {
+                engines.push(&cell.key.engine);
             }
         }
     }

@@ -75,7 +75,7 @@ fn operations(group: &[Member<'_>], found: &mut Vec<Violation>) {
     let Some(most) = group.iter().map(|member| member.record.ops).max() else { return };
     for member in group {
         let ops = member.record.ops;
-        if member.record.message.contains("(ended early") {
+        if member.record.ended_early() {
             found.push(member.violation(format!("it ended early, after {ops} operations")));
         } else if ops < most {
             found.push(member.violation(format!("it did {ops} operations where another did {most}")));

@@ -68,7 +68,7 @@ impl Member<'_> {
     /// Whether its run came to its end: one that did not holds less, which is a rule of its own.
     pub(super) fn is_whole(&self) -> bool {
         let finished = self.finished;
-        finished.failure.is_none() && !finished.records.iter().any(|record| record.message.contains("(ended early"))
+        finished.failure.is_none() && !finished.records.iter().any(Record::ended_early)
     }
 }
 

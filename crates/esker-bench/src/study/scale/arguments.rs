@@ -1,10 +1,11 @@
 //! What the command line of the study says.
 
+use clap::ValueEnum;
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// A part of the study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// More and more entries.
@@ -19,13 +20,8 @@ pub enum Part {
 
 impl Part {
     /// Its name in the plan.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Grow => "grow",
-            Part::Threads => "threads",
-            Part::Open => "open",
-            Part::Dataset => "dataset",
-        }
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 

@@ -57,7 +57,7 @@ pub fn plan(arguments: &Arguments, engines: &[String], machine_bytes: u64) -> Re
     text.plan(&Wanted {
         engines: engines.to_vec(),
         repeat: arguments.repeat,
-        experiments: chosen(arguments).into_iter().map(|part| part.name().to_owned()).collect(),
+        experiments: chosen(arguments).into_iter().map(Part::name).collect(),
         numbers: numbers.map(|(name, value)| (name.to_string(), value)).into(),
     })
 }

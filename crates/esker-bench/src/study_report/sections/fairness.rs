@@ -3,7 +3,7 @@
 use super::super::findings::{Findings, Violation};
 use crate::report::blocks::{Block, Column, Line, Section, Table};
 use crate::report::engine_style::display_name;
-use crate::report::measured::{distinct, engine_name, setting};
+use crate::report::measured::{distinct, engine_name, entry, setting};
 use std::collections::BTreeSet;
 
 /// The section; none if nothing was measured that could break a rule.
@@ -48,10 +48,7 @@ fn alike(violations: &[(String, Violation)]) -> Vec<Vec<&(String, Violation)>> {
         (study.clone(), v.experiment.clone(), v.engine.clone(), v.variant.clone(), v.reason.clone())
     };
     for violation in violations {
-        match found.iter_mut().find(|alike| what(alike[0]) == what(violation)) {
-            Some(alike) => alike.push(violation),
-            None => found.push(vec![violation]),
-        }
+        entry(&mut found, |alike| what(alike[0]) == what(violation), Vec::new).push(violation);
     }
     found
 }

@@ -4,7 +4,7 @@ use super::super::findings::Findings;
 use super::generic;
 use super::other_figures;
 use crate::report::blocks::{Block, HeatMap, Section};
-use crate::report::measured::{Key, Measured, compare_values, distinct, engine_name, engines};
+use crate::report::measured::{Key, Measured, compare_values, distinct, engine_name, engines, entry};
 use crate::report::number;
 use std::collections::BTreeMap;
 
@@ -103,10 +103,9 @@ fn found(grid: &[&Measured<'_>]) -> Option<Block> {
             let Some(found) = record.found else { continue };
             let text = format!("{} of {}", number::whole(found as f64), number::whole(record.num as f64));
             let engine = measured.key.engine_name();
-            match counts.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, engines)) if engines.contains(&engine) => {}
-                Some((_, engines)) => engines.push(engine),
-                None => counts.push((text, vec![engine])),
+            let (_, engines) = entry(&mut counts, |(known, _)| *known == text, || (text.clone(), Vec::new()));
+            if !engines.contains(&engine) {
+                engines.push(engine);
             }
         }
     }

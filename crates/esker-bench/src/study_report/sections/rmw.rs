@@ -5,7 +5,7 @@ use super::super::findings::{Findings, engine_of};
 use super::generic::{self};
 use crate::report::blocks::{Bar, Block, Chart, Column, Field, Line, Section, Table, Whose};
 use crate::report::engine_style::display_name;
-use crate::report::measured::{Key, Measured, distinct, order};
+use crate::report::measured::{Key, Measured, distinct, entry, order};
 use crate::report::number;
 use crate::stats;
 
@@ -55,11 +55,8 @@ fn pairs<'a, 'b>(all: &[&'a Measured<'b>]) -> Vec<Pair<'a, 'b>> {
         let mut key = measured.key.clone();
         key.variables.remove(BENCHMARK);
         key.row = String::new();
-        let position = pairs.iter().position(|pair| pair.key == key).unwrap_or_else(|| {
-            pairs.push(Pair { key, update: None, merge: None });
-            pairs.len() - 1
-        });
-        let place = &mut pairs[position];
+        let new = || Pair { key: key.clone(), update: None, merge: None };
+        let place = entry(&mut pairs, |pair| pair.key == key, new);
         if measured.key.row == UPDATE {
             place.update = Some(measured);
         } else {
