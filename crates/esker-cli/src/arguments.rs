@@ -59,8 +59,9 @@ pub struct WriteArguments {
     /// Return only when the write is on the device
     #[arg(long)]
     pub sync: bool,
-    /// The merge operator, if the keyspace is created now: uint64add, int64add, max, min, put, bytesxor,
-    /// bitor, stringappend (joins with a comma) or stringappend:DELIMITER (escapes as in keys)
+    /// The merge operator, if the keyspace is created now: uint64add, int64add, max, min, put,
+    /// bytesxor, bitor, stringappend (joins with a comma) or stringappend:DELIMITER (escapes as in
+    /// keys)
     #[arg(long, value_name = "NAME", value_parser = stored_operator_name)]
     pub merge_operator: Option<String>,
     /// How long what is written lives, as in 10m, 1h30m or 7d; a keyspace that is created now gets

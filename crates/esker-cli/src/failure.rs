@@ -29,7 +29,8 @@ impl Failure {
         Failure::Operation(format!("{what}: {source}; {remedy}"))
     }
 
-    /// Prints the line and returns the exit code. Never fails itself: a closed standard error is ignored.
+    /// Prints the line and returns the exit code. Never fails itself: a closed standard error is
+    /// ignored.
     pub fn report(self) -> ExitCode {
         let (text, code) = match self {
             Failure::Usage(text) => (text, 2),
@@ -69,7 +70,8 @@ fn remedy(error: &esker::Error) -> &'static str {
     }
 }
 
-/// The text with control characters escaped, so that one message is one line whatever a key or path contains.
+/// The text with control characters escaped, so that one message is one line whatever a key or path
+/// contains.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {

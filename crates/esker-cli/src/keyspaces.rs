@@ -70,7 +70,8 @@ fn ttl_text(keyspace: &KeyspaceStats) -> String {
     }
 }
 
-/// Entries in tables and memory. An upper bound of the keys: overwritten and deleted ones count until they are dropped.
+/// Entries in tables and memory. An upper bound of the keys: overwritten and deleted ones count
+/// until they are dropped.
 pub fn entries(keyspace: &KeyspaceStats) -> u64 {
     keyspace.runs.iter().map(|run| run.entries).sum::<u64>() + keyspace.memtable_entries
 }

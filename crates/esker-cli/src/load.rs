@@ -31,12 +31,14 @@ line end stands for itself. With --csv the first record has the names of the col
   since 1970. In text the same stands behind a second tab.
 A line that cannot be read ends the load: the message says which lines are written.";
 
-/// An escaped value of the largest size, with key and JSON around it: a longer line holds nothing that could be stored.
+/// An escaped value of the largest size, with key and JSON around it: a longer line holds nothing
+/// that could be stored.
 const LONGEST_LINE: u64 = 5 << 30;
 /// Bounds the memory of one batch, whatever the number of records in it.
 const LARGEST_BATCH_BYTES: usize = 4 << 20;
 
-/// Write the lines of a file or of standard input, in batches; creates database and keyspace if missing
+/// Write the lines of a file or of standard input, in batches; creates database and keyspace if
+/// missing
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Load {
@@ -197,8 +199,8 @@ struct Source {
     counts_bytes: bool,
 }
 
-/// The state of a load. Invariant: lines 1 to `committed_lines` are in the database, the lines after them that were read are in
-/// `batch` only.
+/// The state of a load. Invariant: lines 1 to `committed_lines` are in the database, the lines
+/// after them that were read are in `batch` only.
 struct Loading<'a> {
     db: &'a Db,
     load: &'a Load,
@@ -273,8 +275,10 @@ impl<'a> Loading<'a> {
                 match (change, self.load.write.ttl) {
                     (Change::Put(value, Some(Expiry::At(at))), _) => self.batch.put_until(&keyspace, key, value, at),
                     (Change::Put(value, Some(Expiry::Never)), _) => match keyspace.ttl() {
+                        // A put alone would get the default.
                         Ttl::Enabled { default: Some(_) } => {
-                            self.batch.put_until(&keyspace, key, value, record::end_of_time())
+                            let put = self.batch.put(&keyspace, &key, value);
+                            put.and_then(|()| self.batch.persist(&keyspace, &key))
                         }
                         _ => self.batch.put(&keyspace, key, value),
                     },

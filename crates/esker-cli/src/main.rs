@@ -1,8 +1,8 @@
 //! The `esker` command: one binary with one file per subcommand.
 //!
 //! Output goes to standard output, messages and progress to standard error. A failure is one line,
-//! `esker: <what>; <what to do>`, and an exit code: 0 success, 1 the key is absent, the operation failed or damage was
-//! found, 2 the command line cannot be understood.
+//! `esker: <what>; <what to do>`, and an exit code: 0 success, 1 the key is absent, the operation
+//! failed or damage was found, 2 the command line cannot be understood.
 
 mod arguments;
 mod checkpoint;

@@ -1,4 +1,5 @@
-//! `bench`, `study`, `sweep` and `report`: their arguments go to the benchmark program as they are, if this build has it.
+//! `bench`, `study`, `sweep` and `report`: their arguments go to the benchmark program as they are,
+//! if this build has it.
 
 use crate::failure::Failure;
 use std::ffi::OsString;

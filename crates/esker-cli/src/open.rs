@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use esker::{Db, Options};
 use std::path::Path;
 
-/// Opens for reading: takes no lock and writes nothing, so it works beside a running writer and on damaged data.
+/// Opens for reading: takes no lock and writes nothing, so it works beside a running writer and on
+/// damaged data.
 pub fn read_only(directory: &Path) -> Result<Db, Failure> {
     require_directory(directory)?;
     Ok(Db::open_read_only(directory, Options::default().create_if_missing(false))?)

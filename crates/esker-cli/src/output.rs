@@ -1,5 +1,5 @@
-//! Standard output or a file, with every failure turned into a [`Failure`]: a reader that has gone ends the command
-//! quietly, a full disk is reported.
+//! Standard output or a file, with every failure turned into a [`Failure`]: a reader that has gone
+//! ends the command quietly, a full disk is reported.
 
 use crate::failure::Failure;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! Progress on standard error: a bar with rate and remaining time on a terminal, a plain line every ten seconds elsewhere.
+//! Progress on standard error: a bar with rate and remaining time on a terminal, a plain line every
+//! ten seconds elsewhere.
 
 use crate::output::bytes_text;
 use indicatif::{ProgressBar, ProgressStyle};

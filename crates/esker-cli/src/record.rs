@@ -24,7 +24,7 @@ use crate::text::Form;
 use esker::Expiry;
 use serde::Deserialize;
 use serde_json::Value;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How a line of TSV with settings begins: as no escaped or hexadecimal key does.
 const SETTINGS_MARK: &str = "\\keyspace";
@@ -158,13 +158,6 @@ fn parse_expiry(text: &str) -> Result<Expiry, String> {
         .map_err(|_| format!("expiry {text:?} is neither a number of milliseconds since 1970 nor \"{NEVER}\""))?;
     // Later than the system can say is as good as never.
     Ok(UNIX_EPOCH.checked_add(Duration::from_millis(millis)).map_or(Expiry::Never, Expiry::At))
-}
-
-/// The latest time that the engine and the system know, for a put that is never to expire.
-pub fn end_of_time() -> SystemTime {
-    let latest = [u64::MAX, u64::MAX >> 2, u64::MAX >> 20].into_iter();
-    let mut times = latest.filter_map(|millis| UNIX_EPOCH.checked_add(Duration::from_millis(millis)));
-    times.next().unwrap_or(UNIX_EPOCH)
 }
 
 /// What a line says.
@@ -389,7 +382,6 @@ mod tests {
             write_json_expiry(&mut line, expiry);
             assert_eq!(parse_json(line.as_bytes(), Form::Escaped), expected, "{line}");
         }
-        assert!(end_of_time() > UNIX_EPOCH + Duration::from_secs(1 << 40));
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// The one directory that was named. A name on the command line goes before that in the environment.
+    /// The one directory that was named. A name on the command line goes before that in the
+    /// environment.
     fn directory(&self) -> Result<PathBuf, Failure> {
         let is_from_environment =
             |db: &PathBuf| std::env::var_os("ESKER_DB").is_some_and(|value| value == db.as_os_str());

@@ -1,4 +1,5 @@
-//! Clap's own messages, brought into the form of all others: one line, what is wrong and what to do.
+//! Clap's own messages, brought into the form of all others: one line, what is wrong and what to
+//! do.
 
 use crate::failure::Failure;
 use clap::error::{Error, ErrorKind};

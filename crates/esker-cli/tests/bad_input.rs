@@ -1,4 +1,5 @@
-//! Everything a user or a disk can do wrong: one line on standard error, the right exit code, never a panic, and nothing else harmed.
+//! Everything a user or a disk can do wrong: one line on standard error, the right exit code, never
+//! a panic, and nothing else harmed.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! Every command of the `esker` binary where nothing goes wrong: text, JSON, hexadecimal, round trips, pipes, exit codes.
+//! Every command of the `esker` binary where nothing goes wrong: text, JSON, hexadecimal, round
+//! trips, pipes, exit codes.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,5 +1,6 @@
-//! The command lines of the published read-modify-write benchmark, as they stand in its text but for the name of the program: every flag is
-//! accepted, those that mean nothing any more with one line each, and what is printed has the form of what was published.
+//! The command lines of the published read-modify-write benchmark, as they stand in its text but
+//! for the name of the program: every flag is accepted, those that mean nothing any more with one
+//! line each, and what is printed has the form of what was published.
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
@@ -27,7 +28,8 @@ const OBSOLETE: [&str; 4] = [
 const SCALE: &str = "0.0002";
 const NUM: u64 = 10_000;
 
-/// Runs the line in a shell that finds `esker` on its path, with only the directory and the size changed.
+/// Runs the line in a shell that finds `esker` on its path, with only the directory and the size
+/// changed.
 fn shell(line: &str, sandbox: &Sandbox) -> Output {
     let directory = std::path::Path::new(env!("CARGO_BIN_EXE_esker")).parent().unwrap();
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());

@@ -1,5 +1,5 @@
-//! What goes wrong around a sweep, as its user sees it: engines that are not here, and disks that fill. A clear line says so, what was finished
-//! stays, and the same command goes on.
+//! What goes wrong around a sweep, as its user sees it: engines that are not here, and disks that
+//! fill. A clear line says so, what was finished stays, and the same command goes on.
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
@@ -164,19 +164,22 @@ fn a_run_directory_on_a_disk_that_fills_keeps_what_was_finished() {
     assert_eq!(kept(&run_path).len(), 3);
 }
 
-/// Peers, and what they say of a full disk. LMDB takes a short write for a broken device; Kyoto Cabinet writes through a mapping, where it is a
-/// signal. RocksDB is not here: it may wait until there is room, however long that takes.
+/// Peers, and what they say of a full disk. LMDB takes a short write for a broken device; Kyoto
+/// Cabinet writes through a mapping, where it is a signal. RocksDB is not here: it may wait until
+/// there is room, however long that takes.
 const FULL: [(&str, &[&str]); 6] = [
     ("sqlite", &["database or disk is full"]),
     ("leveldb", &["No space left on device"]),
     ("kyoto", &["space", "SIGBUS"]),
     ("lmdb", &["No space left on device", "Input/output error"]),
     ("redb", &["No space left on device"]),
-    // Whichever comes first: the write itself, or that of a background thread, after which all writes say no more than that.
+    // Whichever comes first: the write itself, or that of a background thread, after which all
+    // writes say no more than that.
     ("fjall", &["No space left on device", "Poisoned"]),
 ];
 
-/// The second of three databases finds no room. An engine that is not installed is a line, or a failure with `ESKER_REQUIRE_PEERS=1`.
+/// The second of three databases finds no room. An engine that is not installed is a line, or a
+/// failure with `ESKER_REQUIRE_PEERS=1`.
 #[test]
 fn a_peer_on_a_full_disk_costs_its_cell_and_not_the_run() {
     for (engine, said) in FULL {

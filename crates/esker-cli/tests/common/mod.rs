@@ -1,4 +1,5 @@
-//! What the tests of the command share: a directory of their own, and running the built binary in it.
+//! What the tests of the command share: a directory of their own, and running the built binary in
+//! it.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -142,7 +143,8 @@ pub fn lines(prefix: &str, count: usize) -> String {
     (0..count).map(|number| format!("{prefix}{number:05}\tvalue of {number}\n")).collect()
 }
 
-/// Retries until the function yields something; panics after five minutes and what the attempts take.
+/// Retries until the function yields something; panics after five minutes and what the attempts
+/// take.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6000 {

@@ -9,7 +9,8 @@ use std::process::Command;
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts it at a directory, which is made; `None`, with a line, where this process may not mount one.
+    /// Mounts it at a directory, which is made; `None`, with a line, where this process may not
+    /// mount one.
     pub fn mount(directory: &Path, mebibytes: u32) -> Option<SmallDisk> {
         fs::create_dir_all(directory).unwrap();
         let size = format!("size={mebibytes}m");

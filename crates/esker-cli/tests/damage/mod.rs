@@ -1,4 +1,5 @@
-//! Damaged databases: every kind of file truncated, with flipped bits, missing, or of a newer format version.
+//! Damaged databases: every kind of file truncated, with flipped bits, missing, or of a newer
+//! format version.
 
 use crate::common::{Sandbox, copy_directory, files, lines, ok, ok_with_input, orderly_line, run};
 use std::collections::BTreeMap;
@@ -33,7 +34,8 @@ fn kind_of(path: &Path, content: &[u8]) -> Option<Kind> {
     }
 }
 
-/// A database with a table (keys `k...`) and records that are only in the log (keys `w...`, in the order of commits).
+/// A database with a table (keys `k...`) and records that are only in the log (keys `w...`, in the
+/// order of commits).
 struct Specimen {
     sandbox: Sandbox,
     db: String,
@@ -98,7 +100,8 @@ impl Specimen {
         assert!(now == before, "reading changed a file");
     }
 
-    /// A write to a copy of the damaged database fails in order or succeeds; reads after it stay in order.
+    /// A write to a copy of the damaged database fails in order or succeeds; reads after it stay in
+    /// order.
     fn write_to_copy(&self) {
         let copy = self.sandbox.path("copy");
         copy_directory(Path::new(&self.db), &copy);
@@ -183,8 +186,9 @@ fn missing_files() {
     assert_eq!(ok(&["dump", "--db", &specimen.db]), specimen.dump);
 }
 
-/// How a kind of file says its format version: where, and how it is sealed again after the change. The checksums are the engine's, written
-/// down a second time on purpose: a change of the format must not go unnoticed.
+/// How a kind of file says its format version: where, and how it is sealed again after the change.
+/// The checksums are the engine's, written down a second time on purpose: a change of the format
+/// must not go unnoticed.
 struct VersionField {
     kind: Kind,
     offset: fn(&[u8]) -> usize,
@@ -224,7 +228,8 @@ fn newer_format_versions() {
     let specimen = Specimen::new("newer");
     let db = specimen.db.as_str();
     for field in VERSION_FIELDS {
-        // Spare logs and replaced manifests may lie about unread: the fullest, and of those the newest, is in use.
+        // Spare logs and replaced manifests may lie about unread: the fullest, and of those the
+        // newest, is in use.
         let (path, original) = specimen.of(field.kind).into_iter().max_by_key(|(_, content)| used(content)).unwrap();
         let mut content = original.clone();
         (field.seal)(path, &mut content);

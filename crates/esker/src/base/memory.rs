@@ -104,7 +104,7 @@ pub struct MemoryPool {
     /// Open databases.
     users: AtomicUsize,
     /// Those of them that are idle.
-    resting: AtomicUsize,
+    idle_users: AtomicUsize,
 }
 
 /// A block of zeroes for [`MemoryPool::take_zeroed`].
@@ -120,30 +120,30 @@ struct Zeroes {
 #[derive(Debug)]
 pub struct PoolUser {
     pool: Arc<MemoryPool>,
-    rests: AtomicBool,
+    idle: AtomicBool,
 }
 
 impl PoolUser {
     /// One user more.
     pub fn new(pool: &Arc<MemoryPool>) -> PoolUser {
         pool.users.fetch_add(1, Ordering::SeqCst);
-        PoolUser { pool: Arc::clone(pool), rests: AtomicBool::new(false) }
+        PoolUser { pool: Arc::clone(pool), idle: AtomicBool::new(false) }
     }
 
     /// Says whether the database is idle: not written to for a while. When all are, unused memory
     /// goes back to the system.
-    pub fn note_idle(&self, rests: bool) {
-        if self.rests.swap(rests, Ordering::SeqCst) != rests {
-            let resting = &self.pool.resting;
-            if rests {
-                resting.fetch_add(1, Ordering::SeqCst)
+    pub fn note_idle(&self, idle: bool) {
+        if self.idle.swap(idle, Ordering::SeqCst) != idle {
+            let idle_users = &self.pool.idle_users;
+            if idle {
+                idle_users.fetch_add(1, Ordering::SeqCst)
             } else {
-                resting.fetch_sub(1, Ordering::SeqCst)
+                idle_users.fetch_sub(1, Ordering::SeqCst)
             };
         }
         // Two that say so at the same time may both do it, and one that is opened meanwhile finds
         // nothing: no harm in either.
-        if rests && self.pool.resting.load(Ordering::SeqCst) >= self.pool.users.load(Ordering::SeqCst) {
+        if idle && self.pool.idle_users.load(Ordering::SeqCst) >= self.pool.users.load(Ordering::SeqCst) {
             self.pool.release_unused();
         }
     }
@@ -218,8 +218,8 @@ impl Default for MemoryPool {
 impl MemoryPool {
     /// A pool that keeps at most `most` blocks.
     pub fn keeping(most: usize) -> MemoryPool {
-        let (users, resting) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most, users, resting }
+        let (users, idle_users) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        MemoryPool { kept: Mutex::default(), zeroes: Mutex::default(), most, users, idle_users }
     }
 
     /// Gives the unused blocks back to the system.

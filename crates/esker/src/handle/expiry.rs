@@ -28,10 +28,9 @@ impl Keyspace {
         let inner = &self.shared.inner;
         inner.refuse_in_callback()?;
         inner.error_state.check()?;
-        let before = inner.sequence_between_writes();
-        let bytes = bytes_to_copy(inner, &self.inner, key)?;
-        if bytes.is_none() && before.is_some() && inner.sequence_between_writes() == before {
-            // No other write was under way: this is not a part of a batch.
+        let (bytes, is_whole) = inner.look_between_writes(|| bytes_to_copy(inner, &self.inner, key));
+        let bytes = bytes?;
+        if bytes.is_none() && is_whole {
             return Ok(false);
         }
         let now_ms = inner.now_ms(&self.inner);

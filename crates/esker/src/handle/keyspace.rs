@@ -179,7 +179,7 @@ impl Keyspace {
         }
         let operation = Operation { keyspace: self.inner.id, kind, expiry_ms: NEVER, key, value };
         if blob_value::is_large(&self.shared.inner, kind, value) {
-            return self.commit_large(operation, options);
+            return self.write_with_life(kind, key, value, Life::Default, options);
         }
         if self.shared.inner.writer.is_locked() {
             // Cache misses are better taken before the lock, while another thread writes.
@@ -188,7 +188,8 @@ impl Keyspace {
         self.commit_one(operation, options)
     }
 
-    /// A write to a keyspace in which entries can expire, or one with a time to live.
+    /// A write to a keyspace in which entries can expire, one with a time to live, or one of a
+    /// large value.
     fn write_with_life(&self, kind: Kind, key: &[u8], value: &[u8], life: Life, options: &WriteOptions) -> Result<()> {
         self.write_if(kind, key, value, life, options, &mut Unconditional).map(|_| ())
     }
@@ -234,13 +235,6 @@ impl Keyspace {
             return self.commit_one_if(put, options, precondition);
         }
         self.commit_one_if(operation, options, precondition)
-    }
-
-    /// A put of a large value.
-    #[cold]
-    fn commit_large(&self, put: Operation<'_>, options: &WriteOptions) -> Result<()> {
-        let value = blob_value::put_blob(&self.shared.inner, put.value)?;
-        self.commit_one(Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..put }, options)
     }
 
     fn commit_one_if(

@@ -2,8 +2,8 @@
 
 mod batch;
 mod conditional;
+mod convenience;
 mod database;
-mod everyday;
 mod expiry;
 mod iterator;
 mod keyspace;

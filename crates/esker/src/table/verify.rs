@@ -75,9 +75,13 @@ impl Table {
         let mut found = TableSummary::default();
         let mut last: Option<(Vec<u8>, Sequence)> = None;
         for number in 0..self.index.len() {
-            let checked = self.verify_block(number, filter.as_ref(), &mut last, &mut found);
-            match checked {
-                Ok(block) => self.visit_large(&block, visit)?,
+            match self.verify_block(number, filter.as_ref(), &mut last, &mut found) {
+                Ok((block, offset)) => {
+                    self.references_in(&block, offset).try_for_each(|reference| match reference {
+                        Ok(reference) => visit(Checked::Large(&reference)),
+                        Err(error) => visit(Checked::Damage(error)),
+                    })?
+                }
                 Err(error) => note(error, visit)?,
             }
             visit(Checked::Bytes(self.index.handle(number).unwrap_or_default().bytes))?;
@@ -107,47 +111,53 @@ impl Table {
         Err(Error::corruption(&self.path, self.footer.properties.offset, what))
     }
 
-    /// Reads a block and checks it.
+    /// Reads a block and checks it. With its offset.
     fn verify_block(
         &self,
         number: usize,
         filter: Option<&Filter>,
         last: &mut Option<(Vec<u8>, Sequence)>,
         found: &mut TableSummary,
-    ) -> Result<Block> {
-        let handle = self.index.handle(number).unwrap_or_default();
-        let length = usize::try_from(handle.bytes).unwrap_or_default();
-        let mut stored = vec![0u8; length];
-        self.file.0.read_at(handle.offset, &mut stored)?;
-        let block = self.unpack(handle.offset, &stored, Vec::new())?;
-        self.verify_entries(&block, handle.offset, filter, last, found)?;
+    ) -> Result<(Block, u64)> {
+        let (block, offset) = self.read_again(number)?;
+        self.verify_entries(&block, offset, filter, last, found)?;
         if last.as_ref().is_some_and(|(key, sequence)| self.index.is_last(number, key, *sequence)) {
-            Ok(block)
+            Ok((block, offset))
         } else {
             Err(self.inconsistent(number))
         }
     }
 
-    /// Shows the references to large values in a block.
-    fn visit_large(&self, block: &Block, visit: &mut dyn FnMut(Checked<'_>) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with every reference to a large value in the table, read past the cache and
+    /// the mapping.
+    pub fn blob_references(&self, visit: &mut dyn FnMut(&BlobReference) -> Result<()>) -> Result<()> {
         if self.summary.blobs.is_empty() {
             return Ok(());
         }
-        let (bytes, layout) = (block.bytes(), &block.layout);
-        for index in 0..layout.count {
-            if layout.kind_of(bytes, index) != Kind::PutBlob {
-                continue;
-            }
-            let (start, end) = layout.value_range(bytes, index);
-            match BlobReference::decode(bytes.get(start..end).unwrap_or_default()) {
-                Some(reference) => visit(Checked::Large(&reference))?,
-                None => {
-                    let what = "a reference to a large value is malformed";
-                    visit(Checked::Damage(Error::corruption(&self.path, 0, what)))?;
-                }
-            }
+        for number in 0..self.index.len() {
+            let (block, offset) = self.read_again(number)?;
+            self.references_in(&block, offset).try_for_each(|reference| visit(&reference?))?;
         }
         Ok(())
+    }
+
+    /// Reads a block from the file and checks its checksum and its form. With its offset.
+    fn read_again(&self, number: usize) -> Result<(Block, u64)> {
+        let handle = self.index.handle(number).unwrap_or_default();
+        let mut stored = vec![0u8; usize::try_from(handle.bytes).unwrap_or_default()];
+        self.file.0.read_at(handle.offset, &mut stored)?;
+        Ok((self.unpack(handle.offset, &stored, Vec::new())?, handle.offset))
+    }
+
+    /// The references to large values in a block.
+    fn references_in<'b>(&'b self, block: &'b Block, offset: u64) -> impl Iterator<Item = Result<BlobReference>> + 'b {
+        let (bytes, layout) = (block.bytes(), &block.layout);
+        let count = if self.summary.blobs.is_empty() { 0 } else { layout.count };
+        (0..count).filter(move |index| layout.kind_of(bytes, *index) == Kind::PutBlob).map(move |index| {
+            let (start, end) = layout.value_range(bytes, index);
+            let malformed = || Error::corruption(&self.path, offset, "a reference to a large value is malformed");
+            BlobReference::decode(bytes.get(start..end).unwrap_or_default()).ok_or_else(malformed)
+        })
     }
 
     /// Checks the entries of one block and adds them to what was found before.

@@ -84,7 +84,7 @@ pub struct LogSync {
     appended: AtomicU64,
     /// The sum of `inherited_bytes` and `appended` when the log was last emptied because the
     /// database was idle.
-    unrested_from: AtomicU64,
+    idle_from: AtomicU64,
     inherited_bytes: u64,
     /// Whether the active segment is so full that the next one should be prepared.
     wants_next: AtomicBool,
@@ -207,7 +207,7 @@ impl LogWriter {
             maker,
             turn: Condvar::new(),
             appended: AtomicU64::new(0),
-            unrested_from: AtomicU64::new(0),
+            idle_from: AtomicU64::new(0),
             inherited_bytes,
             wants_next: AtomicBool::new(false),
             mostly_stored: AtomicBool::new(true),
@@ -652,12 +652,12 @@ impl LogSync {
     /// Bytes of records since the log was last emptied because the database was idle.
     pub fn bytes_since_idle(&self) -> u64 {
         let all = self.inherited_bytes + self.appended.load(Ordering::Relaxed);
-        all.saturating_sub(self.unrested_from.load(Ordering::Relaxed))
+        all.saturating_sub(self.idle_from.load(Ordering::Relaxed))
     }
 
     /// Notes that the log is being emptied because the database is idle.
     pub fn note_idle(&self) {
-        self.unrested_from.store(self.inherited_bytes + self.appended.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.idle_from.store(self.inherited_bytes + self.appended.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Segments that are retired, active or prepared.

@@ -4,7 +4,7 @@
 use crate::common::*;
 use esker::Db;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
-use esker::env::mem::MemEnv;
+use esker::env::mem::{CrashMode, MemEnv};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -139,4 +139,42 @@ fn what_was_closed_opens_on_a_full_disk_and_deletes_make_room() {
     let db = open(&env);
     assert_eq!(all(&keyspace(&db, "a")).len(), 1);
     db.verify().unwrap();
+}
+
+/// The power may fail at any call of an open that goes back from tables to the log.
+#[test]
+fn a_power_loss_within_an_open_on_a_full_disk_loses_nothing() {
+    let env = MemEnv::new();
+    let options = |env: &MemEnv| simulated(env).write_buffer_bytes(4 << 20);
+    let db = Db::open(DIRECTORY, options(&env)).unwrap();
+    let a = keyspace(&db, "a");
+    for number in 0..100u32 {
+        a.put(number.to_be_bytes(), noise(3000)).unwrap();
+    }
+    drop(a);
+    db.close().unwrap();
+    let full: u64 = env.files().iter().map(|path| env.file_bytes(path).unwrap().len() as u64).sum();
+    let mut calls = 0;
+    loop {
+        let env = env.kill();
+        env.set_capacity(Some(full + (40 << 10)));
+        env.crash_after(calls);
+        let opened = Db::open(DIRECTORY, options(&env));
+        if !env.is_dead() {
+            assert_eq!(all(&keyspace(&opened.unwrap(), "a")).len(), 100);
+            break;
+        }
+        drop(opened);
+        for (mode, seed) in
+            CrashMode::FIXED.iter().map(|mode| (mode, 0)).chain((0..3).map(|at| (&CrashMode::Random, at)))
+        {
+            let image = env.crash(mode, calls * 10 + seed);
+            image.set_capacity(None);
+            let db = Db::open(DIRECTORY, options(&image)).unwrap();
+            assert_eq!(all(&keyspace(&db, "a")).len(), 100, "after {calls} calls, {mode:?} {seed}");
+            db.verify().unwrap();
+        }
+        calls += 1;
+    }
+    assert!(calls > 20, "it was to begin with tables: {calls} calls");
 }

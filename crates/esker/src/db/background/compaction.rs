@@ -74,7 +74,7 @@ const LOOKS_FOR_READERS: u32 = 20;
 /// With a rate limit the threads of a compaction may be this many entries ahead of it.
 const ENTRIES_AHEAD: u64 = 4096;
 
-fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, idle: bool) -> (Shape<'a>, Readers) {
+fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, paused: bool) -> (Shape<'a>, Readers) {
     let rewrite_futile = keyspace.compaction.rewrite_futile();
     let readers = inner.readers(keyspace);
     let table = |table: &'a Arc<Table>| {
@@ -83,7 +83,7 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, idle
     };
     let shape = Shape {
         runs: version.runs.iter().map(|run| RunShape::new(run.tables.iter().map(table).collect())).collect(),
-        idle,
+        paused,
         expired_until_ms: readers.expired_until_ms,
         oldest_snapshot: readers.sequences.first().copied().unwrap_or(MAX_SEQUENCE),
         level_base_bytes: LEVEL_BASE_BUFFERS * inner.options.write_buffer_bytes as u64,
@@ -95,11 +95,11 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, idle
 
 /// The next compaction due, in any keyspace. If every due compaction reads a table that was found
 /// damaged, that error: reading it again does not mend it. A manual compaction reads it again.
-pub fn next_job(inner: &Inner, idle: bool) -> Result<Option<Job>> {
+pub fn next_job(inner: &Inner, paused: bool) -> Result<Option<Job>> {
     let mut damage = None;
     let job = inner.all_keyspaces().iter().find_map(|keyspace| {
         let version = Arc::clone(&keyspace.read_state.load().version);
-        let (shape, readers) = shape(inner, keyspace, &version, idle);
+        let (shape, readers) = shape(inner, keyspace, &version, paused);
         let plan = pick(&shape, keyspace.compaction.style());
         if plan.is_none() && skipped_tombstones_are_due(&shape) {
             keyspace.compaction.forgive_scans();

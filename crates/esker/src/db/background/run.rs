@@ -19,11 +19,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Without a write for this long the database counts as idle.
-const IDLE_AFTER: Duration = Duration::from_millis(50);
-/// Without a write for this long the log gives back what it keeps for more of them. It is longer
-/// because the next write then begins with new files.
-const AT_REST_AFTER: Duration = Duration::from_secs(1);
+/// Without a write for this long writers count as paused: what need not be done beside them is.
+const PAUSED_AFTER: Duration = Duration::from_millis(50);
+/// Without a write for this long the database counts as idle: the log gives back what it keeps for
+/// more of them. It is longer because the next write then begins with new files.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// How long after a failure background work is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
@@ -46,7 +46,7 @@ pub fn run(inner: &Inner) {
 
 fn work_until_stopped(inner: &Inner) {
     loop {
-        let (manual, idle, at_rest) = {
+        let (manual, paused, idle) = {
             let mut signals = inner.signals.lock();
             if signals.shutting_down {
                 return;
@@ -55,12 +55,12 @@ fn work_until_stopped(inner: &Inner) {
             signals.busy = true;
             let manual = std::mem::take(&mut signals.manual);
             let pause = pause(inner);
-            (manual, manual || pause >= IDLE_AFTER, manual || pause >= AT_REST_AFTER)
+            (manual, manual || pause >= PAUSED_AFTER, manual || pause >= IDLE_AFTER)
         };
-        if !at_rest {
+        if !idle {
             inner.memory.note_idle(false);
         }
-        let result = if at_rest { work_when_idle(inner, manual) } else { run_all(inner, idle) };
+        let result = if idle { work_when_idle(inner, manual) } else { run_all(inner, paused) };
         match &result {
             Ok(()) => inner.error_state.recovered(),
             // Giving up for a close is no failure. Neither is finding the database read-only: that
@@ -68,7 +68,7 @@ fn work_until_stopped(inner: &Inner) {
             Err(_) if inner.stopping.load(Relaxed) || inner.error_state.check().is_err() => {}
             Err(error) => inner.error_state.note_background_failure(error),
         }
-        let until_due = if idle && result.is_ok() { wait_for_due(inner) } else { None };
+        let until_due = if paused && result.is_ok() { wait_for_due(inner) } else { None };
         let mut signals = inner.signals.lock();
         signals.busy = false;
         inner.work_done.notify_all();
@@ -76,13 +76,13 @@ fn work_until_stopped(inner: &Inner) {
             return;
         }
         // Once read-only there is nothing to do but to wait for the end.
-        let patience = match (&result, idle) {
+        let patience = match (&result, paused) {
             (Err(_), _) if inner.error_state.check().is_err() => None,
             (Err(_), _) => Some(RETRY_AFTER),
-            (Ok(()), false) => Some(IDLE_AFTER),
+            (Ok(()), false) => Some(PAUSED_AFTER),
             // Also if a write has put an end to the rest before all was done.
-            (Ok(()), true) if (!at_rest || pause(inner) < AT_REST_AFTER) && idle::gives_something_back(inner) => {
-                Some(until_due.map_or(AT_REST_AFTER, |until_due| until_due.min(AT_REST_AFTER)))
+            (Ok(()), true) if (!idle || pause(inner) < IDLE_AFTER) && idle::gives_something_back(inner) => {
+                Some(until_due.map_or(IDLE_AFTER, |until_due| until_due.min(IDLE_AFTER)))
             }
             (Ok(()), true) => until_due,
         };
@@ -133,12 +133,12 @@ pub fn work_was_added(inner: &Inner) -> Result<()> {
 }
 
 /// Does everything that is due, in the calling thread. The job lock is released between two jobs.
-pub fn run_all(inner: &Inner, idle: bool) -> Result<()> {
+pub fn run_all(inner: &Inner, paused: bool) -> Result<()> {
     while !inner.stopping.load(Relaxed) {
         let _jobs = lock_jobs(inner)?;
         // What a job that failed has written of large values would else be there again after each
         // attempt.
-        if !run_next(inner, idle).inspect_err(|_| remover::sweep_blobs(inner))? {
+        if !run_next(inner, paused).inspect_err(|_| remover::sweep_blobs(inner))? {
             break;
         }
     }
@@ -170,18 +170,18 @@ fn compress_next(inner: &Inner, before: u64) -> Result<bool> {
 
 /// Whether neither a write nor a load is likely to come soon.
 fn is_idle(inner: &Inner) -> bool {
-    pause(inner) >= AT_REST_AFTER && inner.in_progress.lock().is_empty()
+    pause(inner) >= IDLE_AFTER && inner.in_progress.lock().is_empty()
 }
 
 /// Flushes, and does one job more. Whether there may be another. The caller holds the job lock.
-fn run_next(inner: &Inner, idle: bool) -> Result<bool> {
+fn run_next(inner: &Inner, paused: bool) -> Result<bool> {
     flush_all(inner)?;
     rotate_log_holders(inner);
-    if idle {
+    if paused {
         expired_memtables::rotate_due(inner);
     }
     reclaim_all(inner)?;
-    if let Some(job) = next_job(inner, idle)? {
+    if let Some(job) = next_job(inner, paused)? {
         carry_out(inner, job)?;
         return Ok(true);
     }

@@ -8,7 +8,6 @@
 use crate::blob::BlobStore;
 use crate::blob::format::file_name as blob_name;
 use crate::db::files::copy;
-use crate::db::maintenance::verify::each_large;
 use crate::db::state::inner::Inner;
 use crate::error::{Error, Result};
 use crate::options::Compression;
@@ -69,15 +68,15 @@ fn check_blobs(inner: &Inner, tables: &[Arc<Table>], numbers: &[u64], target: &P
         copies.open_file(number, 0).or_else(|error| noted().and(Err(error)))?;
     }
     for table in tables.iter().filter(|table| numbers.iter().any(|number| table.summary().blobs.contains_key(number))) {
-        each_large(table, &mut |reference| {
+        let checked = table.blob_references(&mut |reference| {
             if !numbers.contains(&reference.file) {
                 return Ok(());
             }
             let noted =
                 || originals.read(reference).inspect_err(|error| inner.blobs.note_damage(reference.file, error));
             copies.read(reference).or_else(|error| noted().and(Err(error))).map(drop)
-        })
-        .inspect_err(|error| note_table(inner, table, error))?;
+        });
+        checked.inspect_err(|error| note_table(inner, table, error))?;
     }
     Ok(())
 }

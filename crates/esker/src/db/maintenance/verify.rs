@@ -1,10 +1,7 @@
 //! Reading everything, and checking it.
 
-use crate::base::blob_reference::BlobReference;
-use crate::base::key::Kind;
 use crate::db::state::inner::Inner;
-use crate::error::{Error, Result, escape_key};
-use crate::iter::Cursor as _;
+use crate::error::{Error, Result};
 use crate::table::{Checked, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,27 +146,6 @@ fn verify_table(inner: &Inner, table: &Table, report: &mut VerifyReport, verifyi
     report.bytes += table.summary().file_bytes;
     if is_intact {
         inner.error_state.forget_damage(table.path());
-    }
-    Ok(())
-}
-
-/// Calls `visit` with every reference to a large value in the table, which is intact.
-pub fn each_large(table: &Arc<Table>, visit: &mut dyn FnMut(&BlobReference) -> Result<()>) -> Result<()> {
-    if table.summary().blobs.is_empty() {
-        return Ok(());
-    }
-    let mut cursor = table.cursor(false);
-    cursor.seek_to_first()?;
-    while cursor.valid() {
-        let entry = cursor.entry();
-        if entry.kind == Kind::PutBlob {
-            let Some(reference) = BlobReference::decode(entry.value) else {
-                let what = format!("the reference to the large value of key {} is malformed", escape_key(entry.key));
-                return Err(Error::corruption(table.path(), 0, what));
-            };
-            visit(&reference)?;
-        }
-        cursor.next()?;
     }
     Ok(())
 }

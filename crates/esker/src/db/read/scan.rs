@@ -124,7 +124,7 @@ pub struct ScanCursor {
     upper: Bound<Vec<u8>>,
     key: Vec<u8>,
     value: Vec<u8>,
-    /// Whether values are wanted: large ones with nothing merged into them are not loaded without.
+    /// Values are not wanted: large ones with nothing merged into them are not loaded.
     keys_only: bool,
 }
 

@@ -59,14 +59,27 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Why writes are refused.
+#[derive(Debug, Clone)]
+enum Refusal {
+    /// The handle was opened read-only, or closed.
+    Intended(String),
+    Failed(String),
+}
+
+impl Refusal {
+    fn text(&self) -> &str {
+        let (Refusal::Intended(text) | Refusal::Failed(text)) = self;
+        text
+    }
+}
+
 /// What the handle knows about its own health.
 #[derive(Debug, Default)]
 pub struct ErrorState {
     /// Set once, never cleared: only opening again helps.
     poisoned: AtomicBool,
-    why: Mutex<Option<String>>,
-    /// `why` is no failure: the handle was opened read-only, or closed.
-    refused_on_purpose: AtomicBool,
+    why: Mutex<Option<Refusal>>,
     background_failure: Mutex<Option<BackgroundFailure>>,
     /// Files that a job found damaged, each with the place and what is wrong there.
     damaged: Mutex<BTreeMap<PathBuf, (u64, String)>>,
@@ -88,7 +101,7 @@ impl ErrorState {
 
     #[cold]
     fn read_only(&self) -> Error {
-        Error::ReadOnly { why: self.why.lock().clone().unwrap_or_default() }
+        Error::ReadOnly { why: self.why.lock().as_ref().map(Refusal::text).unwrap_or_default().to_owned() }
     }
 
     /// Refuses all later writes: the log or the manifest failed, and what is on the device is
@@ -98,7 +111,7 @@ impl ErrorState {
         if why.is_none() {
             let reason = format!("an earlier write failed ({error})");
             self.events.note(|| Event::ReadOnly(reason.clone()));
-            *why = Some(reason);
+            *why = Some(Refusal::Failed(reason));
         }
         drop(why);
         self.poisoned.store(true, Ordering::Release);
@@ -114,18 +127,13 @@ impl ErrorState {
     /// Refuses all writes because of a panic.
     pub fn refuse_after_panic(&self, why: &str) {
         self.events.note(|| Event::ReadOnly(why.to_owned()));
-        *self.why.lock() = Some(why.to_owned());
+        *self.why.lock() = Some(Refusal::Failed(why.to_owned()));
         self.poisoned.store(true, Ordering::Release);
     }
 
     /// Refuses all writes for a reason that is no failure. A failure before it stays the reason.
     pub fn refuse_writes(&self, why: &str) {
-        let mut reason = self.why.lock();
-        if reason.is_none() {
-            *reason = Some(why.to_owned());
-            self.refused_on_purpose.store(true, Ordering::Relaxed);
-        }
-        drop(reason);
+        self.why.lock().get_or_insert_with(|| Refusal::Intended(why.to_owned()));
         self.poisoned.store(true, Ordering::Release);
     }
 
@@ -193,8 +201,10 @@ impl ErrorState {
 
     /// For people. `damaged_blob`: the damage that a job found in a blob file.
     pub fn report(&self, stall_reason: Option<String>, damaged_blob: Option<Error>) -> Health {
-        let is_failure = |_: &String| !self.refused_on_purpose.load(Ordering::Relaxed);
-        let why = self.why.lock().clone().filter(is_failure);
+        let why = match &*self.why.lock() {
+            Some(Refusal::Failed(text)) => Some(text.clone()),
+            Some(Refusal::Intended(_)) | None => None,
+        };
         let background_failure =
             self.background_failure.lock().as_ref().map(|background_failure| background_failure.text.clone());
         let damaged = self.damaged.lock().keys().next().cloned();

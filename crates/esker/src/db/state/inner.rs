@@ -283,9 +283,16 @@ impl Inner {
         Ok(snapshot_guard)
     }
 
-    /// The last sequence number, if no write is under way. A lookup without snapshot between two
-    /// calls with the same answer met no batch that was applied in part.
-    pub fn sequence_between_writes(&self) -> Option<Sequence> {
+    /// What a lookup without snapshot finds, and whether no write was under way meanwhile: then it
+    /// met no batch that was applied in part, and what it found was so at one moment.
+    pub fn look_between_writes<T>(&self, look: impl FnOnce() -> T) -> (T, bool) {
+        let before = self.sequence_between_writes();
+        let found = look();
+        (found, before.is_some() && self.sequence_between_writes() == before)
+    }
+
+    /// The last sequence number, if no write is under way.
+    fn sequence_between_writes(&self) -> Option<Sequence> {
         let is_locked = self.writer.is_locked();
         // Pairs with the release of the lock: the number is that of the last write before it.
         std::sync::atomic::fence(Ordering::Acquire);

@@ -83,13 +83,10 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
         self.inner.error_state.check()?;
         self.barrier = None;
         self.rounds += 1;
-        let before = self.inner.sequence_between_writes();
-        let looked = self.look(true);
-        if before.is_none() || self.inner.sequence_between_writes() != before {
-            // What was found may be a part of a batch.
-            return Ok(Verdict::Holds);
-        }
-        Ok(if looked? == Some(false) { Verdict::Declined } else { Verdict::Holds })
+        let inner = self.inner;
+        let (looked, is_whole) = inner.look_between_writes(|| self.look(true));
+        // What may be a part of a batch decides nothing, and neither does its failure.
+        Ok(if is_whole && looked? == Some(false) { Verdict::Declined } else { Verdict::Holds })
     }
 
     fn holds(&mut self, _: &Writer) -> Result<Verdict> {

@@ -23,7 +23,7 @@ use crate::base::batch::{
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::db::read::blob_value;
-use crate::db::read::get::{Base, Lookup, Sources, full_merge, look_up};
+use crate::db::read::get::{Base, Lookup, Sources, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::write::batch_size::{
     ArenaReservation, add_reservation, add_reservation_bytes, reservation_bytes, start_record,
@@ -66,37 +66,33 @@ impl Chain {
         Chain { base, operands, expiry_ms: lookup.expiry_ms, is_unread: false }
     }
 
-    /// The value, if it is in memory and the operator makes one.
-    fn combined(&self, keyspace: &KeyspaceInner, key: &[u8]) -> Option<Vec<u8>> {
+    /// What the operator makes of it, which may be nothing; `None` if it cannot tell. `large`: the
+    /// value of a base that is a reference; without it that cannot be told. No read, which would be
+    /// counted where it fails.
+    fn merged(&self, keyspace: &KeyspaceInner, key: &[u8], large: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let (existing, first) = match self.base.as_ref()? {
             (Kind::MergeFirst, operand) => (None, Some(operand)),
-            (Kind::Put, value) => (Some(value.as_slice()), None),
-            _ => return None,
+            (Kind::PutBlob, _) => (Some(large?), None),
+            (_, value) => (Some(value.as_slice()), None),
         };
         let operands: Vec<&[u8]> = first.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
-        // Not as a read, which would count where it fails.
-        contained::full_merge(&*keyspace.operator()?, key, existing, &operands).ok().flatten()
+        contained::full_merge(&*keyspace.operator()?, key, existing, &operands).ok()
     }
 
     /// Whether the operator makes no value of it. One that fails makes a value that cannot be read.
     fn amounts_to_nothing(&self, inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Result<bool> {
-        let loaded;
-        let (existing, first) = match &self.base {
+        let large = match &self.base {
             None => return Ok(true),
-            Some((Kind::MergeFirst, operand)) => (None, Some(operand)),
-            Some((Kind::PutBlob, _)) if self.operands.is_empty() => return Ok(false),
+            Some((Kind::MergeFirst, _)) => None,
+            Some(_) if self.operands.is_empty() => return Ok(false),
             Some((Kind::PutBlob, reference)) => match blob_value::load(inner, reference) {
-                Ok(value) => {
-                    loaded = value;
-                    (Some(loaded.as_slice()), None)
-                }
+                Ok(value) => Some(value),
                 Err(Error::Corruption { .. }) => return Ok(false),
                 Err(error) => return Err(error),
             },
-            Some((_, value)) => (Some(value.as_slice()), None),
+            Some(_) => None,
         };
-        let operands: Vec<&[u8]> = first.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
-        Ok(!operands.is_empty() && matches!(full_merge(inner, keyspace, key, existing, &operands), Ok(None)))
+        Ok(self.merged(keyspace, key, large.as_deref()) == Some(None))
     }
 }
 
@@ -298,7 +294,7 @@ impl<'b> Resolver<'_, 'b> {
     /// without a snapshot may come between the copies.
     fn copy(&mut self, chain: &mut Chain, keyspace: &KeyspaceInner, key: &[u8], expiry_ms: u64) {
         if !chain.operands.is_empty()
-            && let Some(value) = chain.combined(keyspace, key)
+            && let Some(Some(value)) = chain.merged(keyspace, key, None)
         {
             *chain = Chain { base: Some((Kind::Put, value)), ..Chain::default() };
         }

@@ -41,8 +41,8 @@ pub fn dead(shape: &Shape<'_>) -> Option<Plan> {
     (!dropped.is_empty()).then_some(Plan::Drop { tables: dropped })
 }
 
-/// A table of which half or more has expired; when idle, also one with many deletes that can go, or
-/// go further down.
+/// A table of which half or more has expired; while writes pause, also one with many deletes that
+/// can go, or go further down.
 pub fn rewrite(shape: &Shape<'_>) -> Option<Plan> {
     let tables = || {
         let runs = shape.runs.iter().enumerate();
@@ -55,7 +55,7 @@ pub fn rewrite(shape: &Shape<'_>) -> Option<Plan> {
     if let Some((run, table, _)) = tables().find(|(_, _, table)| much(table)) {
         return Some(Plan::Rewrite { run, table });
     }
-    if !shape.idle {
+    if !shape.paused {
         return None;
     }
     tables().find_map(|(run, at, table)| deletes_down(shape, run, at, table))

@@ -10,18 +10,18 @@
 //!
 //! While gets have high read amplification, as without filters, fewer runs are kept.
 //!
-//! An idle database of modest size is compacted into one run.
+//! While writes pause, a database of modest size is compacted into one run.
 
 use super::shape::{Plan, RunShape, Shape};
 use std::ops::Bound;
 
 /// Runs are similar if the older ones are less than this many times the newest of them.
 const SIMILAR: u64 = 2;
-/// When idle, this part is enough.
+/// In a pause, this part is enough.
 const DUE_WHEN_IDLE: Share = Share { numerator: 1, denominator: 8 };
 /// A run smaller than this part of what it overlaps does not go down by itself.
 const LARGE: Share = Share { numerator: 1, denominator: 16 };
-/// A database up to this size is compacted into one run when idle, whatever its shape.
+/// A database up to this size is compacted into one run in a pause, whatever its shape.
 const IDLE_WHOLE_BYTES: u64 = 1 << 30;
 /// A last run of fewer tables is compacted as a whole.
 const FEW_TABLES: usize = 8;
@@ -84,7 +84,7 @@ pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
     if upper.is_empty() {
         return None;
     }
-    if shape.idle {
+    if shape.paused {
         return when_idle(shape);
     }
     let limits = limits(shape);
@@ -116,7 +116,7 @@ fn whole(shape: &Shape<'_>) -> Plan {
     Plan::Merge { first: 0, last: shape.runs.len() - 1 }
 }
 
-/// When idle: towards one run, as far as that is worth rewriting the last one.
+/// In a pause: towards one run, as far as that is worth rewriting the last one.
 fn when_idle(shape: &Shape<'_>) -> Option<Plan> {
     let (last, upper) = shape.runs.split_last()?;
     let upper_bytes: u64 = upper.iter().map(|run| run.bytes).sum();

@@ -17,7 +17,7 @@ pub fn pick(shape: &Shape<'_>) -> Option<Plan> {
     let runs = &shape.runs;
     let last = runs.last()?;
     let young = runs.iter().take_while(|run| run.bytes < shape.level_base_bytes).count();
-    if young >= YOUNG_RUNS || (shape.idle && young > 1) {
+    if young >= YOUNG_RUNS || (shape.paused && young > 1) {
         return Some(Plan::Merge { first: 0, last: young - 1 });
     }
     let mut worst = None;

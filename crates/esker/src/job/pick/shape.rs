@@ -80,7 +80,7 @@ impl<'a> RunShape<'a> {
 pub struct Shape<'a> {
     pub runs: Vec<RunShape<'a>>,
     /// No write came for a while.
-    pub idle: bool,
+    pub paused: bool,
     /// What expires until then counts as deleted; 0 where nothing expires.
     pub expired_until_ms: u64,
     /// What the oldest live snapshot reads at; the greatest number if there is none.

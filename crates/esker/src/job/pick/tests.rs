@@ -22,10 +22,10 @@ fn table(number: u64, bytes: u64, smallest: &'static str, largest: &'static str)
 }
 
 /// Runs of one table each, which all overlap.
-fn sizes(bytes: &[u64], idle: bool) -> Shape<'static> {
+fn sizes(bytes: &[u64], paused: bool) -> Shape<'static> {
     let tables = bytes.iter().enumerate().map(|(at, &bytes)| table(1000 - at as u64, bytes, "a", "z"));
     let runs = tables.map(|table| RunShape::new(vec![table])).collect();
-    Shape { runs, idle, oldest_snapshot: u64::MAX, level_base_bytes: 4, ..Shape::default() }
+    Shape { runs, paused, oldest_snapshot: u64::MAX, level_base_bytes: 4, ..Shape::default() }
 }
 
 fn shape(runs: Vec<Vec<TableShape<'static>>>) -> Shape<'static> {
@@ -33,8 +33,8 @@ fn shape(runs: Vec<Vec<TableShape<'static>>>) -> Shape<'static> {
     Shape { runs, oldest_snapshot: u64::MAX, level_base_bytes: 4, ..Shape::default() }
 }
 
-fn lazy(bytes: &[u64], idle: bool) -> Option<(usize, usize)> {
-    match pick(&sizes(bytes, idle), CompactionStyle::LazyLeveling) {
+fn lazy(bytes: &[u64], paused: bool) -> Option<(usize, usize)> {
+    match pick(&sizes(bytes, paused), CompactionStyle::LazyLeveling) {
         Some(Plan::Merge { first, last }) => Some((first, last)),
         None => None,
         other => panic!("{other:?}"),
@@ -107,12 +107,12 @@ fn large_runs_go_down_in_pieces() {
     // Too many runs are compacted first, of those that are not going down already.
     let many: Vec<_> = small(11).into_iter().chain([divided(13, 50), divided(26, 50)]).collect();
     assert_eq!(pick(&with(many), style), Some(Plan::Merge { first: 0, last: 10 }));
-    // When idle, small runs are first compacted into one that can be divided.
-    let idle = |runs| Shape { idle: true, ..with(runs) };
+    // In a pause, small runs are first compacted into one that can be divided.
+    let paused = |runs| Shape { paused: true, ..with(runs) };
     let few: Vec<_> = small(2).into_iter().chain([divided(26, 1 << 30)]).collect();
-    assert_eq!(pick(&idle(few), style), Some(Plan::Merge { first: 0, last: 1 }));
+    assert_eq!(pick(&paused(few), style), Some(Plan::Merge { first: 0, last: 1 }));
     let one = vec![divided(8, 26 << 28), divided(26, 1 << 30)];
-    assert_eq!(pick(&idle(one), style), Some(Plan::Partial { parts: vec![part(0, 0..1), part(1, 0..3)], target: 1 }));
+    assert_eq!(pick(&paused(one), style), Some(Plan::Partial { parts: vec![part(0, 0..1), part(1, 0..3)], target: 1 }));
 }
 
 /// Whatever the sizes, working as planned comes to an end with few runs: fewer than those at which
@@ -120,8 +120,8 @@ fn large_runs_go_down_in_pieces() {
 #[test]
 fn every_style_comes_to_an_end() {
     for style in STYLES {
-        for (idle, high_read_amp) in [(false, false), (true, false), (false, true)] {
-            let sizes = |bytes: &[u64]| Shape { high_read_amp, ..sizes(bytes, idle) };
+        for (paused, high_read_amp) in [(false, false), (true, false), (false, true)] {
+            let sizes = |bytes: &[u64]| Shape { high_read_amp, ..sizes(bytes, paused) };
             let mut bytes: Vec<u64> = (0..40).map(|n| 1 << (n * 7 % 36)).collect();
             for _ in 0..100 {
                 match pick(&sizes(&bytes), style) {
@@ -226,14 +226,14 @@ fn deletes_go_down_when_idle_and_when_worth_it() {
     let deletes = TableShape { deletes: 6, ..table(9, 10, "a", "c") };
     let huge = 100 << 30;
     let below = |entries| TableShape { entries, bytes: huge, ..table(1, huge, "b", "d") };
-    let with = |entries| Shape { idle: true, ..shape(vec![vec![deletes], vec![below(entries)]]) };
+    let with = |entries| Shape { paused: true, ..shape(vec![vec![deletes], vec![below(entries)]]) };
     let parts = vec![Part { run: 0, tables: 0..1 }, Part { run: 1, tables: 0..1 }];
     let style = CompactionStyle::LazyLeveling;
     assert_eq!(pick(&with(96), style), Some(Plan::Partial { parts, target: 1 }));
     assert_eq!(pick(&with(97), style), None, "too much to rewrite for so few");
     assert_eq!(pick(&Shape { oldest_snapshot: 5, ..with(96) }, style), None, "a snapshot keeps them");
-    assert_eq!(pick(&Shape { idle: false, ..with(96) }, style), None);
-    let alone = Shape { idle: true, ..shape(vec![vec![deletes]]) };
+    assert_eq!(pick(&Shape { paused: false, ..with(96) }, style), None);
+    let alone = Shape { paused: true, ..shape(vec![vec![deletes]]) };
     assert_eq!(pick(&alone, style), Some(Plan::Rewrite { run: 0, table: 0 }));
     let nothing_else = TableShape { deletes: 10, ..deletes };
     assert_eq!(pick(&shape(vec![vec![nothing_else]]), style), Some(Plan::Drop { tables: vec![9] }));

@@ -1,0 +1,105 @@
+//! The options of a keyspace.
+
+use super::CompactionStyle;
+use crate::base::expiry::Ttl;
+use crate::compaction_filter::CompactionFilter;
+use crate::merge_operator::MergeOperator;
+use std::fmt;
+use std::sync::Arc;
+
+/// Options of a keyspace. What they set is stored when the keyspace is created, and checked at
+/// every later open.
+///
+/// ```
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// use esker::{KeyspaceOptions, merge::UInt64Add};
+/// let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add))?;
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct KeyspaceOptions {
+    pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) ttl: Option<Ttl>,
+    pub(crate) compaction_style: Option<CompactionStyle>,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
+}
+
+impl fmt::Debug for KeyspaceOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.merge_operator.as_ref().map(|operator| operator.name().to_owned());
+        let filter = self.compaction_filter.as_ref().map(|filter| filter.name().to_owned());
+        f.debug_struct("KeyspaceOptions")
+            .field("merge_operator", &name)
+            .field("ttl", &self.ttl)
+            .field("compaction_style", &self.compaction_style)
+            .field("compaction_filter", &filter)
+            .finish()
+    }
+}
+
+impl KeyspaceOptions {
+    /// The merge operator of the keyspace. Default: none, so that merges are refused.
+    ///
+    /// ```
+    /// let options = esker::KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add);
+    /// ```
+    pub fn merge_operator(self, operator: impl MergeOperator) -> KeyspaceOptions {
+        self.shared_merge_operator(Arc::new(operator))
+    }
+
+    /// As [`KeyspaceOptions::merge_operator`], with an operator that is shared already.
+    ///
+    /// ```
+    /// let operator = esker::merge::built_in("max").expect("a built-in operator");
+    /// let options = esker::KeyspaceOptions::default().shared_merge_operator(operator);
+    /// ```
+    pub fn shared_merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> KeyspaceOptions {
+        self.merge_operator = Some(operator);
+        self
+    }
+
+    /// Whether entries can expire, and after what time by default. Default: they cannot, and
+    /// nothing is paid for it; an existing keyspace keeps what it was created with. Costs nine
+    /// bytes for each entry that expires, and a reading of the clock for each read.
+    ///
+    /// ```
+    /// use esker::{KeyspaceOptions, Ttl};
+    /// let half_an_hour = std::time::Duration::from_secs(1800);
+    /// let options = KeyspaceOptions::default().ttl(Ttl::Enabled { default: Some(half_an_hour) });
+    /// ```
+    pub fn ttl(mut self, ttl: Ttl) -> KeyspaceOptions {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How the keyspace's tables are compacted. Default: as stored;
+    /// [`CompactionStyle::LazyLeveling`] for a new keyspace. Stored, and changed when it is given
+    /// at a later open: existing tables are then compacted by the new style.
+    ///
+    /// ```
+    /// use esker::{CompactionStyle, KeyspaceOptions};
+    /// let week = KeyspaceOptions::default().compaction_style(CompactionStyle::Fifo { max_bytes: 10 << 30 });
+    /// ```
+    pub fn compaction_style(mut self, style: CompactionStyle) -> KeyspaceOptions {
+        self.compaction_style = Some(style);
+        self
+    }
+
+    /// Decides about values while they are compacted: see [`CompactionFilter`]. Default: none. Not
+    /// stored: give it at every open. Given again while the keyspace is open, it replaces the one
+    /// before.
+    ///
+    /// ```
+    /// # use esker::{CompactionFilter, Decision};
+    /// # struct DropEmpty;
+    /// # impl CompactionFilter for DropEmpty {
+    /// #     fn name(&self) -> &str { "drop-empty" }
+    /// #     fn decide(&self, _key: &[u8], value: &[u8]) -> Decision { if value.is_empty() { Decision::Remove } else { Decision::Keep } }
+    /// # }
+    /// let options = esker::KeyspaceOptions::default().compaction_filter(DropEmpty);
+    /// ```
+    pub fn compaction_filter(mut self, filter: impl CompactionFilter) -> KeyspaceOptions {
+        self.compaction_filter = Some(Arc::new(filter));
+        self
+    }
+}
