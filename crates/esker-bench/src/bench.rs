@@ -35,7 +35,8 @@ pub fn bench_main(args: &[String]) -> i32 {
     bench_with(args, &kinds, &mut std::io::stdout(), Display::detect(), Interrupt::from_signals)
 }
 
-/// The same with everything it depends on passed in. `interrupt` is called once, when the run begins.
+/// The same with everything it depends on passed in. `interrupt` is called once, when the run
+/// begins.
 pub fn bench_with(
     args: &[String],
     kinds: &[EngineKind],
@@ -263,7 +264,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Whether a file that is written at the end can be written at all: better to learn that at the start.
+/// Whether a file that is written at the end can be written at all: better to learn that at the
+/// start.
 pub fn check_writable(path: &Path) -> Result<(), String> {
     let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
     opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))

@@ -1,5 +1,6 @@
-//! The directory of one engine's benchmark database, and the rule that protects everybody else's: nothing is ever removed from a directory
-//! that does not carry our marker, and only an empty or missing directory is given one.
+//! The directory of one engine's benchmark database, and the rule that protects everybody else's:
+//! nothing is ever removed from a directory that does not carry our marker, and only an empty or
+//! missing directory is given one.
 
 use std::fs;
 use std::io;
@@ -15,8 +16,8 @@ pub struct BenchDirectory {
 }
 
 impl BenchDirectory {
-    /// Takes `path` for benchmarks, creating it if missing. With `keep`, a directory without marker is accepted too; it can then be used,
-    /// but not emptied. The error is one line.
+    /// Takes `path` for benchmarks, creating it if missing. With `keep`, a directory without marker
+    /// is accepted too; it can then be used, but not emptied. The error is one line.
     pub fn claim(path: &Path, keep: bool) -> Result<BenchDirectory, String> {
         let failed = |error: io::Error| format!("cannot use {}: {error}", path.display());
         let directory = BenchDirectory { path: path.to_path_buf() };
@@ -37,7 +38,8 @@ impl BenchDirectory {
         Ok(directory)
     }
 
-    /// Removes what was left in `path` if that carries the marker; anything else is left alone. The error is one line.
+    /// Removes what was left in `path` if that carries the marker; anything else is left alone. The
+    /// error is one line.
     pub fn empty_if_marked(path: &Path) -> Result<(), String> {
         let directory = BenchDirectory { path: path.to_path_buf() };
         if directory.is_marked() { directory.empty() } else { Ok(()) }
@@ -48,7 +50,8 @@ impl BenchDirectory {
         &self.path
     }
 
-    /// Where the engine keeps its files: apart from the marker, because an engine may refuse a directory with files it does not know.
+    /// Where the engine keeps its files: apart from the marker, because an engine may refuse a
+    /// directory with files it does not know.
     pub fn database(&self) -> PathBuf {
         self.path.join("db")
     }

@@ -1,5 +1,6 @@
-//! When the entries of a benchmark with a time to live expire, as far as the program that puts them can know: the engine reads the clock
-//! somewhere between the beginning and the end of the put. All entries live equally long, so a later put never shortens a life.
+//! When the entries of a benchmark with a time to live expire, as far as the program that puts them
+//! can know: the engine reads the clock somewhere between the beginning and the end of the put. All
+//! entries live equally long, so a later put never shortens a life.
 
 use crate::engine::{EngineError, Result};
 use std::result::Result as StdResult;
@@ -97,7 +98,8 @@ impl Look<'_> {
         let (Some(alive), Some(life)) = (self.alive_ms.get_mut(place), self.expiries.lives.get(number as usize)) else {
             return Err(format!("key {number} was returned, which nobody put"));
         };
-        // Later than this the key can only have been put again: what is certain here was certain when the entry was returned.
+        // Later than this the key can only have been put again: what is certain here was certain
+        // when the entry was returned.
         let until = life.until_ms.load(Ordering::SeqCst);
         if until <= self.began_ms {
             let late = self.began_ms - until;

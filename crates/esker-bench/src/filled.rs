@@ -1,4 +1,5 @@
-//! Which keys a random fill wrote: played again with the fill's random numbers, so that a reader knows what to find without asking.
+//! Which keys a random fill wrote: played again with the fill's random numbers, so that a reader
+//! knows what to find without asking.
 
 use crate::random::{KeyGeneration, KeyRandom};
 
@@ -11,8 +12,8 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// The keys below `below` that `num` draws below `num` wrote, from the generator of the first thread of a process whose seeds count from
-    /// `seed`.
+    /// The keys below `below` that `num` draws below `num` wrote, from the generator of the first
+    /// thread of a process whose seeds count from `seed`.
     pub fn replay(generation: KeyGeneration, seed: u64, num: u64, below: u64) -> Filled {
         let thread_seed = match generation {
             KeyGeneration::LevelDb => seed + 1,

@@ -4,7 +4,8 @@ use crate::record::Host;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Describes this machine and the file system that holds `directory` (or will, if it does not exist yet).
+/// Describes this machine and the file system that holds `directory` (or will, if it does not exist
+/// yet).
 pub fn describe(directory: &Path) -> Host {
     let existing = nearest_existing(directory);
     let (file_system, mount_options) = mount_of(&existing, &read("/proc/self/mountinfo"));
@@ -24,7 +25,8 @@ pub fn describe(directory: &Path) -> Host {
     }
 }
 
-/// The words of a command line, the program without its directory: reports go where that one is not.
+/// The words of a command line, the program without its directory: reports go where that one is
+/// not.
 fn command_line(mut words: impl Iterator<Item = String>) -> String {
     let program = words.next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or_else(|| program.clone(), |name| name.to_string_lossy().into());
@@ -71,7 +73,8 @@ fn kilobytes(text: &str) -> u64 {
     text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0).saturating_mul(1024)
 }
 
-/// File system type and mount options of the deepest mount point above `path`. A later line of the table covers an earlier one.
+/// File system type and mount options of the deepest mount point above `path`. A later line of the
+/// table covers an earlier one.
 fn mount_of(path: &Path, mountinfo: &str) -> (String, String) {
     let mut best: Option<(usize, String, String)> = None;
     for line in mountinfo.lines() {

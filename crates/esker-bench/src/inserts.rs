@@ -1,5 +1,6 @@
-//! What the threads of a benchmark insert behind the keys that were loaded. Each thread has numbers of its own, so that an inserted key
-//! can be told from one that is about to be: any thread may ask for any key that another has put, and must find it.
+//! What the threads of a benchmark insert behind the keys that were loaded. Each thread has numbers
+//! of its own, so that an inserted key can be told from one that is about to be: any thread may ask
+//! for any key that another has put, and must find it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,12 +44,13 @@ impl Inserts {
     /// The thread's insert is done.
     pub fn finish(&self, thread: u32) {
         if let Some(count) = self.finished.get(thread as usize) {
-            // Whoever sees the count sees the key.
+            // A thread that sees the count sees the key.
             count.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// The key of age `rank` (0: the newest) as thread number `thread` has made them; behind its oldest come the loaded ones, the last first.
+    /// The key of age `rank` (0: the newest) as thread number `thread` has made them; behind its
+    /// oldest come the loaded ones, the last first.
     pub fn by_age(&self, thread: u64, rank: u64) -> Chosen {
         let threads = self.threads();
         let thread = thread % threads;

@@ -1,4 +1,5 @@
-//! Ctrl-C: the first ends the current benchmark, after which finished rows are written out; the second ends the process at once.
+//! Ctrl-C: the first ends the current benchmark, after which finished rows are written out; the
+//! second ends the process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ impl Interrupt {
     pub fn from_signals() -> Interrupt {
         let interrupt = Interrupt::new();
         let shared = interrupt.clone();
-        // An error means that a handler is installed already, by whoever embeds this library.
+        // An error means that a handler is installed already, by the program around this library.
         let _ = ctrlc::set_handler(move || {
             if shared.request() {
                 std::process::exit(EXIT_INTERRUPTED);

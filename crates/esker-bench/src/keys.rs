@@ -1,4 +1,5 @@
-//! Keys of the benchmarks: a number in decimal, zero padded, so that the order of bytes is the order of numbers.
+//! Keys of the benchmarks: a number in decimal, zero padded, so that the order of bytes is the
+//! order of numbers.
 //!
 //! ```text
 //! key = prefix "a" * key_prefix, digits of the number padded with "0" to key_size (16 by default)
@@ -22,12 +23,14 @@ const PAIRS: [u8; 200] = {
 #[derive(Debug, Clone)]
 pub struct KeyBuffer {
     bytes: Vec<u8>,
-    /// The upper digits in the buffer, as a number: they seldom change, and then need no formatting.
+    /// The upper digits in the buffer, as a number: they seldom change, and then need no
+    /// formatting.
     high: u64,
 }
 
 impl KeyBuffer {
-    /// A buffer for keys with `prefix` leading bytes and `size` digits (at least [`MIN_KEY_SIZE`]), holding key 0.
+    /// A buffer for keys with `prefix` leading bytes and `size` digits (at least [`MIN_KEY_SIZE`]),
+    /// holding key 0.
     pub fn new(prefix: usize, size: usize) -> KeyBuffer {
         let mut bytes = vec![b'a'; prefix];
         bytes.resize(prefix + size.max(MIN_KEY_SIZE), b'0');

@@ -1,4 +1,5 @@
-//! `esker bench`, `esker study` and `esker report`: engine adapters, workloads, statistics and reports.
+//! `esker bench`, `esker study` and `esker report`: engine adapters, workloads, statistics and
+//! reports.
 
 pub mod bench;
 pub mod directory;

@@ -1,4 +1,5 @@
-//! The rows of kept runs, found by what they are of. Lookups and judgements read runs through this and nothing else.
+//! The rows of kept runs, found by what they are of. Lookups and judgements read runs through this
+//! and nothing else.
 
 use crate::engine::ENGINES;
 use crate::record::Record;
@@ -54,7 +55,8 @@ pub struct Measurements<'a> {
     contradicted: Vec<(Row<'a>, String)>,
     /// Rows that were left out, each with the reason in its record.
     skipped: Vec<Row<'a>>,
-    /// Cells that failed, with the reason. Their rows count as missing: what found the fault may be a step behind the row.
+    /// Cells that failed, with the reason. Their rows count as missing: what found the fault may be
+    /// a step behind the row.
     failed: Vec<(&'a str, &'a Cell, &'a str)>,
 }
 
@@ -99,7 +101,8 @@ impl<'a> Measurements<'a> {
         &self.rows
     }
 
-    /// Every one of [`ENGINES`] that has a cell, in that order. What only serves as a yardstick (the device itself) is none of them.
+    /// Every one of [`ENGINES`] that has a cell, in that order. What only serves as a yardstick
+    /// (the device itself) is none of them.
     pub fn engines(&self) -> Vec<&'static str> {
         let of_rows = self.every_row().map(|row| row.cell.engine.as_str());
         let found: BTreeSet<&str> =
@@ -121,8 +124,8 @@ impl<'a> Measurements<'a> {
         self.rows.iter().filter(|row| query.is_of(row.study, row.cell) && row.record.row == query.row)
     }
 
-    /// The rows wanted, of every variant. Where runs of several sizes are given, the largest counts: figures of different sizes are never
-    /// taken for repetitions of each other.
+    /// The rows wanted, of every variant. Where runs of several sizes are given, the largest
+    /// counts: figures of different sizes are never taken for repetitions of each other.
     pub fn select(&self, query: &Query<'_>) -> Vec<Row<'a>> {
         self.sizes(query).last().map_or_else(Vec::new, |largest| self.of_size(query, *largest))
     }
@@ -136,8 +139,9 @@ impl<'a> Measurements<'a> {
         self.rows_of_one_variant(query, None).iter().map(|row| row.record).collect()
     }
 
-    /// The rows wanted, of the size `num` or else the largest, and of one variant: SQLite with row ids, as in 2011, where there are several; else the first by name, which is the one
-    /// without a name if there is that.
+    /// The rows wanted, of the size `num` or else the largest, and of one variant: SQLite with row
+    /// ids, as in 2011, where there are several; else the first by name, which is the one without a
+    /// name if there is that.
     pub fn rows_of_one_variant(&self, query: &Query<'_>, num: Option<u64>) -> Vec<Row<'a>> {
         let mut found = num.map_or_else(|| self.select(query), |num| self.of_size(query, num));
         let variants: BTreeSet<&str> = found.iter().map(|row| row.cell.variant.as_str()).collect();

@@ -1,11 +1,14 @@
 //! What one client thread counts and times while it works.
 //!
-//! A latency is the time since the previous operation of the same thread finished, so making the key and the value is part of it and one
-//! reading of the clock per operation is enough. Where latencies are sampled, the clock is read after the operation before the measured
-//! one and after the measured one. The operations between two measured ones are timed together, so that a pause in one of them is not missed
-//! altogether: the longest of them took at least their mean, which counts for the longest latency.
+//! A latency is the time since the previous operation of the same thread finished, so making the
+//! key and the value is part of it and one reading of the clock per operation is enough. Where
+//! latencies are sampled, the clock is read after the operation before the measured one and after
+//! the measured one. The operations between two measured ones are timed together, so that a pause
+//! in one of them is not missed altogether: the longest of them took at least their mean, which
+//! counts for the longest latency.
 //!
-//! At a fixed rate it is the time since the operation should have started, of every operation ([`crate::schedule`]).
+//! At a fixed rate it is the time since the operation should have started, of every operation
+//! ([`crate::schedule`]).
 
 use crate::flags::config::Latency;
 use crate::histogram::new_histogram;
@@ -93,10 +96,12 @@ pub struct Meter<'a, C: Clock = Machine> {
     last: Instant,
     /// The operation count at which the clock is read next.
     next_clock: u64,
-    /// Whether `last` is the end of the operation before the current one, so that the current one can be measured.
+    /// Whether `last` is the end of the operation before the current one, so that the current one
+    /// can be measured.
     marked: bool,
-    /// What the longest operation that was not measured by itself took at least: the longest mean of those between two that were. More than
-    /// that is not known, and might wrong an engine whose operations are slow by turns.
+    /// What the longest operation that was not measured by itself took at least: the longest mean
+    /// of those between two that were. More than that is not known, and might wrong an engine whose
+    /// operations are slow by turns.
     longest_not_measured: Duration,
     /// Operations between clock readings where no latencies are taken; adapts to their speed.
     stride: u64,
@@ -116,7 +121,8 @@ pub struct Meter<'a, C: Clock = Machine> {
 }
 
 impl<'a> Meter<'a> {
-    /// A meter that starts now. [`Latency::Automatic`] counts as [`Latency::Every`]; the caller knows which benchmarks are scans.
+    /// A meter that starts now. [`Latency::Automatic`] counts as [`Latency::Every`]; the caller
+    /// knows which benchmarks are scans.
     pub fn new(control: &'a Control, latency: Latency, report_every: u64) -> Meter<'a> {
         Meter::by(Machine, control, latency, report_every)
     }
@@ -182,7 +188,8 @@ impl<'a, C: Clock> Meter<'a, C> {
         }
     }
 
-    /// Waits until the next operation should start, where there is a schedule. Whether the thread should go on.
+    /// Waits until the next operation should start, where there is a schedule. Whether the thread
+    /// should go on.
     #[inline]
     pub fn starts(&mut self) -> bool {
         if self.timetable.is_some() {
@@ -194,7 +201,8 @@ impl<'a, C: Clock> Meter<'a, C> {
     fn wait_for_start(&mut self) {
         let Some(mut timetable) = self.timetable.take() else { return };
         timetable.turn_to(self.done, self.started);
-        // Where operations are late, the end of one is the start of the next: no clock is read in between.
+        // Where operations are late, the end of one is the start of the next: no clock is read in
+        // between.
         let mut now = self.last;
         while !self.stop {
             let pause = timetable.pause(now);
@@ -298,7 +306,8 @@ impl<'a, C: Clock> Meter<'a, C> {
         self.done
     }
 
-    /// Takes the time since `since`, when the thread's operations were done, out of its time: what it did then was a check of them.
+    /// Takes the time since `since`, when the thread's operations were done, out of its time: what
+    /// it did then was a check of them.
     pub fn leave_out_since(&mut self, since: Instant) {
         self.left_out += self.clock.now() - since;
     }
@@ -428,7 +437,8 @@ mod tests {
 
     #[test]
     fn waiting_for_an_operation_is_told_apart() {
-        // An operation each 20 us that takes 5, waited for at work; of ten moments of that, nine take 100 ns, and one so long.
+        // An operation each 20 us that takes 5, waited for at work; of ten moments of that, nine
+        // take 100 ns, and one so long.
         for (gap, counts) in [(Duration::ZERO, true), (RUNNING, true), (RUNNING + Stepped::MOMENT, false)] {
             let (control, clock) = (Control::new(&Interrupt::new(), None), Stepped::new(gap));
             let meter = Meter::by(&clock, &control, Latency::Every, 0);
@@ -477,7 +487,8 @@ mod tests {
         assert_eq!(times.finished - times.started, 7 * MICROSECOND);
     }
 
-    /// The operation after which a thread stops whose operations take 100 us each. One that does not stop fails the test.
+    /// The operation after which a thread stops whose operations take 100 us each. One that does
+    /// not stop fails the test.
     fn stops_after(control: &Control, latency: Latency, mut before: impl FnMut(u64)) -> u64 {
         let clock = Stepped::new(Duration::ZERO);
         let mut meter = Meter::by(&clock, control, latency, 0);

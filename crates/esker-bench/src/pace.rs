@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Says when the next operation is due. One that fell behind catches up, so that the rate is an average.
+/// Says when the next operation is due. One that fell behind catches up, so that the rate is an
+/// average.
 #[derive(Debug)]
 pub struct Pace {
     per_second: f64,
@@ -39,7 +40,8 @@ impl Pace {
     }
 }
 
-/// Whether a writer that was asked for `wanted` operations a second has kept up: within a fiftieth.
+/// Whether a writer has kept up with the `wanted` operations a second that were requested: within a
+/// fiftieth.
 pub fn kept_up(achieved: f64, wanted: f64) -> bool {
     achieved >= wanted * 0.98
 }
@@ -53,7 +55,8 @@ mod tests {
         let mut pace = Pace::new(10_000.0);
         let started = pace.started;
         let after = |micros| started + Duration::from_micros(micros);
-        // Each operation takes 10 us, and number 300 as long as 500 should. No time is exactly when one is due.
+        // Each operation takes 10 us, and number 300 as long as 500 should. No time is exactly when
+        // one is due.
         let (mut now_us, mut done) = (5, 0);
         while now_us < 100_000 {
             if pace.is_due(done, || after(now_us)) {

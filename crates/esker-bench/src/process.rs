@@ -60,7 +60,8 @@ impl Consuming {
     }
 }
 
-/// Restarts the kernel's record of peak memory. Where it may not be reset, peaks are those since the process began.
+/// Restarts the kernel's record of peak memory. Where it may not be reset, peaks are those since
+/// the process began.
 pub fn reset_peak_memory() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
@@ -70,7 +71,8 @@ pub fn peak_memory_bytes() -> u64 {
     status_bytes("VmHWM:")
 }
 
-/// Resident bytes of now that no file is mapped to; 0 if the kernel does not say. The others the system can take back: it reads them again.
+/// Resident bytes of now that no file is mapped to; 0 if the kernel does not say. The others the
+/// system can take back: it reads them again.
 pub fn anonymous_memory_bytes() -> u64 {
     status_bytes("RssAnon:")
 }
@@ -84,7 +86,8 @@ fn status_bytes(name: &str) -> u64 {
         .map_or(0, |kilobytes| kilobytes * 1024)
 }
 
-/// Ends this process at once, as a crash would: nothing is closed, flushed or told. Returns only if the system refuses, with a line that says so.
+/// Ends this process at once, as a crash would: nothing is closed, flushed or told. Returns only if
+/// the system refuses, with a line that says so.
 pub fn die() -> String {
     let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
     "the process was to die, and did not".into()

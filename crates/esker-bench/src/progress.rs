@@ -1,4 +1,5 @@
-//! Progress on standard error: a bar with rate and remaining time on a terminal, a line now and then elsewhere.
+//! Progress on standard error: a bar with rate and remaining time on a terminal, a line now and
+//! then elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;

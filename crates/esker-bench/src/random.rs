@@ -1,5 +1,6 @@
-//! The random numbers that decide which keys a benchmark touches. Both generators are those of published benchmark programs, bit for
-//! bit, so that a run here touches the same keys in the same order and finds the same number of them.
+//! The random numbers that decide which keys a benchmark touches. Both generators are those of
+//! published benchmark programs, bit for bit, so that a run here touches the same keys in the same
+//! order and finds the same number of them.
 
 use rand_mt::Mt64;
 
@@ -12,7 +13,8 @@ pub struct LehmerRandom {
 impl LehmerRandom {
     const MODULUS: u64 = 2_147_483_647;
 
-    /// A generator whose sequence is fixed by `seed`; the two seeds that would stand still (0 and 2^31 - 1) become 1.
+    /// A generator whose sequence is fixed by `seed`; the two seeds that would stand still (0 and
+    /// 2^31 - 1) become 1.
     pub fn new(seed: u32) -> LehmerRandom {
         let seed = seed & 0x7fff_ffff;
         LehmerRandom { seed: if seed == 0 || u64::from(seed) == Self::MODULUS { 1 } else { seed } }
@@ -21,7 +23,8 @@ impl LehmerRandom {
     /// The next number, in 1..2^31-1.
     #[inline]
     pub fn draw(&mut self) -> u32 {
-        // The product is below 2^46; folding it at bit 31 is the remainder but for one possible subtraction.
+        // The product is below 2^46; folding it at bit 31 is the remainder but for one possible
+        // subtraction.
         let product = u64::from(self.seed) * 16807;
         let mut folded = (product >> 31) + (product & Self::MODULUS);
         if folded > Self::MODULUS {

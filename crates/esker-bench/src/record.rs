@@ -1,5 +1,6 @@
-//! What a run leaves behind: one [`Record`] per engine, benchmark and repetition, and one [`Run`] around them. The JSON lines of `--json`
-//! are these structs; the report, the CSV and the comparisons read nothing else.
+//! What a run leaves behind: one [`Record`] per engine, benchmark and repetition, and one [`Run`]
+//! around them. The JSON lines of `--json` are these structs; the report, the CSV and the
+//! comparisons read nothing else.
 
 use crate::engine::{Counters, Durability, EngineOptions, Tree};
 use crate::verification::Verification;
@@ -20,7 +21,8 @@ pub struct Record {
     pub engine_version: String,
     /// The benchmark's name, as in `--benchmarks`.
     pub benchmark: String,
-    /// The row of a study this belongs to, where it differs from the benchmark (`readrandom after compact`).
+    /// The row of a study this belongs to, where it differs from the benchmark (`readrandom after
+    /// compact`).
     pub row: String,
     /// 1, 2, ... where runs are repeated.
     pub repetition: u32,
@@ -38,8 +40,9 @@ pub struct Record {
     pub wall_s: f64,
     /// Sum of the threads' times, in seconds.
     pub sum_thread_s: f64,
-    /// Microseconds per operation as one thread sees it: the sum of thread times over all operations. The figure of the printed line. Where
-    /// there is a `rate_wanted_per_sec` it includes the waiting for operations to be due, and says nothing about the engine.
+    /// Microseconds per operation as one thread sees it: the sum of thread times over all
+    /// operations. The figure of the printed line. Where there is a `rate_wanted_per_sec` it
+    /// includes the waiting for operations to be due, and says nothing about the engine.
     pub micros_per_op: f64,
     /// Microseconds of wall time per operation.
     pub micros_per_op_wall: f64,
@@ -47,7 +50,8 @@ pub struct Record {
     pub ops_per_sec: f64,
     /// MiB per second of wall time, 0 where no bytes are counted.
     pub mb_per_sec: f64,
-    /// User CPU seconds of the whole process during the benchmark, without those that clients spent on waiting for operations to be due.
+    /// User CPU seconds of the whole process during the benchmark, without those that clients spent
+    /// on waiting for operations to be due.
     pub cpu_user_s: f64,
     /// System CPU seconds of the whole process during the benchmark.
     pub cpu_sys_s: f64,
@@ -65,15 +69,18 @@ pub struct Record {
     pub max_us: f64,
     /// Peak resident memory of the process during the benchmark, in bytes.
     pub rss_peak_bytes: u64,
-    /// The most of that which no file was mapped to, as far as a look about every 100 ms sees; 0 in older records.
+    /// The most of that which no file was mapped to, as far as a look about every 100 ms sees; 0 in
+    /// older records.
     #[serde(default)]
     pub rss_anonymous_peak_bytes: u64,
     /// Bytes in the database directory after the benchmark.
     pub disk_bytes: u64,
-    /// The most bytes in the database directory during the benchmark, as far as a look about every 100 ms sees.
+    /// The most bytes in the database directory during the benchmark, as far as a look about every
+    /// 100 ms sees.
     #[serde(default)]
     pub peak_disk_bytes: u64,
-    /// Bytes there after a load, once the engine's background work was done; where a study asked for that.
+    /// Bytes there after a load, once the engine's background work was done; where a study
+    /// requests that.
     #[serde(default)]
     pub settled_disk_bytes: Option<u64>,
     /// What the engine counted during the benchmark.
@@ -86,7 +93,8 @@ pub struct Record {
     pub tree: Option<Tree>,
     /// The durability class the writes had.
     pub durability: Option<Durability>,
-    /// The message of the printed line: `(632150 of 1000000 found)`, `(read-modify-write: engine has no merge)`.
+    /// The message of the printed line: `(632150 of 1000000 found)`, `(read-modify-write: engine
+    /// has no merge)`.
     pub message: String,
     /// The load that ended early, if one did: the database held fewer entries than it should have.
     /// Absent in older records.
@@ -94,13 +102,16 @@ pub struct Record {
     pub short_load: Option<String>,
     /// Why the benchmark did not run on this engine, if it did not; all figures are 0 then.
     pub skipped: Option<String>,
-    /// Latency distribution: (upper bound in microseconds, operations) of the occupied buckets, for the plot.
+    /// Latency distribution: (upper bound in microseconds, operations) of the occupied buckets, for
+    /// the plot.
     pub histogram: Vec<(f64, u64)>,
-    /// Operations finished in each interval of `series_interval_s`, for the plot of throughput over time.
+    /// Operations finished in each interval of `series_interval_s`, for the plot of throughput over
+    /// time.
     pub series: Vec<u64>,
     /// Length of one interval of `series`, in seconds.
     pub series_interval_s: f64,
-    /// Operations in the worst second, wherever it began; where the benchmark took two seconds or more.
+    /// Operations in the worst second, wherever it began; where the benchmark took two seconds or
+    /// more.
     #[serde(default)]
     pub worst_second_ops: Option<f64>,
     /// Operations in the median second.
@@ -109,19 +120,21 @@ pub struct Record {
     /// Rate of the thread that wrote beside the readers.
     #[serde(default)]
     pub writer_ops_per_sec: Option<f64>,
-    /// The rate it was asked for, if it was not to write as fast as it could.
+    /// The rate that was requested, if it was not to write as fast as it could.
     #[serde(default)]
     pub writer_wanted_per_sec: Option<f64>,
-    /// What a look at everything after the run has shown, where one was asked for: with the last record of its process.
+    /// What a look at everything after the run has shown, where one was requested: with the last
+    /// record of its process.
     #[serde(default)]
     pub verification: Option<Verification>,
-    /// The rate asked for of all threads together, if operations were to start at fixed times. The latencies above then count from these.
+    /// The rate requested of all threads together, if operations were to start at fixed times. The
+    /// latencies above then count from these.
     #[serde(default)]
     pub rate_wanted_per_sec: Option<f64>,
     /// Then also: how long operations took from when they really started.
     #[serde(default)]
     pub service: Option<Service>,
-    /// What the engine was asked for.
+    /// What was requested of the engine.
     pub options: EngineOptions,
     /// What the engine says it runs with.
     pub settings: Vec<(String, String)>,
@@ -140,7 +153,8 @@ impl Record {
     }
 }
 
-/// Times in microseconds from the real start of an operation to its end, which leave out that it started late.
+/// Times in microseconds from the real start of an operation to its end, which leave out that it
+/// started late.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Service {
     /// The median.
@@ -178,7 +192,8 @@ pub struct Host {
     pub load_1min: f64,
     /// CPU frequency governor, where there is one.
     pub governor: String,
-    /// Version of esker, with the commit it was built from where that is known, and the build profile.
+    /// Version of esker, with the commit it was built from where that is known, and the build
+    /// profile.
     pub esker_build: String,
     /// The whole command line.
     pub command_line: String,

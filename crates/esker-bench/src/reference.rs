@@ -1,5 +1,6 @@
-//! An ordered map in memory behind the engine interface: slow, certainly right, and with no files. The program is checked against it, and
-//! `--engine=reference` runs it. It keeps its data in the process, by directory, so that closing and opening finds them again.
+//! An ordered map in memory behind the engine interface: slow, certainly right, and with no files.
+//! The program is checked against it, and `--engine=reference` runs it. It keeps its data in the
+//! process, by directory, so that closing and opening finds them again.
 
 use crate::engine::*;
 use std::collections::{BTreeMap, HashMap};

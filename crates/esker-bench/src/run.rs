@@ -56,7 +56,8 @@ pub enum Outcome {
     Row(Box<Record>),
     /// It only has something to say.
     Text(String),
-    /// Its writes are done, and now the process is to die without closing anything: [`process::die`].
+    /// Its writes are done, and now the process is to die without closing anything:
+    /// [`process::die`].
     Dying,
     /// The run was interrupted after so many operations; there is no row.
     Interrupted(u64),
@@ -83,7 +84,8 @@ fn one_line(error: EngineError) -> String {
 }
 
 impl<'a> Runner<'a> {
-    /// Opens the engine in its sub-directory, emptied first unless existing databases are to be kept.
+    /// Opens the engine in its sub-directory, emptied first unless existing databases are to be
+    /// kept.
     pub fn open(setup: Setup<'a>) -> std::result::Result<Runner<'a>, String> {
         let path = setup.config.db.join(setup.kind.name);
         let directory = BenchDirectory::claim(&path, setup.config.use_existing_db)?;
@@ -158,8 +160,8 @@ impl<'a> Runner<'a> {
         self.run_with(benchmark, config)
     }
 
-    /// Runs one benchmark with other flags than those the engine was opened with: what concerns the clients (threads, operations, latencies)
-    /// is obeyed.
+    /// Runs one benchmark with other flags than those the engine was opened with: what concerns the
+    /// clients (threads, operations, latencies) is obeyed.
     pub fn run_with(&mut self, benchmark: &Benchmark, config: &Config) -> Outcome {
         if self.setup.interrupt.is_requested() {
             return Outcome::Interrupted(0);
@@ -171,8 +173,9 @@ impl<'a> Runner<'a> {
         if let Some(reason) = self.reason_to_skip(benchmark, config)? {
             let mut record = self.blank_record(benchmark, config)?;
             record.skipped = Some(reason);
-            // What an engine lacks must not move the key sequences of the benchmarks that follow. (db_bench itself creates no threads for
-            // a benchmark that it skips because the database is to be kept.)
+            // What an engine lacks must not move the key sequences of the benchmarks that follow.
+            // (db_bench itself creates no threads for a benchmark that it skips because the
+            // database is to be kept.)
             if !(benchmark.fresh && config.use_existing_db) {
                 self.threads_created += u64::from(Crew::size(config, benchmark));
             }
@@ -206,13 +209,15 @@ impl<'a> Runner<'a> {
         if result.total.stopped && self.setup.interrupt.is_requested() {
             return Ok(Outcome::Interrupted(result.total.ops));
         }
-        // What Esker keeps in this process for its next database is no memory of the other engines'.
+        // What Esker keeps in this process for its next database is no memory of the other
+        // engines'.
         let of_others = if self.setup.kind.name == "esker" { 0 } else { esker::unused_memory_bytes() as u64 };
         record.rss_peak_bytes = consumed.rss_peak_bytes.saturating_sub(of_others);
         record.rss_anonymous_peak_bytes = most.anonymous_bytes.saturating_sub(of_others);
         record.cpu_user_s = (consumed.cpu.user_s - result.total.spun_s).max(0.0);
         record.cpu_sys_s = consumed.cpu.system_s;
-        // `open` replaces the engine, whose counters then start anew; `recover` is about the time since it was opened.
+        // `open` replaces the engine, whose counters then start anew; `recover` is about the time
+        // since it was opened.
         let reopened =
             matches!(benchmark.body, Body::Open | Body::Reopen | Body::Create | Body::Recover | Body::Survivors);
         let before = if reopened { Counters::default() } else { counters };
@@ -366,7 +371,8 @@ impl<'a> Runner<'a> {
         Ok(CrewResult { message: checked.message(), ..result })
     }
 
-    /// Reads the whole database, and a sample of it twice; `None` if interrupted. The error is one line.
+    /// Reads the whole database, and a sample of it twice; `None` if interrupted. The error is one
+    /// line.
     pub fn verification(&self) -> std::result::Result<Option<Verification>, String> {
         let (expiring, interrupt) = (self.open_expiring, self.setup.interrupt);
         let verified = self.engine().and_then(|engine| verify::content::verify(engine, expiring, interrupt));
@@ -386,7 +392,8 @@ impl<'a> Runner<'a> {
         Ok(single_result(1, start.elapsed().as_secs_f64()))
     }
 
-    /// Waits until background work is done and a moment longer, for files that are removed late: bytes on the device. The error is one line.
+    /// Waits until background work is done and a moment longer, for files that are removed late:
+    /// bytes on the device. The error is one line.
     pub fn settled_disk_bytes(&self) -> std::result::Result<u64, String> {
         const MOMENT: Duration = Duration::from_millis(200);
         self.engine().and_then(|engine| engine.wait_idle()).map_err(one_line)?;
@@ -425,7 +432,8 @@ impl<'a> Runner<'a> {
     fn blank_record(&self, benchmark: &Benchmark, config: &Config) -> Result<Record> {
         let engine = self.engine()?;
         let options = self.open_options(self.open_synced);
-        // The engine says what its writes are worth as it is open now; `prepare` opened it for this benchmark.
+        // The engine says what its writes are worth as it is open now; `prepare` opened it for this
+        // benchmark.
         let Description { version, settings, .. } = engine.description().clone();
         let durability = self.durability()?.filter(|_| benchmark.writes());
         let single = matches!(

@@ -1,13 +1,14 @@
-//! A fixed rate of operations with the times at which each should start, fixed before the first. An engine that stalls does not move them:
-//! what should have started meanwhile counts as late, as it would for the users who wait. (Measuring from when an operation really
-//! started leaves these waits out, which is known as coordinated omission.)
+//! A fixed rate of operations with the times at which each should start, fixed before the first. An
+//! engine that stalls does not move them: what should have started meanwhile counts as late, as it
+//! would for the users who wait. (Measuring from when an operation really started leaves these
+//! waits out, which is known as coordinated omission.)
 
 use crate::histogram::new_histogram;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
-/// Nearer to its time than this an operation is waited for by looking at the clock again and again: a sleeping thread is woken up to so
-/// much late.
+/// Nearer to its time than this an operation is waited for by looking at the clock again and again:
+/// a sleeping thread is woken up to so much late.
 const SPIN: Duration = Duration::from_micros(60);
 
 /// Later than any run ends.
@@ -21,7 +22,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The part of thread number `thread` of `threads` that share `per_second` operations a second; they take turns. The rate is above 0.
+    /// The part of thread number `thread` of `threads` that share `per_second` operations a second;
+    /// they take turns. The rate is above 0.
     pub fn new(per_second: f64, threads: u32, thread: u32) -> Schedule {
         Schedule { interval_s: f64::from(threads.max(1)) / per_second, first_s: f64::from(thread) / per_second }
     }
@@ -45,7 +47,8 @@ pub enum Pause {
     Sleep(Duration),
 }
 
-/// A schedule in use: when the current operation should have started, when it did, and how long the operations took from then on.
+/// A schedule in use: when the current operation should have started, when it did, and how long the
+/// operations took from then on.
 #[derive(Debug)]
 pub struct Timetable {
     schedule: Schedule,
@@ -79,7 +82,8 @@ impl Timetable {
         }
     }
 
-    /// The operation finished at `now`: the time since it should have started. The time since it did is noted.
+    /// The operation finished at `now`: the time since it should have started. The time since it
+    /// did is noted.
     #[inline]
     pub fn finished(&mut self, now: Instant) -> Duration {
         let service = now.saturating_duration_since(self.begun);
@@ -97,7 +101,8 @@ impl Timetable {
 mod tests {
     use super::*;
 
-    /// One thread at 1000 operations a second on a clock that is stepped: each operation takes 10 us, but number 500 takes 100 ms.
+    /// One thread at 1000 operations a second on a clock that is stepped: each operation takes 10
+    /// us, but number 500 takes 100 ms.
     fn stalled_once() -> (Histogram<u64>, Histogram<u64>) {
         let started = Instant::now();
         let mut now = started;
@@ -123,7 +128,8 @@ mod tests {
     fn a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwhile() {
         let (response, service) = stalled_once();
         let at_least = |histogram: &Histogram<u64>, ms: u64| histogram.count_between(ms * 1_000_000, 1_000_000_000);
-        // The operation itself, and those due 1, 2, ... ms after it: their latencies fall by about a millisecond each.
+        // The operation itself, and those due 1, 2, ... ms after it: their latencies fall by about
+        // a millisecond each.
         assert!((98..=101).contains(&at_least(&response, 2)), "{}", at_least(&response, 2));
         assert!((49..=52).contains(&at_least(&response, 50)));
         assert!(

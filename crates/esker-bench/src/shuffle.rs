@@ -1,8 +1,10 @@
-//! A random order of the numbers below a bound that is computed instead of kept: for loads whose list of keys would not fit into memory.
+//! A random order of the numbers below a bound that is computed instead of kept: for loads whose
+//! list of keys would not fit into memory.
 
 use crate::zipfian::scatter;
 
-/// The order. A Feistel network over the next even power of two; numbers that fall outside are sent round again.
+/// The order. A Feistel network over the next even power of two; numbers that fall outside are sent
+/// round again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shuffle {
     count: u64,

@@ -33,14 +33,16 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 /// How often values are drawn anew.
 const RESAMPLES: usize = 2000;
 
-/// A 95 % interval of the median by the bootstrap: values are drawn with replacement, and the medians' 2.5 % and 97.5 % quantiles
-/// returned. The same values and seed give the same interval. Few repetitions give little more than their extent.
+/// A 95 % interval of the median by the bootstrap: values are drawn with replacement, and the
+/// medians' 2.5 % and 97.5 % quantiles returned. The same values and seed give the same interval.
+/// Few repetitions give little more than their extent.
 pub fn bootstrap_interval(values: &[f64], seed: u32) -> Option<(f64, f64)> {
     resampled(&[values], |medians| medians[0], seed)
 }
 
-/// A 95 % interval of what `combine` makes of the medians of several samples, each drawn anew by itself: a ratio of two medians, say. None if
-/// a sample has fewer than two values: then nothing is known of its spread.
+/// A 95 % interval of what `combine` makes of the medians of several samples, each drawn anew by
+/// itself: a ratio of two medians, say. None if a sample has fewer than two values: then nothing is
+/// known of its spread.
 pub fn bootstrap_of_medians(samples: &[&[f64]], combine: impl Fn(&[f64]) -> f64, seed: u32) -> Option<(f64, f64)> {
     if samples.iter().any(|sample| sample.len() < 2) {
         return None;
@@ -48,7 +50,8 @@ pub fn bootstrap_of_medians(samples: &[&[f64]], combine: impl Fn(&[f64]) -> f64,
     resampled(samples, combine, seed)
 }
 
-/// A 95 % interval of the ratio of two medians, by the bootstrap; none if either side has fewer than two values.
+/// A 95 % interval of the ratio of two medians, by the bootstrap; none if either side has fewer
+/// than two values.
 pub fn bootstrap_ratio_interval(numerator: &[f64], denominator: &[f64], seed: u32) -> Option<(f64, f64)> {
     bootstrap_of_medians(&[numerator, denominator], |medians| medians[0] / medians[1], seed)
 }

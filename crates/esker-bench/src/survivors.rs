@@ -1,5 +1,6 @@
-//! What of the acknowledged puts is there after the process that made them was killed: a process of this program puts keys in order and tells how
-//! many it has done; it is killed in the middle of that, and this process opens the database and looks every one of them up.
+//! What of the acknowledged puts is there after the process that made them was killed: a process of
+//! this program puts keys in order and tells how many it has done; it is killed in the middle of
+//! that, and this process opens the database and looks every one of them up.
 //!
 //! ```text
 //! standard input  := order:json "\n"           then open until the writer is to end
@@ -25,7 +26,8 @@ pub const ARGUMENT: &str = "--order-from-standard-input";
 
 /// Puts between two reports.
 const REPORT_EVERY: u64 = 64;
-/// How far the writer goes beyond what is asked for, in multiples of it, if the end is slow to come.
+/// How far the writer goes beyond what is requested, in multiples of it, if the end is slow to
+/// come.
 const BEYOND: u64 = 8;
 /// The longest silence of a writer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -72,7 +74,8 @@ impl Order {
     }
 }
 
-/// Has a process of this program write, and kills it. Returns how many puts it had acknowledged, `None` if the run is to end.
+/// Has a process of this program write, and kills it. Returns how many puts it had acknowledged,
+/// `None` if the run is to end.
 pub fn put_and_kill(order: &Order, interrupt: &Interrupt) -> Result<Option<u64>> {
     let failed = |what: &str, error: &dyn std::fmt::Display| EngineError(format!("{what}: {error}"));
     let program = std::env::current_exe().map_err(|e| failed("cannot tell which program this is", &e))?;

@@ -60,8 +60,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect()
 }
 
-/// The file of a sweep as a plan for these engines; those it names if there are none given. The error is one line: the file, the line and the
-/// column in it, and what is wrong there.
+/// The file of a sweep as a plan for these engines; those it names if there are none given. The
+/// error is one line: the file, the line and the column in it, and what is wrong there.
 pub fn plan_of_file(path: &Path, engines: Option<&[String]>) -> Result<Plan, String> {
     let file = PlanText::read(path)?;
     let own = file.engines(&file.wanted())?;

@@ -1,4 +1,5 @@
-//! Runs the client threads of one benchmark: they are made ready, start together, and are timed until the last has finished.
+//! Runs the client threads of one benchmark: they are made ready, start together, and are timed
+//! until the last has finished.
 
 use crate::engine::{Engine, EngineError, Result, Session};
 use crate::flags::config::{Config, Latency};
@@ -132,7 +133,8 @@ pub struct CrewResult {
     pub consumed: Option<Consumption>,
 }
 
-/// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads were made before in this run.
+/// What thread number `index` of a benchmark seeds its random numbers with, where `created` threads
+/// were made before in this run.
 pub fn thread_seed(generation: KeyGeneration, base: u64, created: u64, index: u32) -> u64 {
     match generation {
         KeyGeneration::LevelDb => base + created + u64::from(index) + 1,
@@ -143,7 +145,8 @@ pub fn thread_seed(generation: KeyGeneration, base: u64, created: u64, index: u3
 type ThreadResult = Result<(ThreadTimes, Option<u64>, String)>;
 
 impl Crew<'_> {
-    /// How many threads this benchmark creates, an extra writer included: 0 for what db_bench does not have.
+    /// How many threads this benchmark creates, an extra writer included: 0 for what db_bench does
+    /// not have.
     pub fn size(config: &Config, benchmark: &Benchmark) -> u32 {
         match benchmark.body {
             Body::WaitIdle | Body::Check(_) => 0,
@@ -239,7 +242,8 @@ impl Crew<'_> {
         }
     }
 
-    /// Does something in this thread, alone and untimed: what has to be done before the threads start.
+    /// Does something in this thread, alone and untimed: what has to be done before the threads
+    /// start.
     pub fn alone<T>(&self, work: impl FnOnce(&mut Worker<'_>, &mut dyn Session) -> Result<T>) -> Result<T> {
         let control = Control::new(self.interrupt, None);
         let mut worker = self.worker(0, self.config.seed, Meter::new(&control, Latency::Off, 0));

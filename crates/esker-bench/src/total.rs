@@ -71,8 +71,8 @@ fn add(sum: &mut Option<Histogram<u64>>, histogram: Option<Histogram<u64>>) {
     }
 }
 
-/// The worst window of one second, beginning at any interval, and the median of the windows that follow each other.
-/// The last interval is not whole, and left out.
+/// The worst window of one second, beginning at any interval, and the median of the windows that
+/// follow each other. The last interval is not whole, and left out.
 fn worst_and_median_second(series: &[u64]) -> Option<(f64, f64)> {
     let per_second = (1_000 / SERIES_INTERVAL.as_millis()) as usize;
     let whole = &series[..series.len().saturating_sub(1)];
@@ -145,7 +145,8 @@ impl Total {
         })
     }
 
-    /// The occupied buckets, each about a fifth wider than the one before: upper bound in microseconds, and operations.
+    /// The occupied buckets, each about a fifth wider than the one before: upper bound in
+    /// microseconds, and operations.
     pub fn buckets(&self) -> Vec<(f64, u64)> {
         let Some(histogram) = self.histogram.as_ref().filter(|h| !h.is_empty()) else { return Vec::new() };
         histogram

@@ -1,4 +1,5 @@
-//! Values of the benchmarks: consecutive slices of one pool of text that shrinks to a chosen fraction under LZ-class codecs.
+//! Values of the benchmarks: consecutive slices of one pool of text that shrinks to a chosen
+//! fraction under LZ-class codecs.
 
 use crate::random::LehmerRandom;
 
@@ -31,7 +32,8 @@ impl ValuePool {
     /// The size of every pool, which every value must be smaller than.
     pub const BYTES: usize = POOL_BYTES.next_multiple_of(PIECE_BYTES);
 
-    /// A reader at the pool's beginning: each benchmark starts there, so operation i always writes the same bytes.
+    /// A reader at the pool's beginning: each benchmark starts there, so operation i always writes
+    /// the same bytes.
     pub fn cursor(&self) -> ValueCursor<'_> {
         ValueCursor { pool: &self.bytes, position: 0 }
     }

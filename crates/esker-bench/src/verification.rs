@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Verification {
     /// Entries that a scan has seen.
     pub entries: u64,
-    /// A hash of all of them, in whatever order: 32 hexadecimal digits. Two databases with the same entries have the same.
+    /// A hash of all of them, in whatever order: 32 hexadecimal digits. Two databases with the same
+    /// entries have the same.
     pub content_hash: String,
     /// Entries that were looked up again, one by one.
     pub sampled: u64,

@@ -1,4 +1,5 @@
-//! Watches how much a database takes on the device, and how much memory the process does that is no file's, while a benchmark runs.
+//! Watches how much a database takes on the device, and how much memory the process does that is no
+//! file's, while a benchmark runs.
 
 use crate::directory::BenchDirectory;
 use crate::process::anonymous_memory_bytes;

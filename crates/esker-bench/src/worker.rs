@@ -13,7 +13,8 @@ use crate::zipfian::Zipfian;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What every thread of a benchmark is to do; made from the flags by the benchmark's row in the table.
+/// What every thread of a benchmark is to do; made from the flags by the benchmark's row in the
+/// table.
 #[derive(Debug)]
 pub struct Job {
     /// Operations of each thread.
@@ -40,7 +41,8 @@ pub struct Job {
     pub zipfian: Option<Zipfian>,
     /// What is inserted behind the loaded keys, where anything is.
     pub inserts: Option<Inserts>,
-    /// Whether every key below `num` was there when the benchmark began, as far as that follows from what wrote before.
+    /// Whether every key below `num` was there when the benchmark began, as far as that follows
+    /// from what wrote before.
     pub complete: bool,
     /// How long entries live that expire.
     pub ttl: Duration,
@@ -116,7 +118,8 @@ impl Job {
         self
     }
 
-    /// With every write waiting for the device. The log stays on: a synced write means nothing without it.
+    /// With every write waiting for the device. The log stays on: a synced write means nothing
+    /// without it.
     pub fn synced(mut self) -> Job {
         self.mode = WriteMode { sync: true, disable_wal: false };
         self
@@ -146,7 +149,8 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Whether operation number `done` (from 0) is still to be done. Where operations start at fixed times, it is that time then.
+    /// Whether operation number `done` (from 0) is still to be done. Where operations start at
+    /// fixed times, it is that time then.
     #[inline]
     pub fn goes_on(&mut self, done: u64) -> bool {
         done < self.job.ops && self.meter.starts()
@@ -159,7 +163,8 @@ impl Worker<'_> {
         self.key.set(number);
     }
 
-    /// Draws a key of the job's distribution of popularity, if it has one, and puts it into the key buffer.
+    /// Draws a key of the job's distribution of popularity, if it has one, and puts it into the key
+    /// buffer.
     #[inline]
     pub fn draw_popular_key(&mut self) {
         match self.job.zipfian {
@@ -186,7 +191,8 @@ impl Worker<'_> {
         self.random.uniform(RESOLUTION) as f64 / RESOLUTION as f64
     }
 
-    /// Says and records how many keys were found, as db_bench does: out of `--num`, whatever the number of reads.
+    /// Says and records how many keys were found, as db_bench does: out of `--num`, whatever the
+    /// number of reads.
     pub fn report_found(&mut self, found: u64) {
         self.found = Some(found);
         self.message = format!("({found} of {} found)", self.job.num);

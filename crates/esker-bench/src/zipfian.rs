@@ -1,5 +1,6 @@
-//! Ranks drawn with a Zipfian distribution, as published workloads draw popular keys: rank `r` (from 0) with a probability proportional to
-//! `1 / (r + 1)^0.99`. One power per draw, by the approximation of Gray et al., "Quickly generating billion-record synthetic databases".
+//! Ranks drawn with a Zipfian distribution, as published workloads draw popular keys: rank `r`
+//! (from 0) with a probability proportional to `1 / (r + 1)^0.99`. One power per draw, by the
+//! approximation of Gray et al., "Quickly generating billion-record synthetic databases".
 
 const THETA: f64 = 0.99;
 
@@ -34,7 +35,8 @@ impl Zipfian {
         (rank as u64).min(self.ranks - 1)
     }
 
-    /// The number of the key with that rank: popular keys are spread over all of them. Some numbers share a key, as with any hash.
+    /// The number of the key with that rank: popular keys are spread over all of them. Some numbers
+    /// share a key, as with any hash.
     #[inline]
     pub fn key(&self, uniform: f64) -> u64 {
         scatter(self.rank(uniform)) % self.ranks
@@ -55,7 +57,8 @@ fn zeta_exact(ranks: u64) -> f64 {
     (1..=ranks).map(|rank| (rank as f64).powf(-THETA)).sum()
 }
 
-/// The sum of `1 / r^0.99` over all ranks: the first ones exactly, the rest by the Euler-Maclaurin formula.
+/// The sum of `1 / r^0.99` over all ranks: the first ones exactly, the rest by the Euler-Maclaurin
+/// formula.
 fn zeta(ranks: u64) -> f64 {
     const EXACT: u64 = 10_000;
     if ranks <= EXACT {

@@ -116,7 +116,8 @@ fn every_benchmark_runs_with_its_number_of_operations() {
     assert!(one("mergerandom").message.contains("(read-modify-write: engine has no merge)"));
     let row = one("fillseq");
     assert!(row.p50_us > 0.0 && row.max_us >= row.p99_us && row.wall_s > 0.0);
-    // Threads that start late may run one after the other, and then are together no longer than the whole.
+    // Threads that start late may run one after the other, and then are together no longer than the
+    // whole.
     assert!(row.sum_thread_s > 0.0);
     assert!((row.micros_per_op - row.sum_thread_s * 1e6 / 40_000.0).abs() < 1e-9);
     assert!((row.micros_per_op_wall - row.wall_s * 1e6 / 40_000.0).abs() < 1e-9);

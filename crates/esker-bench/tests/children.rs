@@ -1,4 +1,5 @@
-//! The parent's side of the protocol with the processes that engines run in: here they are shells that say or do something.
+//! The parent's side of the protocol with the processes that engines run in: here they are shells
+//! that say or do something.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
@@ -119,7 +120,8 @@ fn a_process_that_is_to_die_has_not_failed() {
     let announced = "read task; echo '\"dying\"'; kill";
     let script = format!("printf '%s\\n' '{}'; {announced} -9 $$", row("lmdb"));
     assert!(matches!(&events_of(&dying, &script)[..], [Event::Row(_)]));
-    // Of something else than the end it was to come to, it has; also if the system killed it before.
+    // Of something else than the end it was to come to, it has; also if the system killed it
+    // before.
     let otherwise = format!("{announced} -11 $$");
     for script in [&otherwise, "read task; kill -9 $$", "read task; exit 1"] {
         assert!(matches!(&events_of(&dying, script)[..], [Event::Failed(_)]), "{script}");

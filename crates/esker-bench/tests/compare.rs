@@ -13,7 +13,8 @@ struct Command {
     arguments: Arguments,
 }
 
-/// A scoreboard file in the form of the first kept ones, which lack later fields: rows as (row, engine, median, spread as a fraction).
+/// A scoreboard file in the form of the first kept ones, which lack later fields: rows as (row,
+/// engine, median, spread as a fraction).
 fn file(path: &Path, rows: &[(&str, &str, f64, f64)]) {
     let mut text = String::new();
     for (row, engine, median, spread) in rows {

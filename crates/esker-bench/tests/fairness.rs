@@ -106,9 +106,9 @@ fn another_durability() {
     breaks("its durability is `process` where `operating_system`", |cell| {
         cell.records[0].durability = Some(Durability::Process);
     });
-    // Safer than asked for is told too: the row costs more than it would.
+    // Safer than requested is told too: the row costs more than it would.
     breaks("its durability is `device`", |cell| cell.records[0].durability = Some(Durability::Device));
-    // Nobody has what was asked for, but all the same: that is fair.
+    // Nobody has what was requested, but all the same: that is fair.
     let mut all: Vec<Finished> = ENGINES.map(finished).into();
     all.iter_mut().for_each(|cell| cell.records[0].options.disable_wal = true);
     assert_eq!(violations(&all), []);
@@ -272,7 +272,8 @@ fn reading(cell: &mut Finished, found: u64) {
     cell.records.push(read);
 }
 
-/// What breaks a rule where the second of three engines finds fewer keys, once all three are changed.
+/// What breaks a rule where the second of three engines finds fewer keys, once all three are
+/// changed.
 fn finding_fewer(change: impl Fn(&mut Finished)) -> Vec<Violation> {
     let mut all: Vec<Finished> = ENGINES.map(finished).into();
     for (cell, found) in all.iter_mut().zip([632, 631, 632]) {
@@ -340,7 +341,8 @@ fn rows_that_are_done_twice_have_other_keys_each_time() {
     assert!(broken.len() == 1 && broken[0].reason == "it found 632 keys, unlike esker, rocksdb", "{broken:?}");
 }
 
-/// A cell of one process for each list of steps, each with its own number of keys, whose lookups found so many.
+/// A cell of one process for each list of steps, each with its own number of keys, whose lookups
+/// found so many.
 fn playing(processes: &[(&str, &[&str])], found: &[u64]) -> Finished {
     let mut cell = finished("esker");
     let task = cell.cell.tasks.remove(0);
@@ -372,7 +374,8 @@ fn lookups_that_find_another_number_than_the_key_sequence_says() {
     let wrong = violations(&[playing(&one_process, &[6249])]);
     assert_eq!(wrong.len(), 1);
     assert_eq!(wrong[0].reason, "it found 6249 keys where the key sequence has it find 6250");
-    // Another process has the same numbers again, and one that looks at a fifth of the keys finds more than chance would.
+    // Another process has the same numbers again, and one that looks at a fifth of the keys finds
+    // more than chance would.
     assert_eq!(told(&[("100000", &["fillrandom"]), ("100000", &["readrandom"])], &[100_000]), [""; 0]);
     assert_eq!(told(&[("100000", &["fillrandom"]), ("20000", &["readrandom"])], &[14_047]), [""; 0]);
     assert_eq!(told(&[("100000", &["fillrandom"]), ("20000", &["readrandom"])], &[14_048]).len(), 1);

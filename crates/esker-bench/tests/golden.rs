@@ -1,9 +1,11 @@
 //! What every engine must find when it is filled and read with LevelDB's key sequence.
 //!
-//! The keys of a run are fixed, so the numbers of keys found are too, and any store that loses, invents or hides one shows another number.
-//! The generator: `s = s * 16807 mod (2^31 - 1)`; a key is the next `s` modulo the number of keys. Each benchmark's one thread starts at `s = 1000 +
-//! n`, where it is the n-th benchmark thread of the run. So `fillrandom` starts at 1001 and `readrandom` after it at 1002, and finds about 1 - 1/e of
-//! its keys. The numbers were computed by playing the sequence on a set of integers.
+//! The keys of a run are fixed, so the numbers of keys found are too, and any store that loses,
+//! invents or hides one shows another number. The generator: `s = s * 16807 mod (2^31 - 1)`; a key
+//! is the next `s` modulo the number of keys. Each benchmark's one thread starts at `s = 1000 + n`,
+//! where it is the n-th benchmark thread of the run. So `fillrandom` starts at 1001 and
+//! `readrandom` after it at 1002, and finds about 1 - 1/e of its keys. The numbers were computed by
+//! playing the sequence on a set of integers.
 //!
 //! A C library that is not installed is a skipped line, or a failure with `ESKER_REQUIRE_PEERS=1`.
 
@@ -14,7 +16,8 @@ use esker_bench::engine::registry;
 use esker_bench::interrupt::Interrupt;
 use esker_bench::progress::Display;
 
-/// Runs the benchmarks and returns what each row says was found; `None` if the engine's library is missing.
+/// Runs the benchmarks and returns what each row says was found; `None` if the engine's library is
+/// missing.
 fn found(engine: &str, flags: &str) -> Option<Vec<u64>> {
     if let Err(missing) = (registry::find(engine).unwrap().probe)(None) {
         assert_ne!(std::env::var("ESKER_REQUIRE_PEERS").as_deref(), Ok("1"), "{missing}");
@@ -50,7 +53,8 @@ fn random_reads_of_a_deep_tree(engine: &str) {
     assert_eq!(found[1], 63_359, "{engine}");
 }
 
-/// The default list fills, overwrites, reads twice, compacts and reads again; seeds 1003 and 1004 write, 1005, 1006 and 1010 read.
+/// The default list fills, overwrites, reads twice, compacts and reads again; seeds 1003 and 1004
+/// write, 1005, 1006 and 1010 read.
 fn default_list(engine: &str) {
     for (num, expected) in [(10_000, [8609, 8665, 8634]), (100_000, [86_501, 86_354, 86_588])] {
         let Some(found) = found(engine, &format!("--num={num}")) else { return };

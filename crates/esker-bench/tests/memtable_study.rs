@@ -1,7 +1,8 @@
 //! The memtable study: its plan, and that its readers find what they must.
 //!
-//! A reader of another process repeats the writer's random numbers, modulo a fifth of the keys. What it finds is therefore a fixed number for every
-//! size, and the published 706,756 of 1,000,000 is one of them.
+//! A reader of another process repeats the writer's random numbers, modulo a fifth of the keys.
+//! What it finds is therefore a fixed number for every size, and the published 706,756 of 1,000,000
+//! is one of them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -70,7 +71,8 @@ fn the_published_number_of_keys_comes_out_of_the_random_numbers() {
     }
 }
 
-/// Reads `../shared/published.json`, beside the project, where the published figures are kept. Without it the numbers above stand alone.
+/// Reads `../shared/published.json`, beside the project, where the published figures are kept.
+/// Without it the numbers above stand alone.
 #[test]
 fn the_expected_numbers_are_the_published_ones() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/published.json");

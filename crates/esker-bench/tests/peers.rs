@@ -1,5 +1,5 @@
-//! Every adapter keeps the contract of the engine traits. A C library that is not installed is a skipped line, or a
-//! failure with `ESKER_REQUIRE_PEERS=1`.
+//! Every adapter keeps the contract of the engine traits. A C library that is not installed is a
+//! skipped line, or a failure with `ESKER_REQUIRE_PEERS=1`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -184,8 +184,8 @@ fn iterates(engine: &dyn Engine) {
     assert_eq!(read(&mut *session, &key(4)).unwrap(), value(4));
 }
 
-/// What an iteration has pinned goes before what keeps it from being used again: redb (with its debug assertions) lets
-/// its writer panic otherwise.
+/// What an iteration has pinned goes before what keeps it from being used again: redb (with its
+/// debug assertions) lets its writer panic otherwise.
 fn walks_beside_a_writer(engine: &dyn Engine) {
     std::thread::scope(|scope| {
         // More threads than processors: some of them are interrupted while they let go.
@@ -331,7 +331,8 @@ fn dying_child() {
     std::process::abort();
 }
 
-/// An engine that claims the class `operating_system` has every acknowledged write after its process died.
+/// An engine that claims the class `operating_system` has every acknowledged write after its
+/// process died.
 fn survives_its_process(kind: &EngineKind, directory: &Path) {
     std::fs::create_dir_all(directory).unwrap();
     let status = std::process::Command::new(std::env::current_exe().unwrap())

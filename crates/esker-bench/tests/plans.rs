@@ -1,5 +1,6 @@
-//! The studies that reproduce published ones plan what they have always planned: a cell with another flag, another step or another size has
-//! another hash, and a run directory of before would not go on.
+//! The studies that reproduce published ones plan what they have always planned: a cell with
+//! another flag, another step or another size has another hash, and a run directory of before would
+//! not go on.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +18,8 @@ fn every_study_can_be_planned() {
     }
 }
 
-/// A change of plan is made here too, on purpose, and said in the changelog: figures of before and after do not compare.
+/// A change of plan is made here too, on purpose, and said in the changelog: figures of before and
+/// after do not compare.
 #[test]
 fn cells_are_those_of_kept_runs() {
     for (study, arguments, cells, expected) in [

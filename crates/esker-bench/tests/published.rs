@@ -1,5 +1,6 @@
-//! That no published figure and no claim is lost: our data file against the survey it was made from, which is kept beside the project in
-//! `../shared/published.json` and is not part of it. Where that is missing the tests are skipped with a line, but in CI they fail.
+//! That no published figure and no claim is lost: our data file against the survey it was made
+//! from, which is kept beside the project in `../shared/published.json` and is not part of it.
+//! Where that is missing the tests are skipped with a line, but in CI they fail.
 
 #![allow(clippy::unwrap_used)]
 
@@ -157,7 +158,8 @@ fn as_if_run(plan: Plan) -> StudyRun {
     StudyRun { study: plan.study, title: plan.title, finished: finished.collect(), ..StudyRun::default() }
 }
 
-/// A row that is renamed in a plan would otherwise only show as "Not measured" in a report of hours.
+/// A row that is renamed in a plan would otherwise only show as "Not measured" in a report of
+/// hours.
 #[test]
 fn every_record_is_answered_by_a_row_that_a_study_makes() {
     let planned = |study: &str, arguments: &[&str]| {

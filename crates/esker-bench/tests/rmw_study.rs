@@ -158,7 +158,8 @@ fn all_cells_run_and_verify() {
         let look = last.verification.as_ref().unwrap();
         assert!(look.entries > 0 && look.mismatches == 0, "{}", cell.cell.name());
     }
-    // The reference engine maps nothing, and Esker its tables where the published flags do not ask for the contrary; everything else is as fair as it must be.
+    // The reference engine maps nothing, and Esker its tables where the published flags do not ask
+    // for the contrary; everything else is as fair as it must be.
     let mut broken = fairness::violations(&finished);
     broken.retain(|one| {
         let maps = one.reason.contains("mapped memory (its tables)");

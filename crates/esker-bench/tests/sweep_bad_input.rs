@@ -1,5 +1,5 @@
-//! What goes wrong around a sweep: a disk that fills, an engine that is missing, a run of another version. Each is one clear line, what was
-//! finished stays, and the same command goes on.
+//! What goes wrong around a sweep: a disk that fills, an engine that is missing, a run of another
+//! version. Each is one clear line, what was finished stays, and the same command goes on.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! What a run left behind is compared with what it must have left, and an engine that loses, doubles, invents or hides anything is found out.
+//! What a run left behind is compared with what it must have left, and an engine that loses,
+//! doubles, invents or hides anything is found out.
 
 #![allow(clippy::unwrap_used)]
 
@@ -110,7 +111,8 @@ fn a_check_moves_no_key_sequence() {
     assert!(ran.out.contains("(6250 of 10000 found)"), "{}", ran.out);
 }
 
-/// What an engine does wrong with its 1000th write: that of the last operation of a thread in the tests below.
+/// What an engine does wrong with its 1000th write: that of the last operation of a thread in the
+/// tests below.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,

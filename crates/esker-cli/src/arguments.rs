@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The merge operators that every build knows, as a person writes them.
 const MERGE_OPERATORS: &str =
     "uint64add, int64add, max, min, put, bytesxor, bitor, stringappend or stringappend:DELIMITER";
-/// What `stringappend` puts between operands if nothing else is asked for.
+/// What `stringappend` puts between operands if nothing else is requested.
 const DEFAULT_DELIMITER: &[u8] = b",";
 
 /// Where the database is and how results are printed.
@@ -83,7 +83,7 @@ impl WriteArguments {
         }
     }
 
-    /// What was asked for of a keyspace that is created now.
+    /// What was requested of a keyspace that is created now.
     pub fn settings(&self) -> Settings {
         Settings {
             merge_operator: self.merge_operator.clone(),
@@ -92,13 +92,13 @@ impl WriteArguments {
         }
     }
 
-    /// Opens the keyspace, or creates it as asked for.
+    /// Opens the keyspace, or creates it as requested.
     pub fn open(&self, db: &Db, name: &str) -> Result<Keyspace, Failure> {
         self.settings().open(db, name, self.ttl.is_some())
     }
 }
 
-/// The name under which the engine keeps the operator that a person asked for.
+/// The name under which the engine keeps the operator that a person requested.
 fn stored_operator_name(text: &str) -> Result<String, String> {
     let delimiter = match text.split_once(':') {
         None if text == "stringappend" => DEFAULT_DELIMITER.to_vec(),

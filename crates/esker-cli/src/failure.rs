@@ -13,7 +13,7 @@ pub enum Failure {
     Operation(String),
     /// The key is not there; holds its escaped form. Exit code 1.
     Absent(String),
-    /// Whoever read our output has gone: not a failure of ours. Exit code 0, no message.
+    /// The reader of our output has gone: not a failure of ours. Exit code 0, no message.
     ClosedPipe,
 }
 

@@ -294,7 +294,7 @@ impl<'a> Loading<'a> {
         result.map_err(|error| error.to_string())
     }
 
-    /// The keyspace of that name, or the one that was asked for; opened when it is first needed, so
+    /// The keyspace of that name, or the one that was requested; opened when it is first needed, so
     /// that a load creates none that gets nothing.
     fn open_keyspace(&mut self, name: Option<&str>, settings: Option<Settings>) -> Result<Keyspace, String> {
         let asked_for = &self.load.key_arguments.keyspace;

@@ -4,11 +4,11 @@
 //! TSV  := key TAB value [TAB expiry]    key and value escaped or hexadecimal (text.rs), hence without tab and line end
 //!       | '\keyspace' (TAB name '=' setting)*      of the keyspace that is loaded, before its entries
 //! JSON := {"key": text, "value": text}  the same texts as JSON strings
-//!         "keyspace": name              where it is not the one that was asked for
+//!         "keyspace": name              where it is not the one that was requested
 //!         "op": "put" | "merge" | "delete"     put if left out; delete has no value
 //!         "value": number               the 8 bytes of an unsigned number, little-endian
 //!         "expires_at": expiry          of a put
-//!       | {"keyspace": name, settings}  a keyspace, also if it is empty; without name, the one that was asked for
+//!       | {"keyspace": name, settings}  a keyspace, also if it is empty; without name, the one that was requested
 //! expiry   := NUMBER | 'never'          milliseconds since 1970, not counting leap seconds; without one, a put gets the
 //!                                       time to live that is usual in its keyspace
 //! settings := "merge_operator": name | null    "ttl": 'on' | NUMBER    "compaction_style": style

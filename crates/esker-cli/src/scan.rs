@@ -85,7 +85,7 @@ impl Scan {
         output.finish()
     }
 
-    /// Prints, or only counts, at most as many entries as asked for.
+    /// Prints, or only counts, at most as many entries as requested.
     fn print<I>(&self, entries: I, seen: (&Snapshot, &Keyspace), output: &mut Output) -> Result<u64, Failure>
     where
         I: Iterator<Item = esker::Result<(Slice, Slice)>>,

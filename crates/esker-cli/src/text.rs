@@ -21,7 +21,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form asked for with or without `--hex`.
+    /// The form requested with or without `--hex`.
     pub fn from_flag(hex: bool) -> Form {
         if hex { Form::Hex } else { Form::Escaped }
     }

@@ -1,7 +1,9 @@
-//! A byte-wise comparator that counts, for the C interfaces that take one: LevelDB's and RocksDB's have the same shape.
+//! A byte-wise comparator that counts, for the C interfaces that take one: LevelDB's and RocksDB's
+//! have the same shape.
 //!
-//! Its name is that of the built-in comparator and its order too, so a database made with either can be opened with the other. It differs in
-//! one thing: the C interfaces let a foreign comparator shorten no keys of index blocks.
+//! Its name is that of the built-in comparator and its order too, so a database made with either
+//! can be opened with the other. It differs in one thing: the C interfaces let a foreign comparator
+//! shorten no keys of index blocks.
 
 use super::dynamic::bytes;
 use std::cmp::Ordering as Order;
@@ -15,7 +17,8 @@ pub type Name = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 /// A function that releases the state.
 pub type Release = unsafe extern "C" fn(*mut c_void);
 
-/// How many comparisons were made. Its address is the comparator's state, so it lives in a box at least as long as the database.
+/// How many comparisons were made. Its address is the comparator's state, so it lives in a box at
+/// least as long as the database.
 #[derive(Debug, Default)]
 pub struct Comparisons(AtomicU64);
 
@@ -65,7 +68,7 @@ pub unsafe extern "C" fn name(_: *mut c_void) -> *const c_char {
     c"leveldb.BytewiseComparator".as_ptr()
 }
 
-/// Releases nothing: whoever made the count keeps it.
+/// Releases nothing: the maker of the count keeps it.
 ///
 /// # Safety
 /// None is needed; the type asks for it.

@@ -1,5 +1,5 @@
-//! No engine: a file to which every put appends, with an fdatasync if it is to be synced. It shows what the device itself takes for what a log
-//! asks of it, the yardstick for synced writes.
+//! No engine: a file to which every put appends, with an fdatasync if it is to be synced. It shows
+//! what the device itself takes for what a log asks of it, the yardstick for synced writes.
 
 use super::settings::{Settings, make_directory};
 use super::{

@@ -1,8 +1,9 @@
 //! Loading C libraries at run time, so that nobody has to build RocksDB to try Esker.
 //!
-//! Where a library is looked for: the path given with `--lib NAME=PATH`, else the one in `$ESKER_LIB_NAME`, else the
-//! directory that `scripts/peers` fills, else the names that the system's loader knows. Libraries are never unloaded:
-//! RocksDB keeps threads of its own that outlive a database.
+//! Where a library is looked for: the path given with `--lib NAME=PATH`, else the one in
+//! `$ESKER_LIB_NAME`, else the directory that `scripts/peers` fills, else the names that the
+//! system's loader knows. Libraries are never unloaded: RocksDB keeps threads of its own that
+//! outlive a database.
 
 use super::{EngineError, Result};
 use libloading::Library;
@@ -50,7 +51,8 @@ impl<A> Loaded<A> {
 pub fn load<A: CApi>(spec: &'static LibrarySpec<A>, given: Option<&Path>) -> Result<&'static Loaded<A>> {
     let mut loaded = spec.loaded.lock().unwrap_or_else(PoisonError::into_inner);
     let candidates = candidates(spec, given);
-    // All of them first: asking the loader again for a better one that is not there takes its time at every opening.
+    // All of them first: asking the loader again for a better one that is not there takes its time
+    // at every opening.
     let is_known =
         |candidate: &PathBuf| loaded.iter().find(|l| candidate.to_string_lossy() == l.path.as_str()).copied();
     if let Some(known) = candidates.iter().find_map(is_known) {
@@ -59,12 +61,14 @@ pub fn load<A: CApi>(spec: &'static LibrarySpec<A>, given: Option<&Path>) -> Res
     let mut failure = None;
     for candidate in candidates {
         let path = candidate.to_string_lossy().into_owned();
-        // SAFETY: running the library's initialisers is what the user asked for by installing it or naming it; those
-        // of the libraries searched for here only set up tables of the library itself.
+        // SAFETY: running the library's initialisers is what the user requested by installing it or
+        // naming it; those of the libraries searched for here only set up tables of the library
+        // itself.
         let library = match unsafe { Library::new(&candidate) } {
             Ok(library) => library,
             Err(e) => {
-                // For a bare name, not being there is the expected case and the message of the loader adds nothing.
+                // For a bare name, not being there is the expected case and the message of the
+                // loader adds nothing.
                 if candidate.components().count() > 1 {
                     failure = Some(format!("{path}: {}", first_line(&e.to_string())));
                 }
@@ -174,7 +178,8 @@ macro_rules! c_api {
                 let full = |name: &str| format!("{prefix}{name}");
                 Ok($name {
                     $(base: $base::find(library, $prefix)?,)?
-                    // SAFETY: the declared type is that of the C header of this name; the library is never unloaded.
+                    // SAFETY: the declared type is that of the C header of this name; the library
+                    // is never unloaded.
                     $($function: unsafe {
                         let name = full(stringify!($function));
                         *library.get(name.as_bytes()).map_err(|_| name)?
@@ -183,8 +188,8 @@ macro_rules! c_api {
                     $($extra: unsafe {
                         library.get(full(stringify!($extra)).as_bytes()).ok().map(|symbol| *symbol)
                     },)*
-                    // SAFETY: the symbol is a constant pointer, initialised when the library was loaded; kept as an
-                    // address.
+                    // SAFETY: the symbol is a constant pointer, initialised when the library was
+                    // loaded; kept as an address.
                     $($datum: unsafe {
                         let name = full(stringify!($datum));
                         **library.get::<*const usize>(name.as_bytes()).map_err(|_| name)?

@@ -1,7 +1,9 @@
 //! Esker itself.
 //!
-//! Settings: its defaults, with the write buffer, cache, block size, table size, filter and compression that were asked for, `wal_plain`,
-//! `min_level_to_compress` and `mmap_read`. `disable_wal` and `sync` are per write. Merge and expiry are the engine's own. A scan is the engine's cursor, which lends keys and values.
+//! Settings: its defaults, with the write buffer, cache, block size, table size, filter and
+//! compression that were requested, `wal_plain`, `min_level_to_compress` and `mmap_read`.
+//! `disable_wal` and `sync` are per write. Merge and expiry are the engine's own. A scan is the
+//! engine's cursor, which lends keys and values.
 
 use super::settings::{Settings, number, switch};
 use super::{
@@ -74,7 +76,8 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     Ok(engine)
 }
 
-/// Whether upper runs are to be stored as they are: what levels below a number are elsewhere, where level 0 is one of them.
+/// Whether upper runs are to be stored as they are: what levels below a number are elsewhere, where
+/// level 0 is one of them.
 fn stores_upper_runs(options: &EngineOptions) -> Result<bool> {
     let level = number::<i32>(options, "min_level_to_compress")?;
     Ok(level.is_some_and(|level| level > 0) && options.compression != Compression::None)
@@ -90,13 +93,14 @@ const NOT_OBEYED: [&str; 6] = [
     "max_compaction_bytes",
 ];
 
-/// The threads that a merge may be divided among, if that was asked for: with more than one, another flushes beside them.
+/// The threads that a merge may be divided among, if that was requested: with more than one,
+/// another flushes beside them.
 fn background_threads(options: &EngineOptions) -> Result<Option<usize>> {
     const MOST: usize = 64;
     Ok(number::<usize>(options, "max_background_jobs")?.map(|jobs| jobs.saturating_sub(1).clamp(1, MOST)))
 }
 
-/// The compaction style that was asked for; the engine's default is neither of these.
+/// The compaction style that was requested; the engine's default is neither of these.
 fn style(options: &EngineOptions) -> Result<Option<(CompactionStyle, &'static str)>> {
     match number::<u32>(options, "compaction_style")? {
         None => Ok(None),
@@ -204,7 +208,8 @@ impl Engine for Esker {
     fn counters(&self) -> Counters {
         let stats = self.db.stats();
         Counters {
-            // Its memtables are indexed by hash and its lookups in them compare no order: there is no count to read.
+            // Its memtables are indexed by hash and its lookups in them compare no order: there is
+            // no count to read.
             comparisons: None,
             flushes: Some(stats.flushes),
             compactions: Some(stats.compactions),

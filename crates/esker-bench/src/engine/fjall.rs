@@ -1,10 +1,11 @@
 //! fjall.
 //!
-//! Settings: `EngineOptions` map one to one; what is not asked for keeps fjall's default (filters of 10 bits a key
-//! and better on the upper levels, a cache of 32 MiB). Class `OperatingSystem` is fjall's own default: every write
-//! flushes its journal buffer to the system. `Device`: `SyncData` (fdatasync) after the write. `disable_wal` leaves
-//! the journal buffer to fill up (`manual_journal_persist`), the nearest that fjall has. The compression of LZ class
-//! is LZ4. Merge is get and insert under a lock striped by key.
+//! Settings: `EngineOptions` map one to one; what is not requested keeps fjall's default (filters
+//! of 10 bits a key and better on the upper levels, a cache of 32 MiB). Class `OperatingSystem` is
+//! fjall's own default: every write flushes its journal buffer to the system. `Device`: `SyncData`
+//! (fdatasync) after the write. `disable_wal` leaves the journal buffer to fill up
+//! (`manual_journal_persist`), the nearest that fjall has. The compression of LZ class is LZ4.
+//! Merge is get and insert under a lock striped by key.
 
 use super::locked;
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
@@ -190,7 +191,8 @@ impl Engine for Fjall {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        // Closing happens when the last handle goes, and reports nothing; this reports what would be lost.
+        // Closing happens when the last handle goes, and reports nothing; this reports what would
+        // be lost.
         self.database.persist(PersistMode::Buffer).map_err(failed)
     }
 }

@@ -1,14 +1,15 @@
 //! LMDB through heed, which builds it in.
 //!
-//! Settings. Class `OperatingSystem`: `NO_SYNC` without `WRITE_MAP`: a commit hands its pages to write(2), so it
-//! survives the process, not the machine (`write_map=1` adds `WRITE_MAP`: the same class, pages are written by
-//! storing into the map). Class `Device`: no flags, every commit is synced. A synced write on a database opened
-//! without `sync` commits and then syncs by hand. The map is four times the expected data, at least 1 GiB, in a
-//! sparse file; LMDB has no cache of its own, it uses the page cache of the system.
+//! Settings. Class `OperatingSystem`: `NO_SYNC` without `WRITE_MAP`: a commit hands its pages to
+//! write(2), so it survives the process, not the machine (`write_map=1` adds `WRITE_MAP`: the same
+//! class, pages are written by storing into the map). Class `Device`: no flags, every commit is
+//! synced. A synced write on a database opened without `sync` commits and then syncs by hand. The
+//! map is four times the expected data, at least 1 GiB, in a sparse file; LMDB has no cache of its
+//! own, it uses the page cache of the system.
 //!
-//! One transaction per write; a read transaction is kept per session and renewed when anything has been committed
-//! since, as a program with many reads does. Merge is get and put in one write transaction. Keys of more than 511
-//! bytes, and empty ones, are refused by LMDB.
+//! One transaction per write; a read transaction is kept per session and renewed when anything has
+//! been committed since, as a program with many reads does. Merge is get and put in one write
+//! transaction. Keys of more than 511 bytes, and empty ones, are refused by LMDB.
 
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, switch};
@@ -66,8 +67,9 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     }
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening.map_size(map_size).max_readers(256);
-    // SAFETY: NO_SYNC and WRITE_MAP endanger the data when the machine or the program fails, not this process's
-    // memory. Nothing else opens or changes the database's files: the directory belongs to this run.
+    // SAFETY: NO_SYNC and WRITE_MAP endanger the data when the machine or the program fails, not
+    // this process's memory. Nothing else opens or changes the database's files: the directory
+    // belongs to this run.
     let env = unsafe {
         opening.flags(flags);
         opening.open(directory).map_err(failed)?
@@ -108,7 +110,8 @@ fn settings(options: &EngineOptions, operator: Option<MergeOperator>, map: u64, 
 struct Lmdb {
     env: Env<WithoutTls>,
     database: Database<'static, Bytes, Bytes>,
-    /// Counts commits; raised before a write is acknowledged, so a reader that sees no change has missed nothing.
+    /// Counts commits; raised before a write is acknowledged, so a reader that sees no change has
+    /// missed nothing.
     commits: AtomicU64,
     always_synced: bool,
     operator: Option<MergeOperator>,

@@ -1,4 +1,5 @@
-//! The versions of crates that do not tell their own, from the lock file that the program was built with.
+//! The versions of crates that do not tell their own, from the lock file that the program was built
+//! with.
 
 const LOCK_FILE: &str = include_str!("../../../../Cargo.lock");
 

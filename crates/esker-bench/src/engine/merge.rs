@@ -1,5 +1,5 @@
-//! Merge for engines that have none of their own: the read-modify-write that their users would write, and the locks
-//! it needs.
+//! Merge for engines that have none of their own: the read-modify-write that their users would
+//! write, and the locks it needs.
 
 use super::{EngineError, Operation, Result};
 use std::borrow::Cow;
@@ -42,8 +42,8 @@ impl MergeOperator {
         Self::NAMES.iter().find(|(_, operator)| *operator == self).map_or("", |(name, _)| name)
     }
 
-    /// Replaces `value` by the result of merging `operand` into it; `found` says whether `value` holds an existing
-    /// value.
+    /// Replaces `value` by the result of merging `operand` into it; `found` says whether `value`
+    /// holds an existing value.
     pub fn apply(self, value: &mut Vec<u8>, found: bool, operand: &[u8]) -> Result<()> {
         if !found {
             value.clear();
@@ -101,8 +101,8 @@ pub fn has_merge(batch: &[Operation<'_>]) -> bool {
     batch.iter().any(|operation| matches!(operation, Operation::Merge(..)))
 }
 
-/// Turns every merge of a batch into a put. `get` reads the database; what an earlier operation of the batch did to a
-/// key is seen.
+/// Turns every merge of a batch into a put. `get` reads the database; what an earlier operation of
+/// the batch did to a key is seen.
 pub fn resolve<'a>(
     operator: Option<MergeOperator>,
     engine: &str,
@@ -142,8 +142,8 @@ pub fn resolve<'a>(
     Ok(resolved)
 }
 
-/// Locks striped by key, for engines without transactions. They keep merges apart from each other, not from plain
-/// puts: that is what a program has that counts with such an engine.
+/// Locks striped by key, for engines without transactions. They keep merges apart from each other,
+/// not from plain puts: that is what a program has that counts with such an engine.
 pub struct KeyLocks {
     stripes: Vec<Mutex<()>>,
     hasher: RandomState,
@@ -170,7 +170,8 @@ impl KeyLocks {
         self.lock_stripe(self.stripe(key))
     }
 
-    /// Locks the keys that a batch merges into, in stripe order so that two batches cannot wait for each other.
+    /// Locks the keys that a batch merges into, in stripe order so that two batches cannot wait for
+    /// each other.
     pub fn lock_merges(&self, batch: &[Operation<'_>]) -> Vec<MutexGuard<'_, ()>> {
         let merged = batch.iter().filter_map(|operation| match operation {
             Operation::Merge(key, _) => Some(self.stripe(key)),

@@ -1,7 +1,9 @@
-//! The interface between workloads and engines. One file per engine; a workload knows only these traits.
+//! The interface between workloads and engines. One file per engine; a workload knows only these
+//! traits.
 //!
-//! Threads: an [`Engine`] is shared, every client thread asks it for a [`Session`] of its own and keeps it to itself. An
-//! engine with a single-threaded connection (SQLite) may serialise its sessions with a lock: that is what its users have.
+//! Threads: an [`Engine`] is shared, every client thread asks it for a [`Session`] of its own and
+//! keeps it to itself. An engine with a single-threaded connection (SQLite) may serialise its
+//! sessions with a lock: that is what its users have.
 
 pub mod counting;
 pub mod device;
@@ -82,8 +84,8 @@ pub enum Compression {
     Lz,
 }
 
-/// What a run asks of an engine. Each adapter maps it to its engine's own settings in one place, `effective_settings`,
-/// which every report prints.
+/// What a run asks of an engine. Each adapter maps it to its engine's own settings in one place,
+/// `effective_settings`, which every report prints.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct EngineOptions {
     /// Bytes of the write buffer (memtable).
@@ -104,15 +106,19 @@ pub struct EngineOptions {
     pub merge_operator: Option<String>,
     /// The largest batch or value to expect, a hint for engines that map a fixed size (LMDB).
     pub expected_data_bytes: u64,
-    /// Whether the log is off for the whole run (Process durability), as far as the engine has that.
+    /// Whether the log is off for the whole run (Process durability), as far as the engine has
+    /// that.
     pub disable_wal: bool,
-    /// Whether this run uses synced writes; an engine that fixes durability at open (Kyoto, SQLite) follows it.
+    /// Whether this run uses synced writes; an engine that fixes durability at open (Kyoto, SQLite)
+    /// follows it.
     pub sync: bool,
     /// Whether entries may be put with a time to live, for engines that have to be told before.
     #[serde(default)]
     pub ttl: bool,
-    /// Further flags as the user gave them, by db_bench name: `num_levels`, `level0_file_num_compaction_trigger`, `page_size`, `num_pages`,
-    /// `use_rowids`, `WAL_enabled`, `mmap_read`, `min_level_to_compress`, `max_background_jobs`, `compaction_style` ...; adapters pick what they know.
+    /// Further flags as the user gave them, by db_bench name: `num_levels`,
+    /// `level0_file_num_compaction_trigger`, `page_size`, `num_pages`, `use_rowids`, `WAL_enabled`,
+    /// `mmap_read`, `min_level_to_compress`, `max_background_jobs`, `compaction_style` ...;
+    /// adapters pick what they know.
     pub extra: std::collections::BTreeMap<String, String>,
 }
 
@@ -159,7 +165,8 @@ pub enum Operation<'a> {
 /// What an engine can do beyond put, get, delete, batch and iterate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Capabilities {
-    /// A merge of its own. Without it `Session::merge` does the read-modify-write that the engine's users would write.
+    /// A merge of its own. Without it `Session::merge` does the read-modify-write that the engine's
+    /// users would write.
     pub merge: bool,
     /// Batches that are atomic.
     pub batch: bool,
@@ -200,7 +207,8 @@ pub struct Description {
     pub version: String,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// Name and value of every setting in force, for the report; includes `durability`, `memory`, `compression`.
+    /// Name and value of every setting in force, for the report; includes `durability`, `memory`,
+    /// `compression`.
     pub settings: Vec<(String, String)>,
 }
 
@@ -248,7 +256,8 @@ pub struct Tree {
     pub files: u64,
     /// Files of level 0, where levels exist: each may have to be searched by every lookup.
     pub level0_files: Option<u64>,
-    /// Sorted runs, the most tables that one lookup may have to search: the files of level 0, and each further level that has files.
+    /// Sorted runs, the most tables that one lookup may have to search: the files of level 0, and
+    /// each further level that has files.
     pub runs: u64,
 }
 
@@ -270,7 +279,8 @@ pub trait Engine: Send + Sync {
     fn description(&self) -> &Description;
     /// A handle for one client thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
-    /// What the original benchmark does inside the timed part after a write benchmark (SQLite's checkpoint, Kyoto's synchronize); nothing elsewhere.
+    /// What the original benchmark does inside the timed part after a write benchmark (SQLite's
+    /// checkpoint, Kyoto's synchronize); nothing elsewhere.
     fn finish_writes(&self) -> Result<()> {
         Ok(())
     }
@@ -278,7 +288,8 @@ pub trait Engine: Send + Sync {
     fn compact_all(&self) -> Result<()> {
         Ok(())
     }
-    /// Waits until no background work is left, as far as the engine can tell; nothing where no thread works in the background.
+    /// Waits until no background work is left, as far as the engine can tell; nothing where no
+    /// thread works in the background.
     fn wait_idle(&self) -> Result<()> {
         Ok(())
     }
@@ -304,13 +315,15 @@ pub trait Engine: Send + Sync {
 pub trait Session {
     /// Sets a key.
     fn put(&mut self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<()>;
-    /// Sets a key that expires after `ttl`, on a database opened with [`EngineOptions::ttl`]; an error without [`Capabilities::ttl`].
+    /// Sets a key that expires after `ttl`, on a database opened with [`EngineOptions::ttl`]; an
+    /// error without [`Capabilities::ttl`].
     fn put_ttl(&mut self, _key: &[u8], _value: &[u8], _ttl: Duration, _mode: WriteMode) -> Result<()> {
         Err(EngineError(NO_TTL.into()))
     }
     /// Removes a key; no error if it is absent.
     fn delete(&mut self, key: &[u8], mode: WriteMode) -> Result<()>;
-    /// Applies a batch: atomically where the engine has that, else one transaction or one by one (see `Capabilities::batch`).
+    /// Applies a batch: atomically where the engine has that, else one transaction or one by one
+    /// (see `Capabilities::batch`).
     fn write(&mut self, batch: &[Operation<'_>], mode: WriteMode) -> Result<()> {
         batch.iter().try_for_each(|operation| match *operation {
             Operation::Put(key, value) => self.put(key, value, mode),
@@ -318,11 +331,13 @@ pub trait Session {
             Operation::Merge(key, operand) => self.merge(key, operand, mode),
         })
     }
-    /// Merges an operand: the engine's own merge, or get + combine + put inside one transaction where it has transactions.
+    /// Merges an operand: the engine's own merge, or get + combine + put inside one transaction
+    /// where it has transactions.
     fn merge(&mut self, key: &[u8], operand: &[u8], mode: WriteMode) -> Result<()>;
     /// Looks a key up; `value` is cleared and filled when it is there.
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
-    /// An iterator over everything, not yet positioned, seeing the state at this moment where the engine has snapshots.
+    /// An iterator over everything, not yet positioned, seeing the state at this moment where the
+    /// engine has snapshots.
     fn iterate(&mut self) -> Result<Box<dyn Iteration + '_>>;
 }
 
@@ -344,7 +359,8 @@ pub trait Iteration {
     fn value(&self) -> &[u8];
 }
 
-/// Opens or creates the database in a directory, with the library at the path given with `--lib`, if there was one.
+/// Opens or creates the database in a directory, with the library at the path given with `--lib`,
+/// if there was one.
 pub type Opener = fn(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Result<Box<dyn Engine>>;
 
 /// How one engine's share of memory is divided: percent of it for the write buffer; the rest is the
@@ -387,9 +403,11 @@ pub struct EngineKind {
     pub capabilities: Capabilities,
     /// How its memory is divided.
     pub memory: MemorySplit,
-    /// Opens or creates a database in `directory` (created if missing). `library`: the path given with `--lib NAME=PATH`.
-    /// The error of a missing library is one line that says what to install.
+    /// Opens or creates a database in `directory` (created if missing). `library`: the path given
+    /// with `--lib NAME=PATH`. The error of a missing library is one line that says what to
+    /// install.
     pub open: Opener,
-    /// Whether the engine can be used here, without creating anything: its version, or the line that says what to install.
+    /// Whether the engine can be used here, without creating anything: its version, or the line
+    /// that says what to install.
     pub probe: fn(library: Option<&Path>) -> Result<String>,
 }

@@ -1,13 +1,14 @@
 //! redb.
 //!
-//! Settings: the cache that was asked for (redb's default is 1 GiB). redb knows two durabilities: `Immediate`, synced
-//! at every commit, and `None`, lost when the process dies. Neither is the class `OperatingSystem` of the other
-//! engines, so for that one the adapter commits with `Immediate` through a storage backend whose sync does nothing:
-//! all writes of a commit are then the kernel's, and redb's checksummed commit slots make a killed process recover to
-//! the last commit. Synced writes sync as usual. `disable_wal` maps to `Durability::None`.
+//! Settings: the cache that was requested (redb's default is 1 GiB). redb knows two durabilities:
+//! `Immediate`, synced at every commit, and `None`, lost when the process dies. Neither is the
+//! class `OperatingSystem` of the other engines, so for that one the adapter commits with
+//! `Immediate` through a storage backend whose sync does nothing: all writes of a commit are then
+//! the kernel's, and redb's checksummed commit slots make a killed process recover to the last
+//! commit. Synced writes sync as usual. `disable_wal` maps to `Durability::None`.
 //!
-//! One transaction per write; a read transaction is kept per session and renewed when anything has been committed
-//! since. Merge is get and insert in one write transaction.
+//! One transaction per write; a read transaction is kept per session and renewed when anything has
+//! been committed since. Merge is get and insert in one write transaction.
 
 use super::locked;
 use super::merge::{MergeOperator, no_operator};
@@ -53,8 +54,8 @@ fn failed(error: impl std::fmt::Display) -> EngineError {
 #[derive(Debug)]
 struct LazyBackend {
     file: FileBackend,
-    /// Whether syncs are carried out. Changed by whoever holds redb's one write transaction, so a commit sees its own
-    /// wish.
+    /// Whether syncs are carried out. Changed by the holder of redb's one write transaction, so a
+    /// commit sees its own wish.
     sync: Arc<AtomicBool>,
 }
 
@@ -128,7 +129,8 @@ struct Redb {
     /// Locked exclusively only for compaction, which redb wants to itself.
     database: RwLock<Database>,
     sync: Arc<AtomicBool>,
-    /// Counts commits; raised before a write is acknowledged, so a reader that sees no change has missed nothing.
+    /// Counts commits; raised before a write is acknowledged, so a reader that sees no change has
+    /// missed nothing.
     commits: AtomicU64,
     disable_wal: bool,
     operator: Option<MergeOperator>,
@@ -191,7 +193,8 @@ impl Engine for Redb {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         match database.compact() {
             Ok(_) => Ok(()),
-            // A session still holds a read transaction; compaction is then not possible, and not needed for an answer.
+            // A session still holds a read transaction; compaction is then not possible, and not
+            // needed for an answer.
             Err(redb::CompactionError::TransactionInProgress) => Ok(()),
             Err(e) => Err(failed(e)),
         }

@@ -1,4 +1,5 @@
-//! Reading the free-form flags of [`EngineOptions`], and building the list of settings that reports show.
+//! Reading the free-form flags of [`EngineOptions`], and building the list of settings that reports
+//! show.
 
 use super::merge::MergeOperator;
 use super::{Description, Durability, EngineError, EngineKind, EngineOptions, Result};
@@ -64,8 +65,8 @@ pub fn make_directory(engine: &str, directory: &Path) -> Result<()> {
         .map_err(|e| EngineError(format!("{engine}: cannot create {}: {e}", directory.display())))
 }
 
-/// Waits until no file of `directory` appears, goes or grows for a while: all one can see of the background work of
-/// an engine that does not report it. Gives up after ten minutes.
+/// Waits until no file of `directory` appears, goes or grows for a while: all one can see of the
+/// background work of an engine that does not report it. Gives up after ten minutes.
 pub fn wait_until_quiet(directory: &Path) {
     const QUIET: Duration = Duration::from_millis(400);
     const STEP: Duration = Duration::from_millis(50);
@@ -85,7 +86,8 @@ pub fn wait_until_quiet(directory: &Path) {
 
 fn listing(directory: &Path) -> Vec<(std::ffi::OsString, u64)> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    // A file may vanish between the listing and the look at it; then it is simply not part of this picture.
+    // A file may vanish between the listing and the look at it; then it is simply not part of this
+    // picture.
     let mut files: Vec<_> = entries.flatten().filter_map(|e| Some((e.file_name(), e.metadata().ok()?.len()))).collect();
     files.sort();
     files

@@ -1,13 +1,15 @@
 //! SQLite, as LevelDB's own comparison set it up.
 //!
-//! Settings: the page size is always issued and read back (since 3.12 the default is 4096, so "1024 is the default"
-//! silently became wrong); write-ahead log with a checkpoint every 4096 pages, exclusive locking, `WITHOUT ROWID`,
-//! one autocommit transaction per row, batches in BEGIN/END, and a full checkpoint in `finish_writes`. `synchronous`
-//! is OFF (the log is handed to write(2): survives the process) or FULL.
+//! Settings: the page size is always issued and read back (since 3.12 the default is 4096, so "1024
+//! is the default" silently became wrong); write-ahead log with a checkpoint every 4096 pages,
+//! exclusive locking, `WITHOUT ROWID`, one autocommit transaction per row, batches in BEGIN/END,
+//! and a full checkpoint in `finish_writes`. `synchronous` is OFF (the log is handed to write(2):
+//! survives the process) or FULL.
 //!
-//! One connection behind a mutex serves all sessions: exclusive locking admits no second one. A scan holds the mutex
-//! until it is dropped, so one thread must not use two sessions at once while one of them scans. Merge is an UPSERT
-//! with the operator as an SQL function: one statement, as a program with integer columns would write it.
+//! One connection behind a mutex serves all sessions: exclusive locking admits no second one. A
+//! scan holds the mutex until it is dropped, so one thread must not use two sessions at once while
+//! one of them scans. Merge is an UPSERT with the operator as an SQL function: one statement, as a
+//! program with integer columns would write it.
 
 use super::merge::{MergeOperator, no_operator};
 use super::settings::{Settings, make_directory, number, switch};
@@ -124,9 +126,10 @@ struct Shared {
     synchronous_full: Option<bool>,
 }
 
-// SAFETY: `Connection` is `Send`. The statements are not, only because they hold a reference to the connection, which
-// another thread could use at the same time. Here connection and statements always move together and nobody else has
-// a reference to either: they are reached through `&mut Shared` only, that is, under the mutex of `Sqlite`.
+// SAFETY: `Connection` is `Send`. The statements are not, only because they hold a reference to the
+// connection, which another thread could use at the same time. Here connection and statements
+// always move together and nobody else has a reference to either: they are reached through `&mut
+// Shared` only, that is, under the mutex of `Sqlite`.
 unsafe impl Send for Shared {}
 
 impl Shared {
@@ -236,8 +239,8 @@ fn define_merge(connection: &Connection, operator: MergeOperator) -> rusqlite::R
 
 impl Sqlite {
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        // A panic while holding the lock cannot leave the connection half changed: SQLite finishes or fails each
-        // statement.
+        // A panic while holding the lock cannot leave the connection half changed: SQLite finishes
+        // or fails each statement.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -318,8 +321,8 @@ impl Session for SqliteSession<'_> {
                 .try_for_each(|operation| statements.apply(operation))
                 .and_then(|()| execute(&mut statements.end, &[]).map_err(failed));
             if applied.is_err() {
-                // Some errors have rolled back already; then this one says so, and the first error is the one to
-                // report.
+                // Some errors have rolled back already; then this one says so, and the first error
+                // is the one to report.
                 let _ = execute(&mut statements.rollback, &[]);
             }
             applied
@@ -397,7 +400,8 @@ impl SqliteIteration<'_> {
                     true
                 }
             };
-            // Dropping the rows would reset the statement; the next step goes on where this one stopped.
+            // Dropping the rows would reset the statement; the next step goes on where this one
+            // stopped.
             std::mem::forget(rows);
             Ok(found)
         });

@@ -1,4 +1,5 @@
-//! Iteration over an engine whose ranges can be walked from both ends, but not turned round in the middle.
+//! Iteration over an engine whose ranges can be walked from both ends, but not turned round in the
+//! middle.
 
 use super::{Iteration, Result};
 use std::ops::Bound;
@@ -25,9 +26,9 @@ enum Direction {
     Backward,
 }
 
-/// The entry at the position, a range with the direction it is walked in, and what that is a range of. They are dropped in this order: an
-/// entry of redb pins its page but not the read transaction, and a page that is still pinned when its last transaction is over may be freed
-/// by the writer.
+/// The entry at the position, a range with the direction it is walked in, and what that is a range
+/// of. They are dropped in this order: an entry of redb pins its page but not the read transaction,
+/// and a page that is still pinned when its last transaction is over may be freed by the writer.
 pub(super) struct TwoWay<R: Ranges> {
     current: Option<(R::Bytes, R::Bytes)>,
     range: Option<(R::Range, Direction)>,

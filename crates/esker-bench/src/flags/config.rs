@@ -102,13 +102,15 @@ pub struct Config {
     pub merge_operand: MergeOperand,
     /// Rate of the thread that writes beside readers; `None`: as fast as it can.
     pub writes_per_second: Option<f64>,
-    /// Operations a second of all threads together, at times fixed beforehand; `None`: one after another.
+    /// Operations a second of all threads together, at times fixed beforehand; `None`: one after
+    /// another.
     pub rate: Option<f64>,
     /// How long entries live that expire.
     pub ttl: Duration,
     /// Base of the thread seeds.
     pub seed: u64,
-    /// The `--num` of the `fillrandom` that made the database, for reads of keys that it wrote or left out.
+    /// The `--num` of the `fillrandom` that made the database, for reads of keys that it wrote or
+    /// left out.
     pub fill_num: u64,
     /// The `--seed` of that `fillrandom`.
     pub fill_seed: u64,
@@ -128,7 +130,7 @@ pub struct Config {
     pub html: Option<PathBuf>,
     /// No progress.
     pub quiet: bool,
-    /// What the engines are asked for.
+    /// What is requested of the engines.
     pub options: EngineOptions,
     /// Every flag, by name, for the records.
     pub flags: BTreeMap<String, String>,
@@ -212,8 +214,9 @@ impl Config {
         self.key_prefix + self.key_size
     }
 
-    /// An upper estimate of what the database will hold, for engines that map a fixed size: every write of the largest load, with room
-    /// for the versions that a store without overwriting in place keeps.
+    /// An upper estimate of what the database will hold, for engines that map a fixed size: every
+    /// write of the largest load, with room for the versions that a store without overwriting in
+    /// place keeps.
     fn expected_data_bytes(&self) -> u64 {
         let entry = (self.key_bytes() + self.value_size) as u64;
         let small = self.num.max(self.writes.unwrap_or(0)).saturating_mul(entry);
@@ -254,8 +257,8 @@ pub fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect()
 }
 
-/// The engines of a comma list or `all`. The error is one line. The engine `reference` (in memory, for checking the program itself)
-/// and the bare `device` are accepted too but not part of `all`.
+/// The engines of a comma list or `all`. The error is one line. The engine `reference` (in memory,
+/// for checking the program itself) and the bare `device` are accepted too but not part of `all`.
 pub fn engine_names(text: &str) -> Result<Vec<String>, String> {
     if text == "all" {
         return Ok(ENGINES.iter().map(|name| name.to_string()).collect());

@@ -1,4 +1,5 @@
-//! The command line of `esker bench`: clap's, behind what brings the spellings of db_bench, which has them from gflags, into clap's own.
+//! The command line of `esker bench`: clap's, behind what brings the spellings of db_bench, which
+//! has them from gflags, into clap's own.
 //!
 //! ```text
 //! argument = ("--" | "-") name "=" value      any flag
@@ -21,7 +22,8 @@ pub struct Given {
     pub warnings: Vec<String>,
 }
 
-/// The arguments with each flag written as `--name=value`. What is no flag of the table stays as it is, for clap to complain about.
+/// The arguments with each flag written as `--name=value`. What is no flag of the table stays as it
+/// is, for clap to complain about.
 fn normalized(arguments: &[String]) -> Vec<String> {
     let mut plain = Vec::new();
     let mut rest = arguments.iter();
@@ -73,7 +75,8 @@ impl Given {
         Ok(given)
     }
 
-    /// Sets a flag of the table from inside the program, as if it had been given. Names that are not in the table are ignored.
+    /// Sets a flag of the table from inside the program, as if it had been given. Names that are
+    /// not in the table are ignored.
     pub fn set(&mut self, name: &str, value: String) {
         if let Some(flag) = table::find(name) {
             self.values.insert(&flag.name, vec![value]);

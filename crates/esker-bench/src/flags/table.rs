@@ -52,7 +52,8 @@ pub enum Use {
     Engine,
     /// An older name: obeyed as the text says, with a warning.
     Mapped(String),
-    /// Accepted so that old command lines still run; changes nothing, for the reason given, with a warning.
+    /// Accepted so that old command lines still run; changes nothing, for the reason given, with a
+    /// warning.
     Ignored(String),
 }
 

@@ -1,4 +1,5 @@
-//! One claim and one engine, with what judging them needs: lookups, ratios with their intervals, and the words for them.
+//! One claim and one engine, with what judging them needs: lookups, ratios with their intervals,
+//! and the words for them.
 
 use super::verdict::{Judgement, Verdict};
 use crate::measurements::{Measurements, Query};
@@ -11,8 +12,8 @@ use std::collections::BTreeSet;
 
 const SEED: u32 = 301;
 
-/// Two single repetitions of the same thing may differ by as much; a ratio nearer to 1 shows no difference. MEM-9 has the same number among
-/// its thresholds, for its reader.
+/// Two single repetitions of the same thing may differ by as much; a ratio nearer to 1 shows no
+/// difference. MEM-9 has the same number among its thresholds, for its reader.
 pub const SHOWN_BY_ONE: f64 = 1.2;
 /// What a sentence says of the first ratio without an interval, and of those after it.
 pub const ONE_REPETITION: &str = "one repetition, so no interval, and no difference of less than a fifth is shown";
@@ -179,7 +180,8 @@ impl Ratio {
         (value.is_finite() && value > 0.0).then_some(Ratio { value, interval })
     }
 
-    /// Whether the interval holds 1; without one, whether the ratio is so near to 1 that one repetition cannot tell.
+    /// Whether the interval holds 1; without one, whether the ratio is so near to 1 that one
+    /// repetition cannot tell.
     pub fn shows_nothing(&self) -> bool {
         let (low, high) = self.interval.unwrap_or((self.value / SHOWN_BY_ONE, self.value * SHOWN_BY_ONE));
         low <= 1.0 && 1.0 <= high

@@ -1,4 +1,5 @@
-//! Write buffer and file size: MEM-1 to MEM-8, MEM-10 and MEM-11. MEM-9, the reason, is in `missing_keys`.
+//! Write buffer and file size: MEM-1 to MEM-8, MEM-10 and MEM-11. MEM-9, the reason, is in
+//! `missing_keys`.
 
 use super::case::{Case, held};
 use super::verdict::{Judgement, Verdict};
@@ -232,7 +233,8 @@ pub fn found(case: &Case<'_>) -> Result<Judgement, String> {
     let readers = format!("all {} readers found the same", counted.len());
     let found = format!("{} of {} keys", number(count as f64), number(first.ops as f64));
     let Some(golden) = golden.filter(|_| is_original) else {
-        // The original generator repeats its sequence in the reader, which finds more than chance would.
+        // The original generator repeats its sequence in the reader, which finds more than chance
+        // would.
         let expected = if is_original { case.published("found") / 1e6 } else { case.threshold("independent share") };
         let why = format!(
             "{found} were found, a share of {share:.4}; for this generator and size there is no exact number, only an expected {expected:.4}"

@@ -1,9 +1,11 @@
 //! MEM-9: whether reads after a random load are slow because keys are missing.
 //!
-//! The gap is the latency of a random read after the random load less that after the sequential load, with the same buffer and files of 2 MiB. If
-//! missing keys make it, it goes when every key exists: what remains is as good as the sequential latency. To close a part of it is not enough,
-//! but the part is told. The rival explanation is that the tables of a random load overlap and that compaction is
-//! behind: then it goes when the reader waits or compacts first. Each is a variant of the experiment `why`, with buffers of 2 and 32 MiB.
+//! The gap is the latency of a random read after the random load less that after the sequential
+//! load, with the same buffer and files of 2 MiB. If missing keys make it, it goes when every key
+//! exists: what remains is as good as the sequential latency. To close a part of it is not enough,
+//! but the part is told. The rival explanation is that the tables of a random load overlap and that
+//! compaction is behind: then it goes when the reader waits or compacts first. Each is a variant of
+//! the experiment `why`, with buffers of 2 and 32 MiB.
 
 use super::case::{Case, Ratio, SHOWN_BY_ONE, all, held};
 use super::verdict::{Judgement, Verdict};

@@ -1,4 +1,5 @@
-//! Every published claim, judged by what was measured: direction and magnitude apart, each with one sentence that gives the figures.
+//! Every published claim, judged by what was measured: direction and magnitude apart, each with one
+//! sentence that gives the figures.
 //!
 //! The claims and the numbers they turn on are those of [`crate::published::DATA`]. A claim about
 //! an engine is judged of every engine that was measured, as if it stood in that engine's place;
@@ -8,12 +9,13 @@
 //! ratio within a factor of 1.2 of 1 shows no difference, and the sentence says so. Grids are
 //! judged by their 25 cells.
 //!
-//! Rows of a failed cell count as missing, and so do rows whose own lookups contradict them. Other broken rules of fairness
-//! ([`crate::study::fairness`]) are told in the sentence of every claim that such a row counts for. Figures of different sizes (`num`) are never
-//! set against each other.
+//! Rows of a failed cell count as missing, and so do rows whose own lookups contradict them. Other
+//! broken rules of fairness ([`crate::study::fairness`]) are told in the sentence of every claim
+//! that such a row counts for. Figures of different sizes (`num`) are never set against each other.
 //!
-//! Beside the rows of the studies' own experiments, one is expected that only judgement needs: study `leveldb-2011`, experiment `kill`, row
-//! `survivors after kill`, a record whose `ops` are the puts that were acknowledged before the process was killed, and whose `found` are those
+//! Beside the rows of the studies' own experiments, one is expected that only judgement needs:
+//! study `leveldb-2011`, experiment `kill`, row `survivors after kill`, a record whose `ops` are
+//! the puts that were acknowledged before the process was killed, and whose `found` are those
 //! present after the database was opened again.
 
 mod case;

@@ -277,7 +277,8 @@ pub fn mechanism(case: &Case<'_>) -> Result<Judgement, String> {
         change.text(),
         number(share * 100.0)
     ));
-    // Nearer to 1 in either sense: a ratio that falls far below 1 has not lost a gain but found a loss.
+    // Nearer to 1 in either sense: a ratio that falls far below 1 has not lost a gain but found a
+    // loss.
     let direction = all(&[change.below(1.0), held(share < 1.0)]);
     Ok(case.judged(left.short(), direction, held(share <= case.threshold("remaining gain")), why))
 }

@@ -1,4 +1,5 @@
-//! Rows as the fields of CSV lines: the figures, without settings and plots, which are in the JSON lines.
+//! Rows as the fields of CSV lines: the figures, without settings and plots, which are in the JSON
+//! lines.
 
 use crate::record::Record;
 

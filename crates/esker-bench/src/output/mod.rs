@@ -1,4 +1,5 @@
-//! Where rows go as they finish: text, JSON lines, CSV. Each row is flushed, so an interrupted run loses none.
+//! Where rows go as they finish: text, JSON lines, CSV. Each row is flushed, so an interrupted run
+//! loses none.
 
 pub mod csv;
 pub mod text;
@@ -10,12 +11,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that rows are appended to, one line each; nothing happens where none is asked for.
+/// A file that rows are appended to, one line each; nothing happens where none is requested.
 #[derive(Default)]
 pub struct LineFile(Option<(PathBuf, File)>);
 
 impl LineFile {
-    /// Creates the file, if one is asked for, replacing an older one. The error is one line.
+    /// Creates the file, if one is requested, replacing an older one. The error is one line.
     pub fn create(path: Option<&Path>) -> Result<LineFile, String> {
         let Some(path) = path else { return Ok(LineFile(None)) };
         let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -43,7 +44,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the files asked for. The error is one line.
+    /// Creates the files requested. The error is one line.
     pub fn create(json: Option<&Path>, csv: Option<&Path>) -> Result<Files, String> {
         let mut files = Files { json: LineFile::create(json)?, csv: LineFile::create(csv)? };
         files.csv.line(line(csv::header()).trim_end())?;
@@ -57,13 +58,15 @@ impl Files {
     }
 }
 
-/// Says what is wrong with what a command was asked for, or did. Returns `code`, for the process.
+/// Says what is wrong with what was requested of a command, or with what it did. Returns `code`,
+/// for the process.
 pub fn complain(command: &str, problem: &str, code: i32) -> i32 {
     eprintln!("esker {command}: {problem}");
     code
 }
 
-/// Writes to standard output or wherever text goes. A reader that went away (`| head`) is no reason to stop measuring.
+/// Writes to standard output or wherever text goes. A reader that went away (`| head`) is no reason
+/// to stop measuring.
 pub fn say(out: &mut dyn Write, text: &str) {
     let _: io::Result<()> =
         out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());

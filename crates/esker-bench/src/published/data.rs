@@ -13,21 +13,24 @@ pub struct PublishedRecord {
     pub id: String,
     /// The study that answers it: `rmw`, `memtable`, `leveldb-2011`.
     pub study: String,
-    /// The experiment. Besides those of the studies: `environment`, `header`, `example command` for what a document says of its flags, and
-    /// `ext4`.
+    /// The experiment. Besides those of the studies: `environment`, `header`, `example command` for
+    /// what a document says of its flags, and `ext4`.
     pub experiment: String,
     /// The engine and version it was measured with.
     pub engine: String,
     /// The row: `readrandom after fillseq`.
     pub row: String,
-    /// The cell, by the names of the study's variables; `setting` where the figure is that of a flag.
+    /// The cell, by the names of the study's variables; `setting` where the figure is that of a
+    /// flag.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// The figure; not a number where a document says something without printing one (`note` says what).
+    /// The figure; not a number where a document says something without printing one (`note` says
+    /// what).
     #[serde(deserialize_with = "number_or_nan")]
     pub figure: f64,
-    /// `ops/sec`, `entries/sec`, `micros/op` (as one thread sees it), `wall micros/op` (over the operations of all threads), `MB/s`,
-    /// `comparisons`, `found`, `updates` (of one thread), `seconds`, `bytes`, `entries`, `operations`, `MiB`, or `flag`.
+    /// `ops/sec`, `entries/sec`, `micros/op` (as one thread sees it), `wall micros/op` (over the
+    /// operations of all threads), `MB/s`, `comparisons`, `found`, `updates` (of one thread),
+    /// `seconds`, `bytes`, `entries`, `operations`, `MiB`, or `flag`.
     pub unit: String,
     /// The ratio to the baseline that stands beside it.
     #[serde(default)]
@@ -117,7 +120,8 @@ impl Hypothesis {
     }
 }
 
-/// How many keys a reader in a process of its own finds, with LevelDB's key sequence: both start at seed 1001.
+/// How many keys a reader in a process of its own finds, with LevelDB's key sequence: both start at
+/// seed 1001.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoldenFound {
     /// Entries loaded at random over as many keys.
@@ -128,8 +132,8 @@ pub struct GoldenFound {
     pub found: u64,
 }
 
-/// Figures by the authors of a document that it does not have itself: other pages of theirs, or other editions of it. They show what a setting did elsewhere; no claim
-/// is judged by them.
+/// Figures by the authors of a document that it does not have itself: other pages of theirs, or
+/// other editions of it. They show what a setting did elsewhere; no claim is judged by them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherFigures {
     /// The study beside whose report they stand.
@@ -144,7 +148,8 @@ pub struct OtherFigures {
     pub unit: String,
     /// What varies.
     pub by: String,
-    /// The experiment of the study whose only variable, of the same name, has the same values; empty if there is none.
+    /// The experiment of the study whose only variable, of the same name, has the same values;
+    /// empty if there is none.
     #[serde(default)]
     pub experiment: String,
     /// The figures, in the order of the document.

@@ -1,7 +1,8 @@
 //! What was measured, beside what was published.
 //!
-//! LevelDB r39 is answered by today's LevelDB, Kyoto Cabinet's TreeDB by itself, SQLite 3.7 by today's with row ids (as in 2011; the table without
-//! row ids stands beside it), RocksDB 2.6 by today's. All other engines of the run stand beside them.
+//! LevelDB r39 is answered by today's LevelDB, Kyoto Cabinet's TreeDB by itself, SQLite 3.7 by
+//! today's with row ids (as in 2011; the table without row ids stands beside it), RocksDB 2.6 by
+//! today's. All other engines of the run stand beside them.
 
 use super::data::{DATA, PublishedRecord};
 use crate::engine::registry;
@@ -30,7 +31,8 @@ pub struct Compared {
 pub struct Measured {
     /// The engine.
     pub engine: String,
-    /// Its configuration, and where the row differs from the published one (`after compact`, `scale 1/10`); empty if neither.
+    /// Its configuration, and where the row differs from the published one (`after compact`, `scale
+    /// 1/10`); empty if neither.
     pub variant: String,
     /// The median over repetitions, in the unit of the published figure.
     pub figure: f64,
@@ -70,7 +72,8 @@ fn baseline(record: &PublishedRecord) -> (&'static str, Option<&str>) {
     ("baseline", row)
 }
 
-/// Engines without compression have no run of their own in the experiment without: as on the page, it is their baseline.
+/// Engines without compression have no run of their own in the experiment without: as on the page,
+/// it is their baseline.
 fn experiment_of<'p>(engine: &str, place: &Place<'p>) -> &'p str {
     let cannot = || registry::row(engine).is_some_and(|kind| !kind.capabilities.compression);
     match place.experiment {
@@ -207,7 +210,8 @@ fn setting(row: &Record, name: &str) -> Option<f64> {
     };
     const MIB: f64 = 1_048_576.0;
     match name {
-        // Not given, latencies are taken but not printed, which is what the flag of that name asked for.
+        // Not given, latencies are taken but not printed, which is what the flag of that name
+        // requests.
         "histogram" if row.flags.get(name).is_none_or(String::is_empty) => Some(0.0),
         "num" => Some(row.num as f64),
         "reads" if row.found.is_some() => Some(row.ops as f64),

@@ -1,5 +1,5 @@
-//! What the five documents printed: every figure, what does not follow from the others, and every claim. The data are in `data/published.json`;
-//! [`compare`] puts what was measured beside them.
+//! What the five documents printed: every figure, what does not follow from the others, and every
+//! claim. The data are in `data/published.json`; [`compare`] puts what was measured beside them.
 
 mod data;
 mod lookup;

@@ -40,7 +40,8 @@ pub(super) fn difference(after: Counters, before: Counters) -> Counters {
 
 /// Derives a record's figures from the threads' counts and times.
 pub fn fill_in(record: &mut Record, total: &Total) {
-    // A benchmark without operations (a scan of an empty database) shows its duration as that of one, as db_bench does.
+    // A benchmark without operations (a scan of an empty database) shows its duration as that of
+    // one, as db_bench does.
     let ops = total.ops.max(1) as f64;
     let wall = total.wall_s.max(1e-9);
     record.ops = total.ops;

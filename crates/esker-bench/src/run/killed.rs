@@ -9,7 +9,8 @@ use crate::threads::CrewResult;
 use std::time::Instant;
 
 impl Runner<'_> {
-    /// Has another process put keys until it is killed, and counts which of those that it had acknowledged are there.
+    /// Has another process put keys until it is killed, and counts which of those that it had
+    /// acknowledged are there.
     pub(super) fn kill_and_count(&mut self, config: &Config, puts: u64) -> Result<CrewResult> {
         self.close_engine()?;
         let order = Order {

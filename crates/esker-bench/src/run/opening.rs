@@ -17,7 +17,8 @@ fn record(histogram: &mut Histogram<u64>, time: Duration) {
 impl Runner<'_> {
     /// The opening with which a run begins, for [`Runner::look_at_recovery`].
     pub(super) fn open_first(&mut self) -> Result<()> {
-        // Only some engines are in a library of their own: finding and loading that is no part of opening a database.
+        // Only some engines are in a library of their own: finding and loading that is no part of
+        // opening a database.
         let library = self.setup.config.libraries.get(self.setup.kind.name);
         (self.setup.kind.probe)(library.map(|path| path.as_path()))?;
         let (consuming, start) = (Consuming::start(), Instant::now());
@@ -40,7 +41,8 @@ impl Runner<'_> {
         Ok(result)
     }
 
-    /// Opens, and nothing else, each with its own latency. `create`: each begins without a database.
+    /// Opens, and nothing else, each with its own latency. `create`: each begins without a
+    /// database.
     pub(super) fn time_each_open(&mut self, times: u64, create: bool) -> Result<CrewResult> {
         let mut histogram = new_histogram();
         let mut seconds = 0.0;
@@ -63,7 +65,8 @@ impl Runner<'_> {
         Ok(result)
     }
 
-    /// What the first opening took, with the first lookup, in case the engine has put work off until then. Then, untimed: is everything there?
+    /// What the first opening took, with the first lookup, in case the engine has put work off
+    /// until then. Then, untimed: is everything there?
     pub(super) fn look_at_recovery(&self, crew: &Crew<'_>) -> Result<CrewResult> {
         let promised = self.durability()?.unwrap_or(Durability::Process);
         crew.alone(|worker, session| {

@@ -1,5 +1,5 @@
-//! A process of its own for each engine's part of a study: what an engine keeps in memory, or does to the process when it crashes, then
-//! concerns that engine alone.
+//! A process of its own for each engine's part of a study: what an engine keeps in memory, or does
+//! to the process when it crashes, then concerns that engine alone.
 //!
 //! ```text
 //! standard input  := task:json "\n"           then open until the task is to end: its end is an interrupt
@@ -40,7 +40,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// Children of the program that is running; in this process if the system does not say which that is.
+    /// Children of the program that is running; in this process if the system does not say which
+    /// that is.
     pub fn children() -> Place {
         std::env::current_exe().map_or(Place::Here, Place::Children)
     }
@@ -102,7 +103,8 @@ pub fn perform_in(mut command: Command, task: &Task, interrupt: &Interrupt, sink
     drop(input);
     let status = wait(&mut child)?;
     result?;
-    // Without its announcement the death is somebody else's doing: the system's, perhaps, for want of memory.
+    // Without its announcement the death is somebody else's doing: the system's, perhaps, for want
+    // of memory.
     if status.success() || ended || task.dies() && dying && status.signal() == Some(SIGKILL) {
         return Ok(());
     }
@@ -129,7 +131,8 @@ fn read_lines(output: ChildStdout) -> Receiver<String> {
     lines
 }
 
-/// The child's side: reads a task, does it, and says what happened. Returns the exit code of the process.
+/// The child's side: reads a task, does it, and says what happened. Returns the exit code of the
+/// process.
 pub fn main(kinds: &[EngineKind]) -> i32 {
     let mut text = String::new();
     let task = match io::stdin().lock().read_line(&mut text) {

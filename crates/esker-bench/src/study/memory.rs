@@ -1,4 +1,5 @@
-//! The memory that each engine of a study gets: the same for all, divided as its documentation recommends.
+//! The memory that each engine of a study gets: the same for all, divided as its documentation
+//! recommends.
 
 use crate::engine::{EngineKind, EngineOptions, registry};
 

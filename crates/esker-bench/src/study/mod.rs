@@ -33,7 +33,8 @@ struct Command {
 /// Those that are more than a plan ([`Planned`]).
 #[derive(Subcommand)]
 enum Study {
-    /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best peer and to RocksDB
+    /// Every engine on the published workloads: medians, spreads, and Esker's ratio to the best
+    /// peer and to RocksDB
     #[command(after_help = scoreboard::EXAMPLES)]
     Scoreboard(scoreboard::Arguments),
     /// Whether a scoreboard lost against a kept one, with the other engines as the yardstick

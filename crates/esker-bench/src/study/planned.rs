@@ -1,5 +1,5 @@
-//! The studies that are plans and nothing else: a command line from the options of the plan, and its cells. One more study is one more file
-//! in `crates/esker-bench/studies`, named here.
+//! The studies that are plans and nothing else: a command line from the options of the plan, and
+//! its cells. One more study is one more file in `crates/esker-bench/studies`, named here.
 
 use super::grid::{Execution, GridArguments, Plan, run_study};
 use super::plan::{OptionKind, OptionTable, PlanText, Wanted};
@@ -85,8 +85,9 @@ impl Planned {
         run_study(Execution::of_program(&kinds), &command, &grid, &engines.join(","), plan, out)
     }
 
-    /// What such a command line plans for these engines, without doing it; those of the study if none are given. `numbers` are names in its
-    /// expressions that are replaced. The error is what is said of it.
+    /// What such a command line plans for these engines, without doing it; those of the study if
+    /// none are given. `numbers` are names in its expressions that are replaced. The error is what
+    /// is said of it.
     pub fn plan(&self, arguments: &[&str], engines: &[&str], numbers: &[(&str, &str)]) -> Result<Plan, String> {
         let matches = self.command().no_binary_name(true).try_get_matches_from(arguments);
         let (_, mut wanted, own) = self.asked(&matches.map_err(|error| error.to_string())?)?;

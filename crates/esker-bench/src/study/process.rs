@@ -16,7 +16,8 @@ pub struct Process {
     pub continues: bool,
 }
 
-/// The tasks of these processes, one after another. A database stays for as long as the next process continues with it.
+/// The tasks of these processes, one after another. A database stays for as long as the next
+/// process continues with it.
 pub fn tasks(engine: &str, repetition: u32, processes: Vec<Process>) -> Vec<Task> {
     let kept: Vec<bool> = processes.iter().skip(1).map(|next| next.continues).chain([false]).collect();
     let task = |(process, keep): (Process, bool)| {
@@ -30,7 +31,8 @@ pub fn tasks(engine: &str, repetition: u32, processes: Vec<Process>) -> Vec<Task
             flags,
             steps: process.steps,
             keep,
-            // Only at the end of a database: the look at everything warms caches. The bare device holds nothing to look at.
+            // Only at the end of a database: the look at everything warms caches. The bare device
+            // holds nothing to look at.
             verify: !keep && engine != device::NAME,
             ..Task::default()
         }

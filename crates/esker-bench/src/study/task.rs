@@ -1,4 +1,5 @@
-//! One engine's part of a study: a database, and benchmarks on it one after another. It can be done in this process or, as JSON, in another.
+//! One engine's part of a study: a database, and benchmarks on it one after another. It can be done
+//! in this process or, as JSON, in another.
 
 use super::memory::{self, LARGE_VALUE_BYTES, Work};
 use crate::engine::EngineKind;
@@ -17,8 +18,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Latencies are taken of one operation in so many, unless a step wants every one: a clock reading after every operation would weigh most on
-/// the fastest engines.
+/// Latencies are taken of one operation in so many, unless a step wants every one: a clock reading
+/// after every operation would weigh most on the fastest engines.
 const LATENCY_EVERY: u32 = 16;
 
 /// A database and what is done with it.
@@ -43,8 +44,9 @@ pub struct Task {
     /// Whether the database stays when the task ends, for another that says `use_existing_db`.
     #[serde(default)]
     pub keep: bool,
-    /// Whether everything is read once more before a step empties the database and after the last step, for [`Record::verification`]. That warms caches
-    /// and may start compactions: not in a task whose database another one goes on to measure.
+    /// Whether everything is read once more before a step empties the database and after the last
+    /// step, for [`Record::verification`]. That warms caches and may start compactions: not in a
+    /// task whose database another one goes on to measure.
     #[serde(default)]
     pub verify: bool,
 }
@@ -66,7 +68,8 @@ pub struct Step {
     pub every_latency: bool,
     /// Longest time in seconds; none if it is not positive.
     pub most_seconds: f64,
-    /// Whether the bytes on the device are looked at once the engine has settled, before anything else is written.
+    /// Whether the bytes on the device are looked at once the engine has settled, before anything
+    /// else is written.
     pub settle: bool,
     /// Rate of the thread that writes beside readers.
     pub writes_per_second: Option<f64>,
@@ -165,7 +168,8 @@ impl Task {
         }
     }
 
-    /// Does it in this process. The error is one line about what is not the engine's doing; an engine that fails is an event.
+    /// Does it in this process. The error is one line about what is not the engine's doing; an
+    /// engine that fails is an event.
     pub fn perform(&self, around: &Surroundings<'_>, sink: &mut Sink<'_>) -> Result<(), String> {
         let config = self.config()?;
         let pool = ValuePool::new(config.compression_ratio);
@@ -207,7 +211,8 @@ impl Task {
                 }
                 Outcome::Text(_) => {}
                 Outcome::Dying => {
-                    // Only who has heard this takes a killed process for one that did what it was to do.
+                    // Only who has heard this takes a killed process for one that did what it was
+                    // to do.
                     sink(Event::Dying)?;
                     return sink(Event::Failed(process::die()));
                 }
@@ -216,7 +221,8 @@ impl Task {
                     break;
                 }
                 Outcome::Failed(problem) => {
-                    // Whatever is left of the engine goes away with the runner; the failure is what is reported.
+                    // Whatever is left of the engine goes away with the runner; the failure is what
+                    // is reported.
                     let _ = runner.close();
                     let row = step.row.as_deref().unwrap_or(&step.benchmark);
                     return sink(Event::Failed(format!("{row}: {problem}")));
@@ -239,7 +245,8 @@ impl Task {
         last.is_some_and(|benchmark| matches!(benchmark.body, workload::Body::Crash(_)))
     }
 
-    /// The time a step may take: where there is a budget, a few times its even share of what is left, because most steps take far less.
+    /// The time a step may take: where there is a budget, a few times its even share of what is
+    /// left, because most steps take far less.
     fn limit(&self, step: &Step, done: usize, began: Instant) -> Option<f64> {
         let most = (step.most_seconds > 0.0).then_some(step.most_seconds);
         let Some(budget) = self.budget else { return most };
@@ -288,7 +295,8 @@ impl Step {
     }
 }
 
-/// Adds an event to the records it is about; what it says of a failure or an interrupt, if that is what it is.
+/// Adds an event to the records it is about; what it says of a failure or an interrupt, if that is
+/// what it is.
 pub fn collect(event: Event, records: &mut Vec<Record>) -> Option<Ended> {
     match event {
         Event::Row(record) => records.push(*record),
@@ -313,7 +321,7 @@ pub fn collect(event: Event, records: &mut Vec<Record>) -> Option<Ended> {
 /// Why a task ended before its last step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody asked for it.
+    /// Somebody requested it.
     Interrupted,
     /// The engine failed, for the reason in one line.
     Failed(String),

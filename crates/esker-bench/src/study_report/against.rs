@@ -1,4 +1,5 @@
-//! Whether one run is slower than another, row by row: the ratio of the medians of their times with a 95 % interval.
+//! Whether one run is slower than another, row by row: the ratio of the medians of their times with
+//! a 95 % interval.
 
 use crate::report::blocks::{Block, Column, Field, Line, Look, Section, Table};
 use crate::report::measured::{Key, Measured, micros_of};
@@ -54,7 +55,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares every row that both runs have. `max_loss` is a fraction. It is an error if there is none.
+    /// Compares every row that both runs have. `max_loss` is a fraction. It is an error if there is
+    /// none.
     pub fn of(base: &[Measured<'_>], new: &[Measured<'_>], max_loss: f64) -> Result<Comparison, String> {
         let mut comparison = Comparison::default();
         for before in base.iter().filter(|measured| measured.micros().is_some()) {

@@ -37,7 +37,8 @@ struct Arguments {
     /// File for every record as CSV; `-` is standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// File for the run itself as JSON lines, to be kept: all that reports read of it. Of one RUN only
+    /// File for the run itself as JSON lines, to be kept: all that reports read of it. Of one RUN
+    /// only
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
     /// An older run to compare with

@@ -1,4 +1,5 @@
-//! Runs as reports read them: from run directories, from runs kept as one file (`study::grid::lines`), and from files of records.
+//! Runs as reports read them: from run directories, from runs kept as one file
+//! (`study::grid::lines`), and from files of records.
 //!
 //! ```text
 //! file = { line }                        one JSON object a line; empty lines are passed over

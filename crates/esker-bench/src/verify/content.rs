@@ -16,8 +16,9 @@ use twox_hash::XxHash3_128;
 /// Entries that are looked up again.
 pub const SAMPLE: usize = 1000;
 
-/// Reads everything once and a sample once more; `None` if interrupted. With `expiring`, entries may go by themselves: one that is neither found nor seen by another
-/// scan any more is left out of the sample.
+/// Reads everything once and a sample once more; `None` if interrupted. With `expiring`, entries
+/// may go by themselves: one that is neither found nor seen by another scan any more is left out of
+/// the sample.
 pub fn verify(engine: &dyn Engine, expiring: bool, interrupt: &Interrupt) -> Result<Option<Verification>> {
     let mut session = engine.session()?;
     let (mut content, mut sample) = (Content::default(), Sample::default());

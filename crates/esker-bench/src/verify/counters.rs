@@ -1,5 +1,5 @@
-//! Counters: what every key must have been added up to. Addition modulo 2^64 does not depend on the order, so the sums are exact whatever
-//! order the threads' merges took.
+//! Counters: what every key must have been added up to. Addition modulo 2^64 does not depend on the
+//! order, so the sums are exact whatever order the threads' merges took.
 
 use super::checking::Checking;
 use super::differences::{Checked, Differences};

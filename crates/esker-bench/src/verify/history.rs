@@ -51,7 +51,8 @@ impl Written {
         }
     }
 
-    /// Draws once more what one thread drew: `each` gets the key and the value of every operation. Whether it was not interrupted.
+    /// Draws once more what one thread drew: `each` gets the key and the value of every operation.
+    /// Whether it was not interrupted.
     pub fn play(&self, thread: u32, pool: &ValuePool, interrupt: &Interrupt, mut each: impl FnMut(u64, &[u8])) -> bool {
         let mut random = KeyRandom::new(self.generation, thread_seed(self.generation, self.seed, self.created, thread));
         let mut values = pool.cursor();
@@ -111,7 +112,8 @@ impl History {
         self.written.iter().find(short).map(|written| written.benchmark)
     }
 
-    /// Why a check cannot be made on a machine with so many bytes of memory (0: not known); `None` if it can.
+    /// Why a check cannot be made on a machine with so many bytes of memory (0: not known); `None`
+    /// if it can.
     pub fn reason_against(&self, check: Check, memory_bytes: u64) -> Option<String> {
         let wanted = match check {
             Check::Merges => MERGES,

@@ -1,5 +1,6 @@
-//! Whether a database holds what it must hold: exactly, where that can be computed from the random numbers that made it, and otherwise by
-//! a hash that is the same for every engine that holds the same entries.
+//! Whether a database holds what it must hold: exactly, where that can be computed from the random
+//! numbers that made it, and otherwise by a hash that is the same for every engine that holds the
+//! same entries.
 
 pub mod checking;
 pub mod content;

@@ -1,6 +1,7 @@
-//! Recomputing on all processors: each takes a consecutive part of the keys and plays every thread's sequence, leaving out what is not its
-//! own. Drawing a number costs far less than the memory it leads to, so drawing it on every processor is cheaper than handing it over, and
-//! no processor ever touches another's counters.
+//! Recomputing on all processors: each takes a consecutive part of the keys and plays every
+//! thread's sequence, leaving out what is not its own. Drawing a number costs far less than the
+//! memory it leads to, so drawing it on every processor is cheaper than handing it over, and no
+//! processor ever touches another's counters.
 
 use crate::engine::{EngineError, Result};
 use std::thread;
@@ -25,7 +26,8 @@ pub fn part_size(keys: u64) -> usize {
     usize::try_from(keys).unwrap_or(usize::MAX).div_ceil(processors).max(1)
 }
 
-/// Does `work` on every part at the same time; whether none of them was interrupted, which is what `work` answers.
+/// Does `work` on every part at the same time; whether none of them was interrupted, which is what
+/// `work` answers.
 pub fn on_each<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) -> Result<bool> + Sync) -> Result<bool> {
     let work = &work;
     thread::scope(|scope| {

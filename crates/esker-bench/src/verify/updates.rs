@@ -1,5 +1,6 @@
-//! Updates: which keys there must be, and which values they may have. The order in which threads came to a key is not known, but whichever
-//! write was the last was its thread's last write to that key: each value must be one of those.
+//! Updates: which keys there must be, and which values they may have. The order in which threads
+//! came to a key is not known, but whichever write was the last was its thread's last write to that
+//! key: each value must be one of those.
 
 use super::checking::Checking;
 use super::differences::{Checked, Differences};
@@ -73,7 +74,8 @@ fn read(checking: &Checking<'_>, differences: &mut Differences) -> Result<Option
     Ok(whole.then_some(found))
 }
 
-/// Plays every thread over the keys from `first` on, and marks those whose value is what some thread wrote last.
+/// Plays every thread over the keys from `first` on, and marks those whose value is what some
+/// thread wrote last.
 fn explain(checking: &Checking<'_>, first: u64, keys: &mut [Key], found: &[u64]) -> Result<bool> {
     let mut last: Vec<u64> = zeros(keys.len() as u64)?;
     for written in checking.written {

@@ -1,7 +1,9 @@
-//! What is to be recovered: entries put by a process that dies without closing its database, in the middle of its work as far as the
-//! engine can tell. And the look, after the next start, whether they are there.
+//! What is to be recovered: entries put by a process that dies without closing its database, in the
+//! middle of its work as far as the engine can tell. And the look, after the next start, whether
+//! they are there.
 //!
-//! The keys lie behind those of the loads (`num`, `num + 1`, ...), each put once, in an order that looks random.
+//! The keys lie behind those of the loads (`num`, `num + 1`, ...), each put once, in an order that
+//! looks random.
 
 use crate::engine::{Durability, EngineError, Result, Session};
 use crate::shuffle::Shuffle;
@@ -25,8 +27,8 @@ pub fn put(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// Looks for some of them, the last one put among them: how many are there, and of how many. One that is missing is an error unless the engine had
-/// promised nothing for the death of the process.
+/// Looks for some of them, the last one put among them: how many are there, and of how many. One
+/// that is missing is an error unless the engine had promised nothing for the death of the process.
 pub fn find(worker: &mut Worker<'_>, session: &mut dyn Session, promised: Durability) -> Result<(u64, u64)> {
     let job = worker.job;
     let order = Shuffle::new(job.ops);

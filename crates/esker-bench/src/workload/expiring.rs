@@ -1,5 +1,6 @@
-//! Entries that expire while they are scanned. All live equally long (`--ttl_ms`); one thread puts random keys, again and again, and the
-//! others scan ranges of them. What a scan returns is checked: no entry that had expired before it began, and every one that lives on.
+//! Entries that expire while they are scanned. All live equally long (`--ttl_ms`); one thread puts
+//! random keys, again and again, and the others scan ranges of them. What a scan returns is
+//! checked: no entry that had expired before it began, and every one that lives on.
 
 use super::mixed::until_readers_end;
 use crate::engine::{EngineError, Result, Session};

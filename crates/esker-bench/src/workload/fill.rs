@@ -20,7 +20,8 @@ pub fn permuted(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()
     put_all(worker, session, |_, number| job.permutation.get(number as usize).copied().unwrap_or(number))
 }
 
-/// Puts every key once, in an order that looks random and is kept in no memory; the threads share the keys.
+/// Puts every key once, in an order that looks random and is kept in no memory; the threads share
+/// the keys.
 pub fn shuffled(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let shuffle = Shuffle::new(worker.job.num);
     let first = u64::from(worker.index) * worker.job.ops;
@@ -50,7 +51,8 @@ fn put_all(
     Ok(())
 }
 
-/// As db_bench does, an operation counts when it is added to its batch, before the batch is written.
+/// As db_bench does, an operation counts when it is added to its batch, before the batch is
+/// written.
 fn write_batches(
     worker: &mut Worker<'_>,
     session: &mut dyn Session,

@@ -1,4 +1,5 @@
-//! Lookups of which it is known beforehand whether they find something, so that hits and misses can be timed apart.
+//! Lookups of which it is known beforehand whether they find something, so that hits and misses can
+//! be timed apart.
 
 use crate::engine::{EngineError, Result, Session};
 use crate::filled::Filled;

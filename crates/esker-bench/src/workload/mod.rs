@@ -67,7 +67,8 @@ pub enum Body {
     Reopen,
     /// Removes the database and opens a new one; only the opening counts.
     Create,
-    /// One thread puts entries, and the process dies: [`Body::Recover`] in the next one tells what opening the database took then.
+    /// One thread puts entries, and the process dies: [`Body::Recover`] in the next one tells what
+    /// opening the database took then.
     Crash(ThreadBody),
     /// The opening with which this run began, and the first lookup.
     Recover,
@@ -75,9 +76,11 @@ pub enum Body {
     Survivors,
     /// Prints a property of the engine; takes no time and makes no row.
     Property(&'static str),
-    /// Waits until background work is done: one operation. Not a thread of db_bench, so thread seeds do not move.
+    /// Waits until background work is done: one operation. Not a thread of db_bench, so thread
+    /// seeds do not move.
     WaitIdle,
-    /// Compares what the database holds with what the benchmarks before must have left in it. Not a thread of db_bench either.
+    /// Compares what the database holds with what the benchmarks before must have left in it. Not a
+    /// thread of db_bench either.
     Check(Check),
     /// Known, but not for this program.
     Refused(&'static str),
@@ -171,7 +174,8 @@ fn updates(config: &Config) -> Job {
 }
 
 fn merges(config: &Config) -> Job {
-    // `--writes` alone sets the operations; db_bench takes the larger of reads and writes, which then is num.
+    // `--writes` alone sets the operations; db_bench takes the larger of reads and writes, which
+    // then is num.
     Job::new(config, config.writes.unwrap_or(config.reads.max(config.num))).keys(config.merge_keys)
 }
 

@@ -1,5 +1,6 @@
-//! A queue: entries are put at the tail, and taken from the head, which a consumer finds by a seek, because it does not know what others
-//! have taken. What was deleted lies before the head and has to be stepped over until the engine has cleared it away.
+//! A queue: entries are put at the tail, and taken from the head, which a consumer finds by a seek,
+//! because it does not know what others have taken. What was deleted lies before the head and has
+//! to be stepped over until the engine has cleared it away.
 
 use crate::engine::{EngineError, Result, Session};
 use crate::keys::KeyBuffer;
@@ -20,8 +21,8 @@ struct Queue {
     tail: u64,
 }
 
-/// Puts at the tail or takes from the head, at random; the backlog wanders between nothing and [`LONGEST`]. An entry that is lost, or comes a
-/// second time, is an error.
+/// Puts at the tail or takes from the head, at random; the backlog wanders between nothing and
+/// [`LONGEST`]. An entry that is lost, or comes a second time, is an error.
 pub fn put_and_take(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let (size, mode) = (worker.job.value_size, worker.job.mode);
     let first = u64::from(worker.index) * NUMBERS;

@@ -57,7 +57,8 @@ pub fn seek_random(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result
     Ok(())
 }
 
-/// Puts a random key, then makes an iterator and seeks another: no seek finds what an earlier one prepared.
+/// Puts a random key, then makes an iterator and seeks another: no seek finds what an earlier one
+/// prepared.
 pub fn write_then_seek(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let (size, mode) = (worker.job.value_size, worker.job.mode);
     let mut found = 0;
@@ -78,7 +79,8 @@ pub fn write_then_seek(worker: &mut Worker<'_>, session: &mut dyn Session) -> Re
     Ok(())
 }
 
-/// Makes an iterator for each random key, seeks it, and fetches [`RANGE_ENTRIES`] entries from there.
+/// Makes an iterator for each random key, seeks it, and fetches [`RANGE_ENTRIES`] entries from
+/// there.
 pub fn ranges(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let mut done = 0;
     while worker.goes_on(done) {

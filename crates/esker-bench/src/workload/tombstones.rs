@@ -1,4 +1,5 @@
-//! Prefixes of which most entries were deleted: a scan of one must step over what is left of the deleted ones.
+//! Prefixes of which most entries were deleted: a scan of one must step over what is left of the
+//! deleted ones.
 
 use crate::engine::{EngineError, Result, Session};
 use crate::worker::Worker;
@@ -29,8 +30,8 @@ pub fn delete_most(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result
     Ok(())
 }
 
-/// Scans random prefixes, each with an iterator of its own. A deleted entry that comes back is an error, and one of the others that is missing
-/// where all are known to have been there.
+/// Scans random prefixes, each with an iterator of its own. A deleted entry that comes back is an
+/// error, and one of the others that is missing where all are known to have been there.
 pub fn scan_prefixes(worker: &mut Worker<'_>, session: &mut dyn Session) -> Result<()> {
     let prefixes = worker.job.keys.div_ceil(PREFIX_KEYS);
     let mut entries = 0;

@@ -1,11 +1,12 @@
-//! The six core workloads of YCSB (Cooper et al., "Benchmarking cloud serving systems with YCSB", 2010), on a database that holds every
-//! key: load it with `fillseq` or `fillshuffled`.
+//! The six core workloads of YCSB (Cooper et al., "Benchmarking cloud serving systems with YCSB",
+//! 2010), on a database that holds every key: load it with `fillseq` or `fillshuffled`.
 //!
-//! The mixes and distributions are YCSB's. What differs: a record is one key and one value of `--value_size` bytes, where YCSB has ten
-//! fields of 100 bytes and updates one of them; keys are the dense numbers of all benchmarks here, so that inserts append, which YCSB
-//! calls ordered inserts (its default hashes the numbers, and an insert lands anywhere). Popular keys are spread over all keys by a hash,
-//! as in YCSB. `ycsbd` inserts from number `num` on and `ycsbe` from twice that, so both may follow on one load; running one again
-//! writes the same keys again.
+//! The mixes and distributions are YCSB's. What differs: a record is one key and one value of
+//! `--value_size` bytes, where YCSB has ten fields of 100 bytes and updates one of them; keys are
+//! the dense numbers of all benchmarks here, so that inserts append, which YCSB calls ordered
+//! inserts (its default hashes the numbers, and an insert lands anywhere). Popular keys are spread
+//! over all keys by a hash, as in YCSB. `ycsbd` inserts from number `num` on and `ycsbe` from twice
+//! that, so both may follow on one load; running one again writes the same keys again.
 
 use super::scan::bytes_here;
 use crate::engine::{EngineError, Result, Session};

@@ -1,5 +1,5 @@
-//! A client of the DevTools protocol over a pipe: messages are JSON, each ended by a zero byte. It does what this test needs and no more, which
-//! is less code than a dependency would need reasons.
+//! A client of the DevTools protocol over a pipe: messages are JSON, each ended by a zero byte. It
+//! does what this test needs and no more, which is less code than a dependency would need reasons.
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -15,7 +15,8 @@ const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome-stab
 const FLAGS: [&str; 12] = [
     "--headless",
     "--remote-debugging-pipe",
-    // Containers and users without namespaces have no sandbox; the pages shown are this project's own.
+    // Containers and users without namespaces have no sandbox; the pages shown are this project's
+    // own.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -58,7 +59,8 @@ impl Browser {
     pub fn start(program: &Path, log: &Path) -> Result<Browser, String> {
         let failed = |error: std::io::Error| format!("cannot start {}: {error}", program.display());
         let profile = tempfile::tempdir().map_err(failed)?;
-        // The browser reads commands from its descriptor 3 and answers on 4: the shell makes them of the child's input and output.
+        // The browser reads commands from its descriptor 3 and answers on 4: the shell makes them
+        // of the child's input and output.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >&2"])
             .arg(program)

@@ -1,5 +1,6 @@
-//! Reports in a real browser: nothing complains, nothing is loaded, charts are drawn, the page fits a phone, and every text can be read on the
-//! light page and on the dark one. Without a browser the test is one line, and a failure where `CI` is `true`.
+//! Reports in a real browser: nothing complains, nothing is loaded, charts are drawn, the page fits
+//! a phone, and every text can be read on the light page and on the dark one. Without a browser the
+//! test is one line, and a failure where `CI` is `true`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +57,8 @@ fn browser(log: &str) -> Option<Browser> {
     }
 }
 
-/// Opens the page of `html`, as wide and as dark as asked for, looks at it, and keeps a picture of so much of it.
+/// Opens the page of `html`, as wide and as dark as requested, looks at it, and keeps a picture of
+/// so much of it.
 fn look(browser: &mut Browser, name: &str, html: &str, width: u32, scheme: &str, highest: u64) -> Look {
     let path = target(&format!("{name}.html"));
     std::fs::write(&path, html).unwrap();
@@ -124,7 +126,8 @@ fn the_report_of_studies_is_readable() {
     assert!(look.count("colours") > 10, "the heat maps have {} colours", look.count("colours"));
 }
 
-/// What is kept in doc/results, as `esker report` shows it: real figures have holes, failures and sizes that made-up ones have not.
+/// What is kept in doc/results, as `esker report` shows it: real figures have holes, failures and
+/// sizes that made-up ones have not.
 #[test]
 fn the_reports_of_kept_studies_are_readable() {
     let Some(mut browser) = browser("browser-kept.log") else { return };

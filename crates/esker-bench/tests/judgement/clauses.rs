@@ -1,4 +1,5 @@
-//! A claim of several clauses is not held by those that happen to be measured, and none of them by a point alone.
+//! A claim of several clauses is not held by those that happen to be measured, and none of them by
+//! a point alone.
 
 use crate::of;
 use crate::synthetic::{self, Builder, Place, World};
@@ -63,7 +64,8 @@ fn what_compaction_does_to_deferred_cost_needs_its_interval() {
     assert_eq!(deferred.direction, NoDifferenceShown, "{}", deferred.why);
 }
 
-/// MEM-9 with these latencies after the sequential load, after the random one, and with every key there.
+/// MEM-9 with these latencies after the sequential load, after the random one, and with every key
+/// there.
 fn reason(buffers: &[&str], micros: [f64; 3], repetitions: u32) -> Judgement {
     let mut builder = Builder::new("memtable");
     for buffer in buffers {

@@ -1,4 +1,5 @@
-//! Every claim judged in made-up worlds, so that each is seen to hold, not to hold, and not to be measured.
+//! Every claim judged in made-up worlds, so that each is seen to hold, not to hold, and not to be
+//! measured.
 
 #![allow(clippy::unwrap_used)]
 
@@ -149,7 +150,8 @@ fn nothing_is_held_without_a_measured_value() {
             }
         }
     }
-    // Without the study of a claim it cannot hold, whatever else is there; LDB-13 may use the memtable study too.
+    // Without the study of a claim it cannot hold, whatever else is there; LDB-13 may use the
+    // memtable study too.
     for without in ["rmw", "memtable", "leveldb-2011", "ttl"] {
         let rest: Vec<StudyRun> = runs(World::AsPublished).into_iter().filter(|run| run.study != without).collect();
         for judged in judge(&rest) {

@@ -36,7 +36,8 @@ fn small_blocks_at_another_size_are_not_measured() {
 
 #[test]
 fn the_largest_size_that_all_places_share_counts() {
-    // Everything at a tenth, where the gain is as published; the published blocks at full size too, where there is none.
+    // Everything at a tenth, where the gain is as published; the published blocks at full size too,
+    // where there is none.
     let mut full = synthetic::rmw(World::Flat);
     full.finished.retain(|finished| finished.cell.experiment == "seed");
     let runs = [full, with_small(|_| true)];

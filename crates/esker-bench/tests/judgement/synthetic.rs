@@ -1,5 +1,5 @@
-//! Made-up runs. In the world as published every engine does what was printed; in the opposite one everything that was claimed is the other
-//! way round; in the flat one nothing makes a difference.
+//! Made-up runs. In the world as published every engine does what was printed; in the opposite one
+//! everything that was claimed is the other way round; in the flat one nothing makes a difference.
 
 use esker_bench::judgement::SURVIVORS;
 use esker_bench::published;
@@ -233,7 +233,7 @@ pub fn page(world: World) -> StudyRun {
         let rate = match (world, base) {
             (World::AsPublished, _) => record.figure,
             (World::Flat, _) => 100_000.0,
-            // Whoever was fast is slow, and what gained loses.
+            // What was fast is slow, and what gained loses.
             (World::Opposite, _) if record.experiment == "baseline" => 1e11 / record.figure,
             (World::Opposite, Some(base)) => {
                 1e11 / base * (base / record.figure) * (if engine == "sqlite" { 2.0 } else { 1.0 })

@@ -1,4 +1,5 @@
-//! The HTML report, from outside: complete, well formed, escaped, and free of requests to the network.
+//! The HTML report, from outside: complete, well formed, escaped, and free of requests to the
+//! network.
 
 #![allow(clippy::unwrap_used)]
 

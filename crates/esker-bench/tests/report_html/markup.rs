@@ -1,5 +1,5 @@
-//! A strict reader of the little HTML that reports use: every element is closed, every attribute is quoted. And what must hold for
-//! every page made of it.
+//! A strict reader of the little HTML that reports use: every element is closed, every attribute is
+//! quoted. And what must hold for every page made of it.
 
 /// Elements that have no end tag.
 const VOID: [&str; 5] = ["meta", "link", "br", "hr", "wbr"];
@@ -52,7 +52,8 @@ pub fn elements(page: &str) -> Result<Vec<Element>, String> {
     if open.is_empty() { Ok(found) } else { Err(format!("never closed: {open:?}")) }
 }
 
-/// Reads `name attribute="value" ...>` and gives the element, whether it ended with `/>`, and what follows.
+/// Reads `name attribute="value" ...>` and gives the element, whether it ended with `/>`, and what
+/// follows.
 fn start_tag<'a>(tag: &'a str, open: &[String]) -> Result<(Element, bool, &'a str), String> {
     let name_end = tag.find(|c: char| !c.is_ascii_alphanumeric()).ok_or("a tag without an end")?;
     let mut element =

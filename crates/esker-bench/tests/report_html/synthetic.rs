@@ -3,7 +3,8 @@
 use esker_bench::engine::{Counters, Durability, ENGINES};
 use esker_bench::record::{Host, Record, Run, SCHEMA_VERSION};
 
-/// Rows with the microseconds per operation of Esker, the class of writes, and whether keys are looked up.
+/// Rows with the microseconds per operation of Esker, the class of writes, and whether keys are
+/// looked up.
 pub const ROWS: [(&str, f64, Option<Durability>); 20] = [
     ("fillseq", 0.62, Some(Durability::OperatingSystem)),
     ("fillrandom", 0.81, Some(Durability::OperatingSystem)),

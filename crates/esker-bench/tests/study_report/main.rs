@@ -1,4 +1,5 @@
-//! Reports of kept runs, from outside: complete, well formed, escaped, and the comparison of two runs.
+//! Reports of kept runs, from outside: complete, well formed, escaped, and the comparison of two
+//! runs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +31,8 @@ fn keep(run: &StudyRun, path: &Path) {
     }
 }
 
-/// What is kept in doc/results can be shown again, and what times to live cost and claim is judged from it.
+/// What is kept in doc/results can be shown again, and what times to live cost and claim is judged
+/// from it.
 #[test]
 fn every_kept_study_can_be_reported() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../doc/results");

@@ -1,4 +1,5 @@
-//! The reference engine with something wrong with it: what the benchmarks check must be seen to fail.
+//! The reference engine with something wrong with it: what the benchmarks check must be seen to
+//! fail.
 
 use esker_bench::engine::{
     Description, Engine, EngineKind, EngineOptions, Iteration, Operation, Result, Session, WriteMode,

@@ -1,5 +1,5 @@
-//! The workloads of the study of that name, small, on every engine that is here: what they find is exact, and what they check fails on an engine
-//! that is wrong.
+//! The workloads of the study of that name, small, on every engine that is here: what they find is
+//! exact, and what they check fails on an engine that is wrong.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,8 @@ fn run(kind: EngineKind, base: &Path, arguments: &str) -> (i32, Vec<Record>) {
     (code, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-/// The engines that are here. A C library that is not installed is a line, or a failure with `ESKER_REQUIRE_PEERS=1`.
+/// The engines that are here. A C library that is not installed is a line, or a failure with
+/// `ESKER_REQUIRE_PEERS=1`.
 fn present() -> Vec<EngineKind> {
     let mut kinds = vec![reference::KIND];
     for kind in registry::KINDS {
@@ -179,7 +180,8 @@ fn an_engine_that_is_wrong_is_found_out() {
         let base = tempfile::tempdir().unwrap();
         // So many keys that the writer does not come to all of them again before they expire.
         let num = if list == "ttlchurn" { 100_000 } else { 3000 };
-        // So many reads that they do not end before the writer has had its turn, however busy the machine is: the first wrong answer ends them.
+        // So many reads that they do not end before the writer has had its turn, however busy the
+        // machine is: the first wrong answer ends them.
         let reads = if list == "ttlchurn" { 50_000_000 } else { 100_000 };
         let flags = format!("--benchmarks={list} --num={num} --reads={reads} --ttl_ms=20");
         let (code, rows) = run(altered::kind(wrong), base.path(), &flags);

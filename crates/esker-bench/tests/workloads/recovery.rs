@@ -62,7 +62,7 @@ fn what_a_dead_process_had_put_is_found_by_the_next() {
             assert_eq!(recover.found, Some(700), "{name}");
             assert_eq!(rows[2].ops, 2000 - 1300 + 700, "{name}: as many as were loaded and put");
         }
-        // Asked for more than was put, it does not say that all is well.
+        // Given more than was put, it does not say that all is well.
         let (code, _) = run(
             registry::find(name).unwrap(),
             base.path(),
@@ -126,7 +126,8 @@ fn recovery_is_the_opening_and_the_first_lookup_only() {
     })
     .unwrap();
     assert_eq!(records[0].message, "(0 of 1000 sampled entries are there)");
-    // However slow the machine is, both are between the loading and the check, which take half a second each.
+    // However slow the machine is, both are between the loading and the check, which take half a
+    // second each.
     let lookups = std::mem::take(&mut *LOOKUPS.lock().unwrap());
     assert_eq!(lookups.len(), 1 + 1000);
     let (loaded, checked) = (LOADED.get().unwrap(), lookups[1]);

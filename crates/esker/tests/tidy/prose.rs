@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 const WIDTH: usize = 100;
 
 /// The crates whose comments are under the rules.
-const CRATES: [&str; 2] = ["crates/esker/", "crates/esker-check/"];
+const CRATES: [&str; 1] = ["crates/"];
 
 /// Private words, each with the term of RocksDB or Pebble. A word with a capital matches as it is,
 /// any other one in every case. Code between backticks, code fences and rows of tables are not

@@ -1,12 +1,12 @@
 //! Kyoto Cabinet's TreeDB through its C interface.
 //!
-//! Tuned as LevelDB's own comparison tuned it: small addresses, linear chains, pages of 1 KiB (`page_size`), a map of
-//! 256 MiB, LZO pages when compression is on, and the page cache that was asked for (the library's default is 64
-//! MiB). What one should know:
+//! Tuned as LevelDB's own comparison tuned it: small addresses, linear chains, pages of 1 KiB
+//! (`page_size`), a map of 256 MiB, LZO pages when compression is on, and the page cache that was
+//! requested (the library's default is 64 MiB). What one should know:
 //!
-//! * Without synchronisation dirty pages stay in the process: a write is lost if the process dies before the page is
-//!   evicted or `synchronize` is called, so the class is `Process`. `options.sync` opens with auto-synchronisation,
-//!   which reaches the device after every update.
+//! * Without synchronisation dirty pages stay in the process: a write is lost if the process dies
+//!   before the page is evicted or `synchronize` is called, so the class is `Process`.
+//!   `options.sync` opens with auto-synchronisation, which reaches the device after every update.
 //! * A batch is a transaction: durable as a whole or not at all, but other threads see it happen.
 //! * Merge is a visitor that replaces the value in place, atomic under the page's lock.
 //! * Cursors have no snapshot: a scan sees what is there when it gets there.
@@ -46,7 +46,8 @@ const MAP_BYTES: u64 = 256 << 20;
 const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
 
 fn version(library: &Loaded<Api>) -> String {
-    // SAFETY: the constant points to a zero-terminated string of the library, which is never unloaded.
+    // SAFETY: the constant points to a zero-terminated string of the library, which is never
+    // unloaded.
     let number = unsafe { CStr::from_ptr(library.api.KCVERSION as *const c_char) };
     format!("{} TreeDB ({})", number.to_string_lossy(), library.file_name())
 }
@@ -105,8 +106,8 @@ struct Kyoto {
     description: Description,
 }
 
-// SAFETY: a Kyoto Cabinet database object may be used from any thread; it locks itself, and error codes are kept per
-// thread.
+// SAFETY: a Kyoto Cabinet database object may be used from any thread; it locks itself, and error
+// codes are kept per thread.
 unsafe impl Send for Kyoto {}
 // SAFETY: as above.
 unsafe impl Sync for Kyoto {}
@@ -121,8 +122,8 @@ impl Kyoto {
     }
 
     fn last_error(&self) -> EngineError {
-        // SAFETY: the object is live; the message is a zero-terminated string that lives until this thread's next
-        // failing call.
+        // SAFETY: the object is live; the message is a zero-terminated string that lives until this
+        // thread's next failing call.
         let text = unsafe { CStr::from_ptr((self.library.api.kcdbemsg)(self.db)) };
         EngineError(format!("{NAME}: {}", text.to_string_lossy()))
     }
@@ -173,7 +174,8 @@ impl Engine for Kyoto {
         if name != "stats" {
             return None;
         }
-        // SAFETY: the object is live; the answer is null or a zero-terminated string to be released with kcfree.
+        // SAFETY: the object is live; the answer is null or a zero-terminated string to be released
+        // with kcfree.
         unsafe { take_string((self.library.api.kcdbstatus)(self.db), self.library.api.kcfree) }
     }
 
@@ -185,8 +187,8 @@ impl Engine for Kyoto {
     }
 }
 
-/// A pointer for Kyoto Cabinet, which uses the small addresses that Rust gives empty slices as its marks for "leave"
-/// and "remove".
+/// A pointer for Kyoto Cabinet, which uses the small addresses that Rust gives empty slices as its
+/// marks for "leave" and "remove".
 fn pointer(bytes: &[u8]) -> *const c_char {
     if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() }
 }
@@ -202,7 +204,8 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Merges the operand into `value` and tells Kyoto Cabinet to store that, or to leave the record alone.
+    /// Merges the operand into `value` and tells Kyoto Cabinet to store that, or to leave the
+    /// record alone.
     fn answer(&mut self, new_len: *mut usize) -> *const c_char {
         let Some((operator, operand)) = self.merge else { return self.nop };
         match operator.apply(self.value, self.found, operand) {
@@ -227,8 +230,8 @@ unsafe extern "C" fn visit_full(
     new_len: *mut usize,
     context: *mut c_void,
 ) -> *const c_char {
-    // SAFETY: the context is the `Visit` given to kcdbaccept, which is still running; the value is readable during
-    // the visit.
+    // SAFETY: the context is the `Visit` given to kcdbaccept, which is still running; the value is
+    // readable during the visit.
     let (visit, value) = unsafe { (&mut *context.cast::<Visit<'_>>(), bytes(value, value_len)) };
     visit.found = true;
     visit.value.clear();
@@ -258,7 +261,8 @@ impl KyotoSession<'_> {
         let nop = api.KCVISNOP as *const c_char;
         let writable = i32::from(merge.is_some());
         let mut visit = Visit { nop, value, found: false, merge, error: None };
-        // SAFETY: database and key are live, and the context outlives the call; the visitors are of the declared types.
+        // SAFETY: database and key are live, and the context outlives the call; the visitors are of
+        // the declared types.
         let answer = unsafe {
             let context = ptr::from_mut(&mut visit).cast();
             (api.kcdbaccept)(self.engine.db, key.as_ptr().cast(), key.len(), visit_full, visit_empty, context, writable)
@@ -341,7 +345,8 @@ impl Session for KyotoSession<'_> {
     }
 }
 
-/// The record under the cursor, copied out by the visitor as TreeDB's own benchmark does; the buffers are reused.
+/// The record under the cursor, copied out by the visitor as TreeDB's own benchmark does; the
+/// buffers are reused.
 struct Record {
     nop: usize,
     key: Vec<u8>,
@@ -354,7 +359,8 @@ enum At {
     Nowhere,
     /// On it.
     Record,
-    /// One further, or past the end: reading and stepping in one call costs half of doing them apart.
+    /// One further, or past the end: reading and stepping in one call costs half of doing them
+    /// apart.
     Next,
 }
 
@@ -366,8 +372,8 @@ unsafe extern "C" fn visit_record(
     _new_len: *mut usize,
     context: *mut c_void,
 ) -> *const c_char {
-    // SAFETY: the context is the `Record` given to kccuraccept, which is still running; key and value are readable
-    // during the visit.
+    // SAFETY: the context is the `Record` given to kccuraccept, which is still running; key and
+    // value are readable during the visit.
     let (record, key, value) =
         unsafe { (&mut *context.cast::<Record>(), bytes(key, key_len), bytes(value, value_len)) };
     record.key.clear();
@@ -472,7 +478,8 @@ impl Iteration for KyotoIteration<'_> {
                 if !self.moved(answer)? || !self.read(false)? {
                     return Ok(false);
                 }
-                // If the record has been removed meanwhile, the jump already went to the one before it.
+                // If the record has been removed meanwhile, the jump already went to the one before
+                // it.
                 if self.record.key < here {
                     return Ok(true);
                 }

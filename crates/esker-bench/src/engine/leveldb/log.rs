@@ -1,5 +1,5 @@
-//! What LevelDB writes into the LOG beside its files, the only place where it counts flushes and compactions to the byte. The file begins anew
-//! at every open.
+//! What LevelDB writes into the LOG beside its files, the only place where it counts flushes and
+//! compactions to the byte. The file begins anew at every open.
 //!
 //! ```text
 //! line = time " " thread " " event
@@ -12,7 +12,8 @@ use crate::engine::Counters;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Flushes and compactions since the database of this directory was opened; nothing if the file cannot be read.
+/// Flushes and compactions since the database of this directory was opened; nothing if the file
+/// cannot be read.
 pub fn counters(directory: &Path) -> Counters {
     let Ok(file) = std::fs::File::open(directory.join("LOG")) else { return Counters::default() };
     let mut counters = Counters { flushes: Some(0), compactions: Some(0), ..Counters::default() };

@@ -1,8 +1,9 @@
 //! LevelDB through its C interface.
 //!
-//! Settings: `EngineOptions` map one to one. No filter setting asked for means 10 bits a key, which LevelDB's
-//! documentation recommends to whoever reads, and 0 bits, as in its db_bench, a filter of one probe; no cache size asked for means LevelDB's own 8 MiB. Merge is get,
-//! combine and put under a lock striped by key. `leveldb_get` of the C interface returns a copy that the adapter
+//! Settings: `EngineOptions` map one to one. No filter setting requested means 10 bits a key, which
+//! LevelDB's documentation recommends for reads, and 0 bits, as in its db_bench, a filter of
+//! one probe; no cache size requested means LevelDB's own 8 MiB. Merge is get, combine and put
+//! under a lock striped by key. `leveldb_get` of the C interface returns a copy that the adapter
 //! copies once more and frees: a C++ program saves that.
 //!
 //! RocksDB's interface began as a copy of LevelDB's: `Handle`, `Client` and `Walk` are the
@@ -549,14 +550,16 @@ impl LevelDbSession<'_> {
     fn lookup(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let (client, mut error, mut len) = (&self.client, ptr::null_mut(), 0);
         let (k, get) = (key.as_ptr().cast(), self.engine.api.leveldb_get);
-        // SAFETY: database and options are live, the key is readable, and the out pointers are ours.
+        // SAFETY: database and options are live, the key is readable, and the out pointers are
+        // ours.
         let found = unsafe { get(client.handle.db, client.read, k, key.len(), &mut len, &mut error) };
         if found.is_null() {
             client.handle.check(error)?;
             return Ok(false);
         }
         value.clear();
-        // SAFETY: a non-null answer is `len` bytes from malloc that are ours to free after the copy.
+        // SAFETY: a non-null answer is `len` bytes from malloc that are ours to free after the
+        // copy.
         unsafe {
             value.extend_from_slice(bytes(found, len));
             (client.api.free)(found.cast());

@@ -1,4 +1,5 @@
-//! How many data blocks a thread looked at, by RocksDB's counts per thread: unlike the counts of the whole database they leave compactions out.
+//! How many data blocks a thread looked at, by RocksDB's counts per thread: unlike the counts of
+//! the whole database they leave compactions out.
 
 use super::ffi::{self, Api};
 
@@ -8,8 +9,8 @@ const PERF_COUNTS: i32 = 2;
 const BLOCK_CACHE_HITS: i32 = 1;
 const BLOCK_READS: i32 = 2;
 
-/// A count of this thread, from its creation on. Indexes and filters are kept outside the cache here, so every block is one of data, and a
-/// lookup takes one of each table that it searches.
+/// A count of this thread, from its creation on. Indexes and filters are kept outside the cache
+/// here, so every block is one of data, and a lookup takes one of each table that it searches.
 pub struct BlocksSearched {
     api: &'static Api,
     context: *mut ffi::PerfContext,

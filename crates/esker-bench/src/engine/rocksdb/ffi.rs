@@ -24,7 +24,8 @@ opaque! {
     WaitOptions,
 }
 
-/// Folds operands, oldest first, into an existing value (null if absent); the answer is allocated with malloc.
+/// Folds operands, oldest first, into an existing value (null if absent); the answer is allocated
+/// with malloc.
 pub type FullMerge = unsafe extern "C" fn(
     state: *mut c_void,
     key: *const c_char,
@@ -114,8 +115,8 @@ const JNI: &[&str] = &["librocksdbjni-linux-aarch64.so"];
 #[cfg(not(target_arch = "aarch64"))]
 const JNI: &[&str] = &["librocksdbjni-linux64.so"];
 
-/// Where the library is found. RocksDB's Java artifact exports the whole C interface beside its own, in a current
-/// version.
+/// Where the library is found. RocksDB's Java artifact exports the whole C interface beside its
+/// own, in a current version.
 pub static LIBRARY: LibrarySpec<Api> = LibrarySpec {
     engine: "rocksdb",
     names: &[

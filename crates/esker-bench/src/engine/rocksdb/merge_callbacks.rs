@@ -1,8 +1,8 @@
 //! Merge operators for RocksDB beyond its built-in `uint64add`, as C callbacks.
 //!
-//! RocksDB calls them from several threads at once and frees their answers with `free`, so the answers come from the
-//! `malloc` that the library itself is linked to. No callback panics: slices are only built from what RocksDB passes,
-//! and appending cannot fail short of exhausted memory.
+//! RocksDB calls them from several threads at once and frees their answers with `free`, so the
+//! answers come from the `malloc` that the library itself is linked to. No callback panics: slices
+//! are only built from what RocksDB passes, and appending cannot fail short of exhausted memory.
 
 use super::ffi::{self, Api};
 use crate::engine::dynamic::bytes;
@@ -19,7 +19,8 @@ struct State {
 /// Makes an operator that RocksDB then owns; `None` if the library does not tell its `malloc`.
 pub fn create(api: &Api, operator: MergeOperator) -> Option<*mut ffi::MergeOperator> {
     let state = Box::into_raw(Box::new(State { operator, malloc: api.malloc? }));
-    // SAFETY: the callbacks have the declared types, and the state lives until `destroy`, the destructor.
+    // SAFETY: the callbacks have the declared types, and the state lives until `destroy`, the
+    // destructor.
     Some(unsafe { (api.rocksdb_mergeoperator_create)(state.cast(), destroy, full_merge, partial_merge, None, name) })
 }
 

@@ -1,9 +1,9 @@
 //! RocksDB through its C interface.
 //!
-//! Settings: `EngineOptions` map one to one; RocksDB's own defaults stay for what is not asked for, except a 10-bit
-//! Bloom filter (its tuning guide's advice; the library's default is none) and the recommended cache (hyper clock
-//! where the library has it). LZ4, or Snappy in a build without LZ4. Counters need `statistics=1`, because RocksDB's
-//! statistics cost time.
+//! Settings: `EngineOptions` map one to one; RocksDB's own defaults stay for what is not requested,
+//! except a 10-bit Bloom filter (its tuning guide's advice; the library's default is none) and the
+//! recommended cache (hyper clock where the library has it). LZ4, or Snappy in a build without LZ4.
+//! Counters need `statistics=1`, because RocksDB's statistics cost time.
 
 mod blocks;
 mod database;
@@ -48,7 +48,8 @@ pub const KIND: EngineKind = EngineKind {
     probe: |library| Ok(version(dynamic::load(&ffi::LIBRARY, library)?)),
 };
 
-/// The C interface has no version function, so this is what the file beside the library says, or only its name.
+/// The C interface has no version function, so this is what the file beside the library says, or
+/// only its name.
 fn version(library: &Loaded<Api>) -> String {
     let beside = Path::new(&library.path).with_extension("so.version");
     match std::fs::read_to_string(beside) {
@@ -187,7 +188,8 @@ impl Engine for RocksDb {
             let text = self.property("rocksdb.stats").unwrap_or_default();
             return Counters { comparisons, ..parse_totals(&text) };
         }
-        // SAFETY: the options are live and their statistics thread-safe; the answer is allocated with malloc.
+        // SAFETY: the options are live and their statistics thread-safe; the answer is allocated
+        // with malloc.
         let text = unsafe {
             let text = (self.library.api.rocksdb_options_statistics_get_string)(self.handle.options);
             take_string(text, self.handle.api.free)
@@ -198,7 +200,8 @@ impl Engine for RocksDb {
     }
 }
 
-/// Reads the totals of the property `rocksdb.stats`, which is there without statistics: gigabytes (of 2^30) with a few decimals.
+/// Reads the totals of the property `rocksdb.stats`, which is there without statistics: gigabytes
+/// (of 2^30) with a few decimals.
 ///
 /// ```text
 /// Cumulative WAL: 1000K writes, 0 syncs, 1000000.00 writes per sync, written: 0.13 GB, 98.01 MB/s
@@ -219,8 +222,8 @@ fn parse_totals(text: &str) -> Counters {
     Counters { wal_bytes: after("Cumulative WAL:", "written:"), flush_bytes, compaction_bytes, ..Counters::default() }
 }
 
-/// Reads the lines `rocksdb.wal.bytes COUNT : 123` of the statistics: their names are stable between versions, the
-/// numbers of the tickers are not.
+/// Reads the lines `rocksdb.wal.bytes COUNT : 123` of the statistics: their names are stable
+/// between versions, the numbers of the tickers are not.
 fn parse_counters(text: &str) -> Counters {
     let line = |name: &str| text.lines().find(|line| line.split_whitespace().next() == Some(name));
     let ticker = |name: &str| -> u64 {

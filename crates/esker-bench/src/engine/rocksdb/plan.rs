@@ -72,7 +72,8 @@ impl Plan {
         })
     }
 
-    /// Applies everything but compression kind and merge operator, which depend on what the library can do.
+    /// Applies everything but compression kind and merge operator, which depend on what the library
+    /// can do.
     ///
     /// # Safety
     /// `options` is live.
@@ -89,8 +90,8 @@ impl Plan {
             }
             if let Some(bytes) = self.level_base {
                 (api.rocksdb_options_set_max_bytes_for_level_base)(options, bytes);
-                // Level targets counted up from a given base are what that flag means; the default counts down from
-                // the last level.
+                // Level targets counted up from a given base are what that flag means; the default
+                // counts down from the last level.
                 (api.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, 0);
             }
             if let Some(levels) = self.num_levels {
@@ -119,8 +120,8 @@ impl Plan {
     /// # Safety
     /// `options` is live.
     unsafe fn apply_table(&self, api: &Api, options: *mut ffi::DbOptions) {
-        // SAFETY: the objects are made here; RocksDB shares ownership of cache and table options and takes over the
-        // filter policy.
+        // SAFETY: the objects are made here; RocksDB shares ownership of cache and table options
+        // and takes over the filter policy.
         unsafe {
             let table = (api.rocksdb_block_based_options_create)();
             (api.rocksdb_block_based_options_set_block_size)(table, self.block);
@@ -139,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// Sets the compression kind, and per level where that was asked for.
+    /// Sets the compression kind, and per level where that was requested.
     ///
     /// # Safety
     /// `options` is live, and the number of levels is set.
@@ -153,7 +154,7 @@ impl Plan {
         }
     }
 
-    /// The levels of the tree: what was asked for, or RocksDB's default.
+    /// The levels of the tree: what was requested, or RocksDB's default.
     pub fn levels(&self) -> i32 {
         self.num_levels.unwrap_or(7)
     }

@@ -15,7 +15,7 @@ pub struct RocksDbSession<'e> {
     engine: &'e RocksDb,
     api: &'static Api,
     client: Client<'e>,
-    /// Counts what this thread looks at, where statistics are asked for.
+    /// Counts what this thread looks at, where statistics are requested.
     blocks: Option<BlocksSearched>,
 }
 
@@ -60,7 +60,8 @@ impl<'e> RocksDbSession<'e> {
         value.clear();
         loop {
             let (mut error, mut len, mut found) = (ptr::null_mut(), 0, 0);
-            // SAFETY: database and options are live, the key readable, and the buffer has the capacity stated.
+            // SAFETY: database and options are live, the key readable, and the buffer has the
+            // capacity stated.
             let copied = unsafe {
                 get(
                     self.engine.handle.db,
@@ -83,7 +84,8 @@ impl<'e> RocksDbSession<'e> {
                 unsafe { value.set_len(len) };
                 return Ok(true);
             }
-            // The value was longer than the buffer, and may have changed again before the next attempt.
+            // The value was longer than the buffer, and may have changed again before the next
+            // attempt.
             value.reserve(len);
         }
     }

@@ -82,7 +82,8 @@ fn printed_ratios(role: Role) -> (&'static str, Verdict) {
     }
 }
 
-/// What the study measures without an engine, an append and a wait for the device, and how much of that rate the engine reaches.
+/// What the study measures without an engine, an append and a wait for the device, and how much of
+/// that rate the engine reaches.
 fn share_of_device(case: &Case<'_>) -> Option<String> {
     let device = case.of(DEVICE.0).rates(SYNC, DEVICE.1, &[]);
     let share = Ratio::of(&case.rates(SYNC, ROWS[0], &[]), &device)?;

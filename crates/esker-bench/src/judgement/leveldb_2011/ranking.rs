@@ -16,7 +16,8 @@ struct Chart<'a> {
 }
 
 impl<'a> Chart<'a> {
-    /// The engine that is judged, in LevelDB's place unless it has its own, with the other two of the page.
+    /// The engine that is judged, in LevelDB's place unless it has its own, with the other two of
+    /// the page.
     fn find(case: &Case<'a>, experiment: &str, row: &'static str) -> Result<Chart<'a>, String> {
         let first = if Role::of(case.engine) == Role::LevelDb { case.engine } else { "leveldb" };
         let mut engines = Vec::new();
@@ -157,7 +158,8 @@ pub fn large_values(case: &Case<'_>) -> Result<Judgement, String> {
     Ok(case.judged(value, direction, magnitude, why))
 }
 
-/// The values of the study compress to half. Whoever counts fewer bytes for each byte given has not counted all that it writes.
+/// The values of the study compress to half. An engine that counts fewer bytes for each byte given
+/// has not counted all that it writes.
 const LEAST_WRITTEN: f64 = 0.5;
 
 /// Bytes written for each byte given, in words, and whether that is as much as claimed.

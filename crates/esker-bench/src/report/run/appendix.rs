@@ -1,4 +1,4 @@
-//! The end of the report: what the engines were asked for, what they say they run with, the
+//! The end of the report: what was requested of the engines, what they say they run with, the
 //! machine, and the flags.
 
 use crate::engine::{Compression, EngineOptions};
@@ -10,7 +10,7 @@ use crate::report::measured::{distinct, row_name};
 use crate::report::number;
 use crate::report::varying::Collector;
 
-/// What every engine was asked for and what each says of itself.
+/// What was requested of every engine, and what each says of itself.
 pub fn settings(run: &Run, groups: &Groups) -> Vec<Block> {
     let ran = || run.records.iter().filter(|record| record.skipped.is_none());
     let asked = collected(ran(), |record| option_values(&record.options));

@@ -32,7 +32,8 @@ pub struct Arguments {
     /// Engines to measure Esker by, joined by commas [default: all that are in both files]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub yardstick: Vec<String>,
-    /// File for the names of the rows that are lost or unclear, one a line, for `scoreboard --rows-from`
+    /// File for the names of the rows that are lost or unclear, one a line, for `scoreboard
+    /// --rows-from`
     #[arg(long, value_name = "FILE")]
     pub failing: Option<PathBuf>,
 }

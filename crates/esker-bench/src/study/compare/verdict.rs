@@ -1,9 +1,10 @@
-//! What two scoreboards say about each row of Esker, with the other engines as the yardstick: machines have moods, and what slows everything
-//! down is no loss of Esker's.
+//! What two scoreboards say about each row of Esker, with the other engines as the yardstick:
+//! machines have moods, and what slows everything down is no loss of Esker's.
 //!
-//! The figure of a row is Esker's time over the geometric mean of the yardsticks' times in the same row of the same file. The loss is how much
-//! larger that figure became. Its noise is half the spread, (slowest - fastest) / median, of each of the times it is made of, added as
-//! independent errors are.
+//! The figure of a row is Esker's time over the geometric mean of the yardsticks' times in the same
+//! row of the same file. The loss is how much larger that figure became. Its noise is half the
+//! spread, (slowest - fastest) / median, of each of the times it is made of, added as independent
+//! errors are.
 
 use crate::report::engine_style::OURS;
 use crate::stats::geometric_mean;
@@ -15,7 +16,8 @@ use std::fmt;
 pub enum Verdict {
     /// The loss is not above the limit.
     Held,
-    /// The loss is above the limit, but not by more than the noise; or the noise alone is above the limit. A repetition may tell.
+    /// The loss is above the limit, but not by more than the noise; or the noise alone is above the
+    /// limit. A repetition may tell.
     Unclear,
     /// The loss is above the limit by more than the noise.
     Lost,
@@ -53,7 +55,8 @@ pub struct Compared {
     pub verdict: Verdict,
 }
 
-/// Compares every row that Esker has in `base`. Rows that `new` does not have are left out: it may have been asked for some only.
+/// Compares every row that Esker has in `base`. Rows that `new` does not have are left out: only
+/// some may have been requested of it.
 pub fn compare(base: &[Line], new: &[Line], yardsticks: &[String], max_loss: f64) -> Vec<Compared> {
     let own = base.iter().filter(|line| line.engine == OURS);
     own.filter_map(|before| {
@@ -96,7 +99,8 @@ fn compare_row(base: &[Line], new: &[Line], before: &Line, after: &Line, names: 
     Compared { row: before.row.clone(), base: base_figure, new: new_figure, loss, noise, yardsticks, verdict }
 }
 
-/// What follows from a loss. `sure`: the noise cannot have made it. `precise`: the noise cannot have hidden one above the limit.
+/// What follows from a loss. `sure`: the noise cannot have made it. `precise`: the noise cannot
+/// have hidden one above the limit.
 pub fn decide(loss: f64, max_loss: f64, sure: bool, precise: bool) -> Verdict {
     match loss > max_loss {
         true if sure => Verdict::Lost,

@@ -11,13 +11,15 @@ use crate::workload::{self, Body};
 enum Fixed {
     /// Nothing.
     Nothing,
-    /// The number of entries: threads that put beside each other leave the values to chance, but not the keys.
+    /// The number of entries: threads that put beside each other leave the values to chance, but
+    /// not the keys.
     Entries,
     /// Every entry.
     All,
 }
 
-/// A look at everything is kept with the last row before it, and is about all rows since the look before.
+/// A look at everything is kept with the last row before it, and is about all rows since the look
+/// before.
 pub(super) fn check_rows(group: &[Member<'_>], found: &mut Vec<Violation>) {
     let looks: Vec<(&Member<'_>, &Verification)> =
         group.iter().filter_map(|member| Some((member, look(member)?))).collect();

@@ -8,8 +8,8 @@ use crate::study::task::{Step, Task};
 use crate::workload::{self, Body};
 use std::collections::BTreeMap;
 
-/// Where rows have everything in common that decides how many keys a lookup finds, all find as many. One process may do a row several times,
-/// each with keys of its own.
+/// Where rows have everything in common that decides how many keys a lookup finds, all find as
+/// many. One process may do a row several times, each with keys of its own.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Lookups<'a> {
     benchmark: &'a str,
@@ -18,8 +18,8 @@ struct Lookups<'a> {
     time: usize,
 }
 
-/// Tells of those that found another number of keys than they must; where that is not known, of those that found another than most, or of all, if no number has the
-/// most.
+/// Tells of those that found another number of keys than they must; where that is not known, of
+/// those that found another than most, or of all, if no number has the most.
 pub(super) fn check(group: &[Member<'_>], played: &mut Played, found: &mut Vec<Violation>) {
     let mut alike: BTreeMap<Lookups<'_>, Vec<(&Member<'_>, u64)>> = BTreeMap::new();
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
@@ -51,8 +51,9 @@ fn expected(member: &Member<'_>, played: &mut Played) -> Option<u64> {
     played.expected(member.finished).get(at).copied().flatten()
 }
 
-/// Whether the number of keys that a row found follows from its flags alone: one thread has looked them up, and neither a clock nor chance
-/// has decided what was there. Records that came without their steps do not say.
+/// Whether the number of keys that a row found follows from its flags alone: one thread has looked
+/// them up, and neither a clock nor chance has decided what was there. Records that came without
+/// their steps do not say.
 fn found_is_fixed(member: &Member<'_>) -> bool {
     let (record, finished) = (member.record, member.finished);
     let only_reads = workload::find(&record.benchmark).is_some_and(|benchmark| benchmark.only_reads());

@@ -6,12 +6,15 @@
 //!                  | other text                                                             does not
 //! ```
 //!
-//! Memory mapped from the file is nobody's budget: an engine that has no cache of its own but this, or has it beside its cache, is told of
-//! as long as others stand beside it that have none. Esker and LevelDB say that they map their tables in settings of their own.
+//! Memory mapped from the file is nobody's budget: an engine that has no cache of its own but this,
+//! or has it beside its cache, is told of as long as others stand beside it that have none. Esker
+//! and LevelDB say that they map their tables in settings of their own.
 //!
-//! What an engine takes beside buffer and cache is told of where the resident memory, with all that is mapped, reached more than twice those.
+//! What an engine takes beside buffer and cache is told of where the resident memory, with all that
+//! is mapped, reached more than twice those.
 //!
-//! A second write buffer that an engine may fill while the first is flushed does not count, for all of them may have one.
+//! A second write buffer that an engine may fill while the first is flushed does not count, for all
+//! of them may have one.
 
 use super::violation::{Member, Violation};
 use crate::record::Record;

@@ -1,15 +1,20 @@
-//! Whether rows that stand beside each other may be compared: the rules, checked on what was kept of a run, and nothing else.
+//! Whether rows that stand beside each other may be compared: the rules, checked on what was kept
+//! of a run, and nothing else.
 //!
-//! Rows belong together that have the same experiment, variables, repetition and row; engines and their variants differ. A broken rule is
-//! told of the row that breaks it:
+//! Rows belong together that have the same experiment, variables, repetition and row; engines and
+//! their variants differ. A broken rule is told of the row that breaks it:
 //!
-//! * its writes have another durability than was asked for, and not all others have the same;
-//! * it works with more memory than another, with mapped memory beside what it was given, or with far more memory than that;
-//! * its data are compressed where those of others are not although they could be, or the other way round;
+//! * its writes have another durability than was requested, and not all others have the same;
+//! * it works with more memory than another, with mapped memory beside what it was given, or with
+//!   far more memory than that;
+//! * its data are compressed where those of others are not although they could be, or the other way
+//!   round;
 //! * its database holds something else than the others', where all must hold the same;
 //! * an entry that a scan showed was not found by a lookup, or was found different;
-//! * its lookups by one thread found another number of keys than the key sequence has them find, or, where that is not known, than the others';
-//! * it did fewer operations than the others, its cell failed, or it was measured on another machine.
+//! * its lookups by one thread found another number of keys than the key sequence has them find,
+//!   or, where that is not known, than the others';
+//! * it did fewer operations than the others, its cell failed, or it was measured on another
+//!   machine.
 
 mod content;
 mod lookups;

@@ -1,5 +1,7 @@
-//! How many keys the lookups of a cell must find, from LevelDB's key sequence alone: its loads and lookups are played on a set of integers. This is the check against
-//! the golden numbers (`--benchmarks=fillrandom,readrandom --num=1000000` finds 632,150) for any number of keys, in every run.
+//! How many keys the lookups of a cell must find, from LevelDB's key sequence alone: its loads and
+//! lookups are played on a set of integers. This is the check against the golden numbers
+//! (`--benchmarks=fillrandom,readrandom --num=1000000` finds 632,150) for any number of keys, in
+//! every run.
 
 use crate::random::{KeyGeneration, LehmerRandom};
 use crate::record::Record;
@@ -31,8 +33,9 @@ pub(super) struct Played {
 }
 
 impl Played {
-    /// For each row of the cell how many keys it must have found; `None` where that is not known: it looks for none, or something before it is more than a load of
-    /// keys in order or at random, a lookup or a scan, by one thread.
+    /// For each row of the cell how many keys it must have found; `None` where that is not known:
+    /// it looks for none, or something before it is more than a load of keys in order or at random,
+    /// a lookup or a scan, by one thread.
     pub(super) fn expected(&mut self, finished: &Finished) -> Vec<Option<u64>> {
         let mut expected = vec![None; finished.records.len()];
         let (moves, rows) = moves(finished).unwrap_or_default();
@@ -49,7 +52,8 @@ impl Played {
     }
 }
 
-/// The moves of a cell up to the first one that is not known, and for each lookup among them the row it made, if it made one.
+/// The moves of a cell up to the first one that is not known, and for each lookup among them the
+/// row it made, if it made one.
 fn moves(finished: &Finished) -> Option<(Vec<Move>, Vec<Option<usize>>)> {
     let (mut moves, mut rows, mut next_row) = (Vec::new(), Vec::new(), 0);
     for (number, task) in finished.cell.tasks.iter().enumerate() {

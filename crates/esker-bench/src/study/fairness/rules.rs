@@ -17,7 +17,7 @@ pub(super) fn check(group: &[Member<'_>], found: &mut Vec<Violation>) {
     }
 }
 
-/// The class that was asked for.
+/// The class that was requested.
 fn asked(record: &Record) -> Durability {
     match (record.options.sync, record.options.disable_wal) {
         (true, _) => Durability::Device,
@@ -26,7 +26,7 @@ fn asked(record: &Record) -> Durability {
     }
 }
 
-/// An engine that is safer than was asked for pays for it, so that is told too.
+/// An engine that is safer than was requested pays for it, so that is told too.
 fn durability(group: &[Member<'_>], found: &mut Vec<Violation>) {
     let classes = || group.iter().filter_map(|member| member.record.durability.map(|class| (member, class)));
     let Some((first, one)) = classes().next() else { return };

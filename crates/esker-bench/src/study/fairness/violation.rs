@@ -21,7 +21,8 @@ pub struct Violation {
     pub row: String,
     /// What is wrong, in one sentence without a full stop.
     pub reason: String,
-    /// Whether the database contradicts itself, so that the row is not judged. Every other broken rule only stands beside the figures.
+    /// Whether the database contradicts itself, so that the row is not judged. Every other broken
+    /// rule only stands beside the figures.
     pub contradicts_itself: bool,
 }
 

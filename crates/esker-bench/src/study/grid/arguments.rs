@@ -15,10 +15,12 @@ use std::path::PathBuf;
 /// Arguments common to all grid studies.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct GridArguments {
-    /// Directory that keeps the run; one that holds a part of it is resumed [default: esker-runs/STUDY]
+    /// Directory that keeps the run; one that holds a part of it is resumed [default:
+    /// esker-runs/STUDY]
     #[arg(long, value_name = "DIR")]
     pub run: Option<PathBuf>,
-    /// Engines, by name, joined by commas; those that are not here are left out of `all` [default: the study's]
+    /// Engines, by name, joined by commas; those that are not here are left out of `all` [default:
+    /// the study's]
     #[arg(long, value_name = "NAMES")]
     pub engines: Option<String>,
     /// Repetitions of every cell [default: the study's]
@@ -35,7 +37,7 @@ pub struct GridArguments {
     pub plan_only: bool,
 }
 
-/// The engines that were asked for and are here, with their libraries.
+/// The engines that were requested and are here, with their libraries.
 pub struct Present {
     /// Their names.
     pub names: Vec<String>,
@@ -44,7 +46,8 @@ pub struct Present {
 }
 
 impl GridArguments {
-    /// An engine that was named must be here; of `all`, and of the study's own choice, those that are not are left out with a line.
+    /// An engine that was named must be here; of `all`, and of the study's own choice, those that
+    /// are not are left out with a line.
     pub fn present(&self, chosen: &str, kinds: &[EngineKind]) -> Result<Present, String> {
         let wanted = self.engines.as_deref().unwrap_or(chosen);
         let named = self.engines.as_deref().is_some_and(|names| names != "all");
@@ -67,7 +70,7 @@ impl GridArguments {
 }
 
 /// Does a study: `command` is its name for messages (`study rmw`), `engines` are those it measures
-/// when none are asked for, `plan` makes its cells for those that are here. Returns the exit code
+/// when none are requested, `plan` makes its cells for those that are here. Returns the exit code
 /// of the process.
 pub fn run_study(
     mut execution: Execution<'_>,

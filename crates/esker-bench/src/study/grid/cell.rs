@@ -7,25 +7,28 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 use twox_hash::XxHash64;
 
-/// The version of the files of a run directory; raised when a field changes its meaning, or one is added to what [`Cell::hash`] covers: cells
-/// of older runs would not be found again.
+/// The version of the files of a run directory; raised when a field changes its meaning, or one is
+/// added to what [`Cell::hash`] covers: cells of older runs would not be found again.
 pub const SCHEMA: u32 = 1;
 
-/// One cell of a grid: what one engine does from an empty directory on, in one process after another.
+/// One cell of a grid: what one engine does from an empty directory on, in one process after
+/// another.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Which of the study's questions it belongs to: `grid`, `why`, `baseline`.
     pub experiment: String,
     /// The engine.
     pub engine: String,
-    /// Which configuration of the engine, where a study has several (`rowid`, `without rowid`); empty otherwise.
+    /// Which configuration of the engine, where a study has several (`rowid`, `without rowid`);
+    /// empty otherwise.
     pub variant: String,
     /// What varies over the grid, by name: `write_buffer_mib` is `2`.
     pub variables: BTreeMap<String, String>,
     /// 1, 2, ...
     pub repetition: u32,
-    /// Tasks, each in a process of its own, on the same directory: one that says `keep` leaves its database to the next, whose flags then
-    /// say `use_existing_db`. Directory, libraries and machine are filled in when they are done.
+    /// Tasks, each in a process of its own, on the same directory: one that says `keep` leaves its
+    /// database to the next, whose flags then say `use_existing_db`. Directory, libraries and
+    /// machine are filled in when they are done.
     pub tasks: Vec<Task>,
 }
 
@@ -45,11 +48,12 @@ impl Cell {
         name
     }
 
-    /// 16 hexadecimal digits of all that is to be done, by which a run directory knows whether it was: the same in every process and on
-    /// every machine.
+    /// 16 hexadecimal digits of all that is to be done, by which a run directory knows whether it
+    /// was: the same in every process and on every machine.
     pub fn hash(&self) -> String {
         let mut hasher = XxHash64::with_seed(u64::from(SCHEMA));
-        // Every field is text, a number, or an ordered map or list of such: the text of equal cells is equal, and it cannot fail.
+        // Every field is text, a number, or an ordered map or list of such: the text of equal cells
+        // is equal, and it cannot fail.
         hasher.write(serde_json::to_string(self).unwrap_or_default().as_bytes());
         format!("{:016x}", hasher.finish())
     }
@@ -75,7 +79,8 @@ pub struct Finished {
     pub cell: Cell,
     /// The rows it made.
     pub records: Vec<Record>,
-    /// Why it ended before its last step, in one line, if it did: it is done again when the run is resumed.
+    /// Why it ended before its last step, in one line, if it did: it is done again when the run is
+    /// resumed.
     pub failure: Option<String>,
     /// Seconds it took, opening and closing included.
     pub seconds: f64,

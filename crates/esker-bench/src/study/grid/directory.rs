@@ -1,12 +1,13 @@
 //! A run directory: the plan of a study, and what became of its cells.
 //!
 //! ```text
-//! run.json           { "schema": 1, "plan": plan }    every cell that anybody asked for here
+//! run.json           { "schema": 1, "plan": plan }    every cell that anybody requested here
 //! cells/HASH.json    finished                         one file for each cell that was done, by the hash of its content
 //! lock               empty; locked while a process adds cells
 //! ```
 //!
-//! Files are written beside their place, synced, and renamed, so whatever ends a run, a power failure included, leaves whole cells only.
+//! Files are written beside their place, synced, and renamed, so whatever ends a run, a power
+//! failure included, leaves whole cells only.
 
 use super::cell::{Finished, Plan, SCHEMA, StudyRun};
 use nix::fcntl::{Flock, FlockArg};
@@ -43,8 +44,8 @@ struct Version {
 }
 
 impl RunDirectory {
-    /// Makes the directory for a plan, or takes one that holds cells of the same study already: their cells stay, and those of `plan` join
-    /// them. The error is one line.
+    /// Makes the directory for a plan, or takes one that holds cells of the same study already:
+    /// their cells stay, and those of `plan` join them. The error is one line.
     pub fn create_or_resume(path: &Path, plan: &Plan) -> Result<RunDirectory, String> {
         let failed = |error: io::Error| format!("cannot use {}: {error}", path.display());
         let known = path.join(PLAN).exists();
@@ -89,7 +90,7 @@ impl RunDirectory {
         &self.path
     }
 
-    /// Every cell that was asked for here.
+    /// Every cell that was requested here.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -123,7 +124,8 @@ impl RunDirectory {
     }
 }
 
-/// Whether it is all that a run leaves that ended before its plan was written, for want of room or power: then it may begin again.
+/// Whether it is all that a run leaves that ended before its plan was written, for want of room or
+/// power: then it may begin again.
 fn is_beginning(entry: DirEntry) -> bool {
     let is_empty = || entry.metadata().is_ok_and(|data| data.is_file() && data.len() == 0);
     entry.file_name() == BESIDE_PLAN || (entry.file_name() == LOCK && is_empty())

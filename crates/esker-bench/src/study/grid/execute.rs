@@ -60,8 +60,9 @@ pub struct Ending {
     pub interrupted: bool,
 }
 
-/// Does every cell of `plan` that `directory` does not keep yet or keeps as failed, in the plan's order, and keeps each as it finishes. An
-/// engine that fails ends its cell, not the run. The error, one line, is about the directory or the machine, and ends the run.
+/// Does every cell of `plan` that `directory` does not keep yet or keeps as failed, in the plan's
+/// order, and keeps each as it finishes. An engine that fails ends its cell, not the run. The
+/// error, one line, is about the directory or the machine, and ends the run.
 pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>) -> Result<Ending, String> {
     let mut ending = Ending::default();
     let mut estimate = Estimate::default();
@@ -94,7 +95,8 @@ pub fn execute(plan: &Plan, directory: &RunDirectory, execution: &Execution<'_>)
     Ok(ending)
 }
 
-/// Which cells of `plan` are kept as done, in its order; says how many, and whether they compare with what this build does on `host`. The error is one line.
+/// Which cells of `plan` are kept as done, in its order; says how many, and whether they compare
+/// with what this build does on `host`. The error is one line.
 pub fn kept_cells(plan: &Plan, directory: &RunDirectory, host: &Host) -> Result<Vec<Option<Finished>>, String> {
     let done = |finished: &Finished| finished.failure.is_none();
     let find = |cell: &Cell| Ok(directory.find(&cell.hash())?.filter(done));
@@ -144,7 +146,8 @@ impl Performed {
     }
 }
 
-/// Does one cell. However it ends, its database is removed: the next process that would have done so may never come.
+/// Does one cell. However it ends, its database is removed: the next process that would have done
+/// so may never come.
 pub fn perform(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<Performed, String> {
     let performed = perform_tasks(cell, execution, host);
     let emptied = BenchDirectory::empty_if_marked(&execution.db.join(&cell.engine));
@@ -180,7 +183,8 @@ fn perform_tasks(cell: &Cell, execution: &Execution<'_>, host: &Host) -> Result<
     Ok(Performed { records, ended, seconds: start.elapsed().as_secs_f64() })
 }
 
-/// How long cells take, learned from those that were done: of the same experiment and engine, if there were any.
+/// How long cells take, learned from those that were done: of the same experiment and engine, if
+/// there were any.
 #[derive(Default)]
 struct Estimate {
     /// Cells and their seconds, by experiment and engine.

@@ -6,8 +6,9 @@
 //! cell  = { "kind": "cell", the fields of `Finished` }                 in the plan's order
 //! ```
 //!
-//! `missing` are the cells of the plan that were not done, `flags` those that all records have in common, with their values. Records lack these,
-//! what is zero or empty, the distribution of latencies, the series over time, and the machine where it is the cell's.
+//! `missing` are the cells of the plan that were not done, `flags` those that all records have in
+//! common, with their values. Records lack these, what is zero or empty, the distribution of
+//! latencies, the series over time, and the machine where it is the cell's.
 
 use super::cell::{Finished, SCHEMA, StudyRun};
 use crate::record::Record;

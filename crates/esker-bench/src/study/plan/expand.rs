@@ -1,4 +1,5 @@
-//! The cells of a plan: of every experiment each combination of its axes, on every engine, as often as it is repeated.
+//! The cells of a plan: of every experiment each combination of its axes, on every engine, as often
+//! as it is repeated.
 
 use super::expression::{Names, evaluate, filled, holds};
 use super::file::{AxisTable, AxisValue, EngineTable, ExperimentTable, Numbers, PlanFile, ProcessTable};
@@ -159,8 +160,8 @@ struct Expansion<'a> {
 struct Point<'a> {
     chosen: Vec<(&'a Axis<'a>, &'a AxisValue)>,
     names: Names,
-    /// Where it stands in the file, if it is the first one or differs from that in one value: the mistakes of whole sets of flags are looked
-    /// for in these.
+    /// Where it stands in the file, if it is the first one or differs from that in one value: the
+    /// mistakes of whole sets of flags are looked for in these.
     differs_at: Option<Option<Range<usize>>>,
 }
 

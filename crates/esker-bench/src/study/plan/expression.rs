@@ -10,8 +10,9 @@
 //! unit   = "KiB" | "MiB" | "GiB"
 //! ```
 //!
-//! Functions are `min`, `max`, `round`, `floor` and `if(condition, then, else)`. A name stands for its text, which is an expression itself and
-//! read when it is asked for: what replaces a name changes all that rests on it. `none` is no number: a flag that has it is left out.
+//! Functions are `min`, `max`, `round`, `floor` and `if(condition, then, else)`. A name stands for
+//! its text, which is an expression itself and read when it is requested: what replaces a name
+//! changes all that rests on it. `none` is no number: a flag that has it is left out.
 
 use std::collections::BTreeMap;
 

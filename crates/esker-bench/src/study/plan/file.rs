@@ -1,5 +1,5 @@
-//! A plan as it is written: the file of a sweep, or one of the studies in `crates/esker-bench/studies`. What the names in it mean is looked up
-//! when it is expanded.
+//! A plan as it is written: the file of a sweep, or one of the studies in
+//! `crates/esker-bench/studies`. What the names in it mean is looked up when it is expanded.
 //!
 //! ```toml
 //! title = "..."                    # of the report; optional
@@ -20,8 +20,10 @@
 //! flags = { threads = 2 }          # for this process alone, instead of [flags] and [axes]; optional
 //! ```
 //!
-//! Instead of `[axes]` and `[[process]]` there may be several `[[experiment]]`s, each with `[[experiment.axis]]` and `[[experiment.process]]`.
-//! Every number may be an expression (`expression.rs`) of the names in `[numbers]`, which `[[option]]`s, axes and experiments replace.
+//! Instead of `[axes]` and `[[process]]` there may be several `[[experiment]]`s, each with
+//! `[[experiment.axis]]` and `[[experiment.process]]`. Every number may be an expression
+//! (`expression.rs`) of the names in `[numbers]`, which `[[option]]`s, axes and experiments
+//! replace.
 
 use super::problem::Problem;
 use serde::de::value::MapAccessDeserializer;
@@ -111,7 +113,8 @@ pub struct StudyTable {
     /// Whether an experiment is repeated before the next one begins.
     #[serde(default)]
     pub repeats_experiments: bool,
-    /// Whether each repetition begins with another engine, so that none always runs on a machine just idle or just busy.
+    /// Whether each repetition begins with another engine, so that none always runs on a machine
+    /// just idle or just busy.
     #[serde(default)]
     pub takes_turns: bool,
     /// Whether everything is read once more at the end of a database.
@@ -190,13 +193,13 @@ pub struct ExperimentTable {
     /// What it is about, for the help.
     #[serde(default)]
     pub about: String,
-    /// Whether it is done unless others are asked for; done if nothing is said.
+    /// Whether it is done unless others are requested; done if nothing is said.
     pub default: Option<String>,
     /// Repetitions, if not those of the study.
     pub repeat: Option<String>,
     /// Which combinations of its axes there are.
     pub when: Option<String>,
-    /// Engines that stand in it whatever is asked for.
+    /// Engines that stand in it whatever is requested.
     #[serde(default)]
     pub fixed_engines: Vec<String>,
     /// Engines that have no part in it.
@@ -404,7 +407,8 @@ pub fn parse(text: &str) -> Result<PlanFile, Problem> {
     toml::from_str(text).map_err(|error| Problem::at(error.span().unwrap_or(0..0), clarify(error.message())))
 }
 
-/// Adds to a message about an unknown key which known one is nearest to it. The message lists them all in backquotes.
+/// Adds to a message about an unknown key which known one is nearest to it. The message lists them
+/// all in backquotes.
 fn clarify(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();

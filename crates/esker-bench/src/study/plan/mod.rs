@@ -25,7 +25,8 @@ pub struct PlanText {
 }
 
 impl PlanText {
-    /// Reads a file. The error is one line: the file, the line and the column in it, and what is wrong there.
+    /// Reads a file. The error is one line: the file, the line and the column in it, and what is
+    /// wrong there.
     pub fn read(path: &Path) -> Result<PlanText, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let read = PlanText::parse(path, &text)?;

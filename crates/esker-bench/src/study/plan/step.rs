@@ -25,7 +25,8 @@ pub struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// The steps of a process, and whether it works on the database that the one before it left. `rows` are those of the cell so far.
+    /// The steps of a process, and whether it works on the database that the one before it left.
+    /// `rows` are those of the cell so far.
     pub fn make(
         &self,
         written: &[Spanned<Short<StepTable>>],

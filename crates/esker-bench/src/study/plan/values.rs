@@ -40,7 +40,8 @@ pub fn value(flag: &Flag, written: &str, names: &Names) -> Result<Option<String>
     if flag.shape == Shape::Text {
         return filled(text, names).and_then(|text| checked(flag, &text)).map(Some);
     }
-    // A number that is no number by itself may be an expression; the mistake is told of what was written.
+    // A number that is no number by itself may be an expression; the mistake is told of what was
+    // written.
     checked(flag, text).map(Some).or_else(|mistake| match evaluate(text, names) {
         Ok(number) if number.is_nan() => Ok(None),
         Ok(number) => checked(flag, &plain(number)).map(Some),

@@ -31,7 +31,8 @@ pub struct Arguments {
     /// Engines, by name, joined by commas
     #[arg(long, value_name = "NAMES", default_value = "esker")]
     pub engines: String,
-    /// What to measure, joined by commas; `dataset` needs --dataset-gb [default: grow,threads,open, and dataset with --dataset-gb]
+    /// What to measure, joined by commas; `dataset` needs --dataset-gb [default: grow,threads,open,
+    /// and dataset with --dataset-gb]
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub parts: Vec<Part>,
     /// Numbers of entries of `grow`
@@ -55,9 +56,9 @@ pub struct Arguments {
     /// Bytes of a value of `dataset`
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     pub dataset_value_size: u64,
-    /// Memory of each engine, write buffer and cache together, in bytes [default: 134 bytes an entry, at least 8 MiB, at most
-    /// a quarter of the machine's; for `grow` 200 and a half, so that all is in memory; for `dataset` a sixteenth of the
-    /// machine's, at most 1 GiB]
+    /// Memory of each engine, write buffer and cache together, in bytes [default: 134 bytes an
+    /// entry, at least 8 MiB, at most a quarter of the machine's; for `grow` 200 and a half, so
+    /// that all is in memory; for `dataset` a sixteenth of the machine's, at most 1 GiB]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
     /// Repetitions; medians are shown

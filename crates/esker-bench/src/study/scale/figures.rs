@@ -63,7 +63,8 @@ pub fn of(part: Part, records: &[Record]) -> Vec<Figure> {
     figures
 }
 
-/// Bytes that flushes and compactions wrote until everything had settled, over the bytes of the user; `None` if the engine does not say.
+/// Bytes that flushes and compactions wrote until everything had settled, over the bytes of the
+/// user; `None` if the engine does not say.
 fn write_amplification(records: &[Record], engine: &str) -> Option<f64> {
     let of = |row| of_row(records, engine, row);
     let written =

@@ -1,5 +1,5 @@
-//! `esker study scale`: what happens to the cost of an operation when there is more of everything: entries, threads, data than memory. And how
-//! long opening takes.
+//! `esker study scale`: what happens to the cost of an operation when there is more of everything:
+//! entries, threads, data than memory. And how long opening takes.
 
 mod arguments;
 mod figures;
@@ -65,7 +65,7 @@ impl<'a> Study<'a> {
         Ok(Study { arguments, plan, host, execution })
     }
 
-    /// Whether every engine did all it was asked for.
+    /// Whether every engine did all that was requested.
     fn measure(&self, out: &mut dyn Write) -> Result<bool, String> {
         let mut file = LineFile::create(self.arguments.json.as_deref())?;
         file.json(&Line::Machine { host: &self.host })?;

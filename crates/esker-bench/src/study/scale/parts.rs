@@ -39,7 +39,8 @@ pub fn check(arguments: &Arguments) -> Result<(), String> {
     Err(format!("--dataset-gb, --dataset-value-size: {sizes}"))
 }
 
-/// The cells of the parts that were asked for, for these engines on a machine with so much memory. The error is one line.
+/// The cells of the parts that were requested, for these engines on a machine with so much memory.
+/// The error is one line.
 pub fn plan(arguments: &Arguments, engines: &[String], machine_bytes: u64) -> Result<Plan, String> {
     let text = PlanText::parse(Path::new("studies/scale.toml"), include_str!("../../../studies/scale.toml"))?;
     let list = |numbers: Vec<String>| numbers.join(",");

@@ -1,4 +1,5 @@
-//! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal durability, memory and compression.
+//! `esker study scoreboard`: every engine on the published workloads, interleaved, with equal
+//! durability, memory and compression.
 
 pub mod rows;
 pub mod summary;
@@ -29,7 +30,8 @@ const TITLE: &str = "Scoreboard";
 /// The arguments of the study.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// End within three minutes on two cores: fewer entries, one repetition, every row limited in time
+    /// End within three minutes on two cores: fewer entries, one repetition, every row limited in
+    /// time
     #[arg(long)]
     pub quick: bool,
     /// Engines, by name, joined by commas; those that are not here are left out of `all`
@@ -44,7 +46,8 @@ pub struct Arguments {
     /// File for one JSON object per row and engine.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// File for one JSON object per repetition of a row, in the form of `esker bench --json`, written as rows finish.
+    /// File for one JSON object per repetition of a row, in the form of `esker bench --json`,
+    /// written as rows finish.
     #[arg(long, value_name = "FILE")]
     pub records: Option<PathBuf>,
     /// File for the rows as CSV; without FILE they go to standard output in place of the table.
@@ -53,7 +56,8 @@ pub struct Arguments {
     /// File for a self-contained report.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Directory that keeps what each engine did of each group of rows; one that holds a part of it is resumed
+    /// Directory that keeps what each engine did of each group of rows; one that holds a part of it
+    /// is resumed
     #[arg(long, value_name = "DIR", conflicts_with = "quick")]
     pub run: Option<PathBuf>,
     /// Directory for the databases.
@@ -62,8 +66,8 @@ pub struct Arguments {
     /// Shared library of an engine; may be given several times.
     #[arg(long = "lib", value_name = "NAME=PATH")]
     pub libraries: Vec<String>,
-    /// Memory of each engine, write buffer and cache together, in bytes [default: 128 MiB per million
-    /// entries, at least 8 MiB]
+    /// Memory of each engine, write buffer and cache together, in bytes [default: 128 MiB per
+    /// million entries, at least 8 MiB]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
     /// End with exit code 1 if Esker's ratio to the best peer is below this in any row.
@@ -72,7 +76,8 @@ pub struct Arguments {
     /// Only the rows whose names contain this (their groups' loads are run too).
     #[arg(long, value_name = "TEXT")]
     pub rows: Option<String>,
-    /// Only the rows that this file names, one a line, with all that their groups run before them, as `esker study compare --failing` writes it.
+    /// Only the rows that this file names, one a line, with all that their groups run before them,
+    /// as `esker study compare --failing` writes it.
     #[arg(long, value_name = "FILE")]
     pub rows_from: Option<PathBuf>,
 }
@@ -168,7 +173,7 @@ struct Board<'a> {
     base: Base,
     engines: Vec<&'a str>,
     execution: Execution<'a>,
-    /// Keeps what was done, if that was asked for.
+    /// Keeps what was done, if that was requested.
     directory: Option<RunDirectory>,
     host: Host,
     record_file: LineFile,
@@ -281,12 +286,14 @@ impl<'a> Board<'a> {
         Ok(())
     }
 
-    /// Measures a cell. What was measured before something went wrong, or before an interrupt, counts; what is kept for another time is whole.
+    /// Measures a cell. What was measured before something went wrong, or before an interrupt,
+    /// counts; what is kept for another time is whole.
     fn measure_cell(&mut self, mut cell: Cell, kept: Option<Finished>) -> Result<(), String> {
         if let Some(finished) = kept {
             return finished.records.into_iter().try_for_each(|record| self.take(record));
         }
-        // The time that is left is no part of what is to be done: a study with a budget keeps nothing.
+        // The time that is left is no part of what is to be done: a study with a budget keeps
+        // nothing.
         let seconds = self.size.budget.map(|budget| budget.saturating_sub(self.begin.elapsed()).as_secs_f64());
         for task in &mut cell.tasks {
             task.budget = seconds.map(|seconds| Budget { seconds, steps: self.rows_left });
@@ -301,11 +308,13 @@ impl<'a> Board<'a> {
         finished.failure.map_or(Ok(()), Err)
     }
 
-    /// A step of the plan as it is done; `None` if nobody asked for its row and no other row reads what it loads.
+    /// A step of the plan as it is done; `None` if nobody requested its row and no other row reads
+    /// what it loads.
     fn step(&self, mut step: Step) -> Option<Step> {
         let benchmark = workload::find(&step.benchmark)?;
         let is_wanted = step.row.as_ref().is_some_and(|row| self.wants(&rows::label(row, step.threads)));
-        // Rows of a list are measured again: what comes before them in their group must be as it was.
+        // Rows of a list are measured again: what comes before them in their group must be as it
+        // was.
         if !is_wanted && !benchmark.fresh && step.row.is_some() && self.base.rows.is_none() {
             return None;
         }

@@ -69,7 +69,7 @@ pub struct Line {
     /// Median rate of the thread that wrote beside the readers.
     #[serde(default)]
     pub writer_ops_per_sec: Option<f64>,
-    /// The rate it was asked for.
+    /// The rate that was requested.
     #[serde(default)]
     pub writer_wanted_per_sec: Option<f64>,
     /// Durability of the writes, where the row writes.

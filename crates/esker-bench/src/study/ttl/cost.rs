@@ -1,5 +1,5 @@
-//! What a time to live costs: the same random loads and reads in a keyspace without it, in one that has it but does not use it, with one default for
-//! all, and with a time of its own for each entry.
+//! What a time to live costs: the same random loads and reads in a keyspace without it, in one that
+//! has it but does not use it, with one default for all, and with a time of its own for each entry.
 
 use super::scenario::directory_bytes;
 use crate::interrupt::Interrupt;

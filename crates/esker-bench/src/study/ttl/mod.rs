@@ -1,8 +1,8 @@
-//! `esker study ttl`: does what expires really go? Two scenarios that a course gives its students, without the defects of the course's own test program, and what a
-//! time to live costs.
+//! `esker study ttl`: does what expires really go? Two scenarios that a course gives its students,
+//! without the defects of the course's own test program, and what a time to live costs.
 //!
-//! Expiry is Esker's own: of the engines here none else hides an expired key at every read (RocksDB's `DBWithTTL` returns it until a compaction has
-//! run), so nothing stands beside it.
+//! Expiry is Esker's own: of the engines here none else hides an expired key at every read
+//! (RocksDB's `DBWithTTL` returns it until a compaction has run), so nothing stands beside it.
 
 mod cost;
 pub mod kept;

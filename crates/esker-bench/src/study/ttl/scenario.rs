@@ -1,5 +1,5 @@
-//! The two scenarios. Keys are decimal numbers without padding, drawn from as many as there are puts, so that about 63 % of them are written; what is
-//! read back is a sample of those that were.
+//! The two scenarios. Keys are decimal numbers without padding, drawn from as many as there are
+//! puts, so that about 63 % of them are written; what is read back is a sample of those that were.
 
 use super::time::Time;
 use crate::random::LehmerRandom;

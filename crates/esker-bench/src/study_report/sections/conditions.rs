@@ -1,4 +1,5 @@
-//! Where, when and how the runs were made, what is missing in them, and how far their repetitions lie apart.
+//! Where, when and how the runs were made, what is missing in them, and how far their repetitions
+//! lie apart.
 
 use crate::record::Host;
 use crate::report::blocks::{Block, Column, Field, Line, Section, Table};

@@ -41,7 +41,8 @@ pub fn section(findings: &Findings) -> Option<Section> {
     Some(Section::new("fairness", "Fairness", blocks))
 }
 
-/// Violations that say the same of the same engine in the same experiment, in the order of the first of each.
+/// Violations that say the same of the same engine in the same experiment, in the order of the
+/// first of each.
 fn alike(violations: &[(String, Violation)]) -> Vec<Vec<&(String, Violation)>> {
     let mut found: Vec<Vec<&(String, Violation)>> = Vec::new();
     let what = |(study, v): &(String, Violation)| {

@@ -1,4 +1,5 @@
-//! Any study: for each experiment a chart per row over the variables, and a table with everything that was taken.
+//! Any study: for each experiment a chart per row over the variables, and a table with everything
+//! that was taken.
 
 use super::super::findings::Findings;
 use crate::engine::Tree;
@@ -43,7 +44,8 @@ pub fn tables(name: &str, all: &[&Measured<'_>], findings: &Findings) -> Vec<Blo
     if chosen.is_empty() { Vec::new() } else { vec![Block::Table(table(&rows, &chosen, findings))] }
 }
 
-/// The rows of an experiment in the order in which they were made, and what was measured in that of their variables.
+/// The rows of an experiment in the order in which they were made, and what was measured in that of
+/// their variables.
 fn choose<'a, 'b>(name: &str, all: &[&'a Measured<'b>]) -> (Vec<String>, Vec<&'a Measured<'b>>) {
     let mut chosen: Vec<&Measured> = all.iter().copied().filter(|measured| measured.key.experiment == name).collect();
     let rows = distinct(chosen.iter().map(|measured| measured.key.row.clone()));
@@ -51,13 +53,16 @@ fn choose<'a, 'b>(name: &str, all: &[&'a Measured<'b>]) -> (Vec<String>, Vec<&'a
     (rows, chosen)
 }
 
-/// The variable of benchmarks whose operations start at fixed times: their rate is what was asked for, and what counts is how late they end.
+/// The variable of benchmarks whose operations start at fixed times: their rate is what was
+/// requested, and what counts is how late they end.
 const PACED: &str = "rate";
 /// Rows that look at what others have done, whose speed is no result.
 const CHECKS: &str = "verify";
 
-/// The rates of a row, or the tail of its latencies where the rate is given: over the engines. Where variables vary too, a chart for each of their settings; if
-/// there are more settings than engines, or one that a single engine has, a chart for each engine over the settings instead, all to the same scale. None if there is nothing to compare.
+/// The rates of a row, or the tail of its latencies where the rate is given: over the engines.
+/// Where variables vary too, a chart for each of their settings; if there are more settings than
+/// engines, or one that a single engine has, a chart for each engine over the settings instead, all
+/// to the same scale. None if there is nothing to compare.
 fn charts(row: &str, chosen: &[&Measured<'_>], findings: &Findings) -> Vec<Chart> {
     let of_row = chosen.iter().copied().filter(|measured| measured.key.row == row && !row.starts_with(CHECKS));
     let timed: Vec<&Measured> = of_row.filter(|measured| measured.rate().is_some()).collect();
@@ -208,7 +213,8 @@ fn disk_over_data(record: &Record) -> f64 {
     record.settled_disk_bytes.unwrap_or(record.disk_bytes) as f64 / (entries * entry_bytes)
 }
 
-/// How many distinct entries a load leaves in an empty database; where keys are drawn, how many it leaves on average.
+/// How many distinct entries a load leaves in an empty database; where keys are drawn, how many it
+/// leaves on average.
 fn entries_loaded(record: &Record) -> Option<f64> {
     let (ops, num) = (record.ops as f64, record.num as f64);
     let drawn_of = |keys: f64| {

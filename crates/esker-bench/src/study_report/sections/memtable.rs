@@ -1,4 +1,5 @@
-//! The memtable study: latency over write buffer and file size as heat maps, the published one beside those measured here.
+//! The memtable study: latency over write buffer and file size as heat maps, the published one
+//! beside those measured here.
 
 use super::super::findings::Findings;
 use super::generic;

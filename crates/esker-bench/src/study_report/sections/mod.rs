@@ -1,4 +1,5 @@
-//! The sections of a report, each in its own file; every one of them turns measurements into blocks.
+//! The sections of a report, each in its own file; every one of them turns measurements into
+//! blocks.
 
 mod about;
 mod conditions;

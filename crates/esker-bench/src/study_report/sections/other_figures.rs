@@ -1,4 +1,5 @@
-//! Figures by the authors of a document that it does not have itself, beside what was measured of the same.
+//! Figures by the authors of a document that it does not have itself, beside what was measured of
+//! the same.
 
 use crate::published::{DATA, OtherFigures};
 use crate::report::blocks::{Block, Column, Field, Line, Table};

@@ -1,5 +1,5 @@
-//! The benchmark page that LevelDB's authors published in 2011, as it is laid out there: every section and every chart, the published bars
-//! beside those measured here.
+//! The benchmark page that LevelDB's authors published in 2011, as it is laid out there: every
+//! section and every chart, the published bars beside those measured here.
 
 use super::super::findings::{Compared, Findings, engine_of};
 use super::generic;
@@ -152,7 +152,8 @@ mod tests {
     use crate::record::Record;
     use crate::study::grid::StudyRun;
 
-    /// The note beside the bar of an engine with more memory, where the rates of each side are these.
+    /// The note beside the bar of an engine with more memory, where the rates of each side are
+    /// these.
     fn noted(rates: &[f64], base_rates: &[f64]) -> String {
         let cell = |experiment: &str, rates: &[f64]| {
             let record =

@@ -1,5 +1,5 @@
-//! The study of read-modify-write: reading, changing and writing back against merging, with the published figures, and what a look at every
-//! counter has shown.
+//! The study of read-modify-write: reading, changing and writing back against merging, with the
+//! published figures, and what a look at every counter has shown.
 
 use super::super::findings::{Findings, engine_of};
 use super::generic::{self};
@@ -11,7 +11,8 @@ use crate::stats;
 
 const STUDY: &str = "rmw";
 const SEED: &str = "seed";
-/// Experiments that do the work of the published run, with as many threads: what was published stands beside all of them.
+/// Experiments that do the work of the published run, with as many threads: what was published
+/// stands beside all of them.
 const OF_THE_SAME_WORK: [&str; 3] = [SEED, "recommended", "unscaled"];
 const UPDATE: &str = "updaterandom";
 const MERGE: &str = "mergerandom";
