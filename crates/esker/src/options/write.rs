@@ -60,9 +60,9 @@ impl WriteOptions {
     }
 
     /// How long the value lives, from this write on, in a keyspace created with
-    /// [`KeyspaceOptions::ttl`]; anywhere else, and with a delete, it is refused, as is zero.
-    /// Default: the keyspace's default for a put; a merge keeps what the key has. Rounded up to
-    /// whole milliseconds.
+    /// [`KeyspaceOptions::ttl`](crate::KeyspaceOptions::ttl); anywhere else, and with a delete, it
+    /// is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what the
+    /// key has. Rounded up to whole milliseconds.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
