@@ -67,6 +67,12 @@ pub enum Error {
         /// The process that holds the lock, where it could be learned.
         holder: Option<u32>,
     },
+    /// The keyspace was dropped. Nothing was written. A handle of before the drop reads on in
+    /// snapshots of before it; open the keyspace again for a new one of that name.
+    KeyspaceDropped {
+        /// The keyspace.
+        keyspace: String,
+    },
     /// The keyspace was created with a merge operator that was not supplied at this open.
     MissingMergeOperator {
         /// The keyspace.
@@ -217,6 +223,9 @@ impl fmt::Display for Error {
             }
             Error::Locked { path, holder: None } => {
                 write!(f, "the database is in use (lock file {}); close it there first", path.display())
+            }
+            Error::KeyspaceDropped { keyspace } => {
+                write!(f, "keyspace {keyspace:?} was dropped; open it again to write to a new one of that name")
             }
             Error::MissingMergeOperator { keyspace, operator } => write!(
                 f,

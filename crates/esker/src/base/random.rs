@@ -43,6 +43,7 @@ impl Random {
     }
 
     /// Bytes of a small alphabet: keys made of them share prefixes, and values compress.
+    #[cfg(test)]
     pub fn text(&mut self, length: u64) -> Vec<u8> {
         (0..length).map(|_| b"abcd\0\xff"[self.index(6)]).collect()
     }

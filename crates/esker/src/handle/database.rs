@@ -6,7 +6,7 @@ use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::transaction::{Transaction, transact};
 use crate::db::background::{compaction, flush, run};
-use crate::db::lifecycle::{close, keyspaces, open};
+use crate::db::lifecycle::{close, drop_keyspace, keyspaces, open};
 use crate::db::maintenance::checkpoint::CheckpointMode;
 use crate::db::maintenance::repair::RepairReport;
 use crate::db::maintenance::stats::{Stats, collect};
@@ -176,6 +176,40 @@ impl Db {
         let found = keyspaces::find(&self.shared.inner, name);
         let keyspace = found.ok_or_else(|| Error::NotFound { what: format!("keyspace {name:?}") })?;
         Ok(Keyspace { shared: Arc::clone(&self.shared), inner: keyspace })
+    }
+
+    /// Drops the keyspace of that name: it is gone at once, with all that is in it, as one atomic
+    /// write which is durable when this returns. The name can be used again at once, with other
+    /// options.
+    ///
+    /// Snapshots, iterators and transactions that began before read on. Every other call on a
+    /// handle of the keyspace is refused with `KeyspaceDropped`, and so is the commit of a batch or
+    /// a transaction with operations on it, all of it.
+    ///
+    /// Costs a sync of the log and a small new file, whatever the keyspace holds; it waits for no
+    /// flush or compaction. Its files are removed in the background, once no earlier snapshot sees
+    /// them.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no keyspace of that name; `ReadOnly`; `Io`. On a full disk the
+    /// keyspace stays, and can be dropped later; after another failure the handle takes no more
+    /// writes, and the next open finds the keyspace whole or gone.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// let visits = db.keyspace("visits", Default::default())?;
+    /// visits.put("ada", "1")?;
+    /// let before = db.snapshot();
+    /// db.drop_keyspace("visits")?;
+    /// assert!(db.keyspaces().is_empty());
+    /// assert!(matches!(visits.get("ada"), Err(esker::Error::KeyspaceDropped { .. })));
+    /// assert!(before.get(&visits, "ada")?.is_some());
+    /// let visits = db.keyspace("visits", esker::KeyspaceOptions::default().merge_operator(esker::merge::UInt64Add))?;
+    /// assert!(visits.get("ada")?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        drop_keyspace::drop_keyspace(&self.shared.inner, name)
     }
 
     /// The names of all keyspaces, ascending.

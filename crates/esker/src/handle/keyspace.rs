@@ -472,7 +472,7 @@ impl Keyspace {
 
     pub(super) fn source(&self) -> Result<Source> {
         let snapshot_guard = Arc::new(self.shared.inner.register_snapshot()?);
-        Ok(Source::new(&self.shared.inner, &self.inner, snapshot_guard))
+        Source::new(&self.shared.inner, &self.inner, snapshot_guard)
     }
 
     /// All keys with their values, ascending, as they are now; `.rev()` for descending.
@@ -597,7 +597,7 @@ impl Keyspace {
     /// them.
     ///
     /// # Errors
-    /// None at present; reserved.
+    /// `KeyspaceDropped`.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -609,6 +609,7 @@ impl Keyspace {
     /// ```
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         let (lower, upper) = range.bounds();
+        self.inner.check_exists()?;
         Ok(sizes::approximate(&self.inner, lower, upper))
     }
 
@@ -627,6 +628,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn compact(&self) -> Result<()> {
+        self.inner.check_exists()?;
         compaction::compact_now(&self.shared.inner, Some(self.inner.id))
     }
 
@@ -654,6 +656,7 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
+        self.inner.check_exists()?;
         compaction::compact_range(&self.shared.inner, &self.inner, range.bounds())
     }
 }

@@ -58,4 +58,23 @@ impl Keyspace {
         batch.delete_range(self, range)?;
         batch.commit_with(options)
     }
+
+    /// Removes every key that exists now, as one write: `delete_range(..)`, which is what to use in
+    /// a batch or a transaction. The keyspace stays, with its options. Tables that no earlier
+    /// snapshot sees are dropped unread, as soon as the write is flushed.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// names.clear()?;
+    /// assert!(names.first()?.is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        self.delete_range(..)
+    }
 }

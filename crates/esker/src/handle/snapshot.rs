@@ -136,7 +136,7 @@ impl Snapshot {
 
     pub(super) fn source(&self, keyspace: &Keyspace) -> Result<Source> {
         let reader = Arc::clone(self.reader(keyspace)?);
-        Ok(Source::new(&keyspace.shared.inner, &keyspace.inner, reader))
+        Source::new(&keyspace.shared.inner, &keyspace.inner, reader)
     }
 
     fn scan(&self, keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Iter {

@@ -13,7 +13,12 @@
 //!   8 closed         log segment number, offset: the database was closed with its log ending there
 //!   9 style          keyspace id, style, parameter: 0 lazy leveling, 1 leveled, 2 tiered, 3 FIFO of so many bytes; the parameter of the others is 0
 //!  10 log synced    log segment number, offset: the log is on the device up to there
+//!  11 drop keyspace keyspace id: it is gone, with its tables
+//!  12 next keyspace id: all below it were given out; without it, all up to the greatest there is
 //! ```
+//! The id of a dropped keyspace is not given out again: the log may still hold writes to it, which
+//! are skipped, and its tables may still be there.
+//!
 //! All integers are varints; bytes stand behind their length. An unknown tag is an error: newer
 //! versions raise the manifest's version.
 
@@ -27,8 +32,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The only comparator so far: unsigned bytes.
 pub const BYTEWISE: &str = "bytewise";
 
-/// Keyspace ids are below this: they index a table.
+/// Keyspaces are fewer than this.
 pub const MAX_KEYSPACES: u64 = 1 << 16;
+/// Keyspace ids are below this: they index a table. It bounds how many are created in the life of a
+/// database.
+pub const MAX_KEYSPACE_ID: u64 = 1 << 20;
 
 /// A change to a [`ManifestState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +51,8 @@ pub enum Change {
     Closed { segment: u64, offset: u64 },
     Style { keyspace: u64, style: u64, parameter: u64 },
     LogSynced { segment: u64, offset: u64 },
+    DropKeyspace { id: u64 },
+    NextKeyspace(u64),
 }
 
 impl Change {
@@ -102,6 +112,8 @@ pub struct ManifestState {
     pub last_sequence: Sequence,
     pub log_floor: u64,
     pub keyspaces: BTreeMap<u64, KeyspaceRecord>,
+    /// The ids below it were given out; those that are not in `keyspaces` were dropped.
+    pub next_keyspace: u64,
     pub closed: Option<(u64, u64)>,
     /// The segment and offset up to which the log is known to be on the device.
     pub log_synced: (u64, u64),
@@ -128,6 +140,8 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::Closed { segment, offset } => put(&[8, *segment, *offset]),
             Change::Style { keyspace, style, parameter } => put(&[9, *keyspace, *style, *parameter]),
             Change::LogSynced { segment, offset } => put(&[10, *segment, *offset]),
+            Change::DropKeyspace { id } => put(&[11, *id]),
+            Change::NextKeyspace(id) => put(&[12, *id]),
         }
     }
 }
@@ -156,6 +170,8 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
             8 => Change::Closed { segment: next()?, offset: next()? },
             9 => Change::Style { keyspace: next()?, style: next()?, parameter: next()? },
             10 => Change::LogSynced { segment: next()?, offset: next()? },
+            11 => Change::DropKeyspace { id: next()? },
+            12 => Change::NextKeyspace(next()?),
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
     }
@@ -174,11 +190,13 @@ impl ManifestState {
             Change::NextFile(number) | Change::LogFloor(number) => (0, *number),
             Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
             Change::Keyspace { id, .. } => (*id, 0),
+            // Behind the greatest.
+            Change::NextKeyspace(next) => (next.saturating_sub(1), 0),
             Change::AddTable { run, number, .. } => (0, *run.max(number)),
             Change::Closed { segment, .. } | Change::LogSynced { segment, .. } => (0, *segment),
-            Change::RemoveTable { .. } | Change::Style { .. } => (0, 0),
+            Change::RemoveTable { .. } | Change::Style { .. } | Change::DropKeyspace { .. } => (0, 0),
         };
-        if id >= MAX_KEYSPACES || number >= MAX_NUMBER {
+        if id >= MAX_KEYSPACE_ID || number >= MAX_NUMBER {
             return Err(format!("an impossible number: {change:?}"));
         }
         match change {
@@ -196,7 +214,14 @@ impl ManifestState {
                 if self.keyspaces.insert(*id, record).is_some() {
                     return Err(format!("keyspace {id} is created twice"));
                 }
+                self.next_keyspace = self.next_keyspace.max(*id + 1);
             }
+            Change::DropKeyspace { id } => {
+                if self.keyspaces.remove(id).is_none() {
+                    return Err(format!("keyspace {id} is dropped but not there"));
+                }
+            }
+            Change::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
             Change::Flushed { keyspace, sequence } => {
                 let record = self.keyspace(*keyspace)?;
                 record.flushed = record.flushed.max(*sequence);
@@ -227,6 +252,11 @@ impl ManifestState {
         self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
 
+    /// Whether a keyspace with this number was dropped.
+    pub fn was_dropped(&self, id: u64) -> bool {
+        id < self.next_keyspace && !self.keyspaces.contains_key(&id)
+    }
+
     /// The tables that belong to several keyspaces: whichever of those is compacted first would
     /// take it from the others. No engine writes that.
     pub fn shared_tables(&self) -> BTreeSet<u64> {
@@ -244,6 +274,9 @@ impl ManifestState {
             Change::LogFloor(self.log_floor),
             Change::LogSynced { segment: self.log_synced.0, offset: self.log_synced.1 },
         ];
+        if self.keyspaces.last_key_value().map_or(0, |(last, _)| last + 1) < self.next_keyspace {
+            changes.push(Change::NextKeyspace(self.next_keyspace));
+        }
         for (&id, record) in &self.keyspaces {
             changes.push(Change::Keyspace {
                 id,

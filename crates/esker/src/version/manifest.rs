@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 /// The newest version of the manifest that this build reads, and the one it writes. It stands for
 /// the database as a whole.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
 /// A file that is longer is not read: twenty million tables take less.
 const MAX_MANIFEST_BYTES: u64 = 1 << 30;
@@ -47,7 +47,14 @@ pub struct Manifest {
 impl Manifest {
     /// Writes `state` as manifest `number` and points `CURRENT` at it. Both are durable when this
     /// returns.
-    pub fn create(env: &dyn Env, directory: &Path, number: u64, mut state: ManifestState) -> Result<Manifest> {
+    pub fn create(env: &dyn Env, directory: &Path, number: u64, state: ManifestState) -> Result<Manifest> {
+        let manifest = Manifest::prepare(env, directory, number, state)?;
+        point_current(env, directory, number)?;
+        Ok(manifest)
+    }
+
+    /// Writes `state` as manifest `number`, durably. Nothing points at it yet.
+    pub fn prepare(env: &dyn Env, directory: &Path, number: u64, mut state: ManifestState) -> Result<Manifest> {
         state.closed = None;
         let path = directory.join(manifest(number));
         let mut file = env.create(&path)?;
@@ -58,7 +65,6 @@ impl Manifest {
         manifest.first_bytes = manifest.file.len();
         manifest.file.sync()?;
         env.sync_dir(directory)?;
-        point_current(env, directory, number)?;
         Ok(manifest)
     }
 
@@ -154,12 +160,20 @@ fn current_line(name: &str) -> String {
 
 /// Makes this manifest current. Durable when this returns.
 pub fn point_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()> {
-    let temporary = directory.join(CURRENT_TEMPORARY);
-    let mut file = env.create(&temporary)?;
+    prepare_current(env, directory, number)?;
+    switch_current(env, directory)
+}
+
+/// Writes what is to become `CURRENT`, durably but for its name. Nothing reads it.
+pub fn prepare_current(env: &dyn Env, directory: &Path, number: u64) -> Result<()> {
+    let mut file = env.create(&directory.join(CURRENT_TEMPORARY))?;
     file.append(current_line(&manifest(number)).as_bytes())?;
-    file.sync()?;
-    drop(file);
-    env.rename(&temporary, &directory.join(CURRENT))?;
+    file.sync()
+}
+
+/// Puts what was prepared in the place of `CURRENT`. After an error either may be there.
+pub fn switch_current(env: &dyn Env, directory: &Path) -> Result<()> {
+    env.rename(&directory.join(CURRENT_TEMPORARY), &directory.join(CURRENT))?;
     env.sync_dir(directory)
 }
 

@@ -13,6 +13,7 @@ mod compaction_support;
 mod compaction_work;
 mod conditional;
 mod convenience;
+mod drop_keyspace;
 mod events;
 mod examples;
 mod expiry_changes;

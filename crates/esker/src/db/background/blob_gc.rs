@@ -24,7 +24,7 @@ pub struct Collection {
 pub fn live_bytes(inner: &Inner) -> BTreeMap<u64, u64> {
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for keyspace in inner.all_keyspaces() {
-        for (_, table) in keyspace.read_state.load().version.tables() {
+        for (_, table) in keyspace.read_state.load().stored().version.tables() {
             for (&number, &bytes) in &table.summary().blobs {
                 let sum = live.entry(number).or_default();
                 *sum = sum.saturating_add(bytes);
@@ -61,11 +61,7 @@ fn spared(inner: &Inner) -> BTreeSet<u64> {
     let mut spared = inner.blobs.left_alone();
     for keyspace in inner.all_keyspaces() {
         let read_state = keyspace.read_state.load();
-        read_state
-            .immutable
-            .iter()
-            .chain([&read_state.active])
-            .for_each(|memtable| spared.extend(memtable.blob_files()));
+        read_state.memtables().for_each(|memtable| spared.extend(memtable.blob_files()));
     }
     spared
 }

@@ -15,7 +15,7 @@ use crate::merge_operator::MergeOperator;
 use crate::table::{Table, TableKeyspace};
 use crate::version::edit::Change;
 use crate::version::file_name::CURRENT;
-use crate::version::manifest::Manifest;
+use crate::version::manifest::{Manifest, prepare_current, switch_current};
 use parking_lot::MutexGuard;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -91,7 +91,9 @@ pub fn rules<'a>(
     }
 }
 
-/// Makes a job's result durable.
+/// Makes a job's result durable. False if the keyspace was dropped meanwhile: nothing is changed
+/// then, and no manifest will name the tables.
+#[must_use = "the tables are useless if the keyspace was dropped"]
 pub fn commit(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -99,7 +101,7 @@ pub fn commit(
     run: u64,
     added: &[Arc<Table>],
     removed: &[u64],
-) -> Result<()> {
+) -> Result<bool> {
     let id = keyspace.id;
     changes.extend(removed.iter().map(|&number| Change::RemoveTable { keyspace: id, number }));
     changes.extend(added.iter().map(|table| {
@@ -115,6 +117,9 @@ pub fn commit(
     }
     let mut is_long = false;
     if let Some(manifest) = &mut *inner.manifest.lock() {
+        if !manifest.state().keyspaces.contains_key(&id) {
+            return Ok(false);
+        }
         manifest.commit(&changes).map_err(|error| inner.error_state.poison(error))?;
         is_long = manifest.appended_bytes() > LONG_MANIFEST_BYTES;
     }
@@ -131,16 +136,31 @@ pub fn commit(
         };
         inner.events.note(|| Event::Created(created()));
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Writes the whole state to a new manifest, with `changes`, and makes it current. Its first record
 /// cannot be lost to damage that looks like a torn edit, so this is for changes that nothing else
-/// in the directory records. The caller holds the job lock.
+/// in the directory records.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
+    try_renew_manifest(inner, changes).map_err(|error| match inner.error_state.check() {
+        // A full disk.
+        Ok(()) => inner.error_state.poison(error),
+        Err(_) => error,
+    })
+}
+
+/// As [`renew_manifest`]; on a full disk the old manifest stays in force, and the database open for
+/// writes.
+pub fn try_renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
+    // Until the new manifest is current, no other process can be the writer.
+    let lock = inner.lock.lock();
     inner.error_state.check()?;
+    if lock.is_none() {
+        return Err(Error::ReadOnly { why: "it was closed".into() });
+    }
     let (old, mut state) = (current.number(), current.state().clone());
     let number = inner.next_file_number();
     let next_file = Change::NextFile(inner.next_file.load(Relaxed));
@@ -148,10 +168,13 @@ pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
         state.apply(change).map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
     }
     let env = &*inner.options.env;
-    let next =
-        Manifest::create(env, &inner.directory, number, state).map_err(|error| inner.error_state.poison(error))?;
+    let next = Manifest::prepare(env, &inner.directory, number, state)
+        .and_then(|next| prepare_current(env, &inner.directory, number).map(|()| next))
+        // `CURRENT` does not name it.
+        .inspect_err(|_| remover::remove_manifest(inner, number))
+        .map_err(|error| if error.is_disk_full() { error } else { inner.error_state.poison(error) })?;
+    switch_current(env, &inner.directory).map_err(|error| inner.error_state.poison(error))?;
     *manifest = Some(next);
-    drop(manifest);
     remover::remove_manifest(inner, old);
     Ok(())
 }

@@ -205,7 +205,11 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
                 let refers = |table: &TableSummary| table.blobs.keys().any(|file| emptied.contains(file));
                 task.keep_apart(|table, oldest| !gains(table.summary(), oldest) && !refers(table.summary()));
             }
-            merge(inner, &keyspace, task, (bottom, rewrite), emptied)?;
+            match merge(inner, &keyspace, task, (bottom, rewrite), emptied) {
+                // Given up: nothing of it is needed.
+                Err(Error::KeyspaceDropped { .. }) => {}
+                result => result?,
+            }
             if whole {
                 keyspace.compaction.forgive_scans();
             }
@@ -220,8 +224,9 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
                 keyspace.compaction.note_dropped(newest.unwrap_or(0));
             }
             inner.counters.tables_dropped.fetch_add(removed.len() as u64, Relaxed);
-            install(inner, &keyspace, 0, &[], &[], &removed)?;
-            remover::retire_tables(inner, removed);
+            if install(inner, &keyspace, 0, &[], &[], &removed)? {
+                remover::retire_tables(inner, removed);
+            }
         }
     }
     drop(readers);
@@ -245,7 +250,8 @@ fn rewriting_helps(inner: &Inner, table: &TableSummary, bottom: bool, readers: &
 }
 
 /// Makes `added` take the place of `removed`, and puts them and `moved` into run `run`, durably and
-/// then for readers.
+/// then for readers. False if the keyspace was dropped meanwhile: the drop takes care of `removed`,
+/// and what was added has no use.
 fn install(
     inner: &Inner,
     keyspace: &KeyspaceInner,
@@ -253,7 +259,7 @@ fn install(
     added: &[Arc<Table>],
     moved: &[Arc<Table>],
     removed: &[Arc<Table>],
-) -> Result<()> {
+) -> Result<bool> {
     let id = keyspace.id;
     let moves = moved.iter().map(|table| table.summary()).flat_map(|table| {
         let number = table.file_number;
@@ -261,10 +267,13 @@ fn install(
         [Change::RemoveTable { keyspace: id, number }, add]
     });
     let mut numbers: Vec<u64> = removed.iter().map(|table| table.summary().file_number).collect();
-    commit(inner, keyspace, moves.collect(), run, added, &numbers)?;
+    let is_committed = commit(inner, keyspace, moves.collect(), run, added, &numbers)?;
     numbers.extend(moved.iter().map(|table| table.summary().file_number));
-    keyspace.read_state.replace_tables(&numbers, run, added.iter().chain(moved));
-    Ok(())
+    if is_committed && keyspace.read_state.replace_tables(&numbers, run, added.iter().chain(moved)) {
+        return Ok(true);
+    }
+    remover::retire_tables(inner, added.iter().cloned());
+    Ok(false)
 }
 
 fn merge(
@@ -278,7 +287,7 @@ fn merge(
     let elsewhere = task.kept.iter().filter(|(run, _)| *run != task.run);
     let moved: Vec<Arc<Table>> = elsewhere.map(|(_, table)| Arc::clone(table)).collect();
     if removed.is_empty() {
-        return if moved.is_empty() { Ok(()) } else { install(inner, keyspace, task.run, &[], &moved, &[]) };
+        return if moved.is_empty() { Ok(()) } else { install(inner, keyspace, task.run, &[], &moved, &[]).map(drop) };
     }
     let mut filter = keyspace.compaction.filter();
     let tables = loop {
@@ -296,7 +305,9 @@ fn merge(
                 continue;
             }
         }
-        install(inner, keyspace, task.run, &tables, &moved, &removed)?;
+        if !install(inner, keyspace, task.run, &tables, &moved, &removed)? {
+            return Ok(());
+        }
         drop(quiet);
         inner.counters.expired_entries.fetch_add(expired, Relaxed);
         break tables;
@@ -363,6 +374,7 @@ fn write(
     let (bytes, entries) = (u128::from(task.bytes()), u128::from(task.entries().max(1)));
     let mut pause = |read: u64| {
         let bytes = u64::try_from(u128::from(read) * bytes / entries).unwrap_or(u64::MAX);
+        keyspace.check_exists()?;
         yield_point(inner, &mut pace, bytes)
     };
     *inner.merging.lock() = Some((keyspace.id, task.newest));

@@ -164,8 +164,13 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
             Some(floor)
         }
     };
-    commit(inner, keyspace, changes, run, &tables, &[])?;
-    keyspace.read_state.install_flush(memtable, run, &tables);
+    // The keyspace may be dropped while it is flushed.
+    if !commit(inner, keyspace, changes, run, &tables, &[])?
+        || !keyspace.read_state.install_flush(memtable, run, &tables)
+    {
+        remover::retire_tables(inner, tables);
+        return Ok(());
+    }
     if memtable.has_unlogged_writes() {
         // They are nowhere else.
         renew_manifest(inner, &[])?;

@@ -22,8 +22,11 @@ fn reclaim(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
         if numbers.is_empty() {
             return Ok(());
         }
-        commit(inner, keyspace, Vec::new(), 0, &[], &numbers)?;
-        keyspace.read_state.replace_tables(&numbers, 0, &[]);
+        if !commit(inner, keyspace, Vec::new(), 0, &[], &numbers)?
+            || !keyspace.read_state.replace_tables(&numbers, 0, &[])
+        {
+            return Ok(());
+        }
         let removed = version.tables().map(|(_, table)| table);
         let removed: Vec<Arc<Table>> = removed.filter(|table| numbers.contains(&table.summary().file_number)).collect();
         drop(version);

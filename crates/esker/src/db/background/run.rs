@@ -101,7 +101,8 @@ fn wait_for_due(inner: &Inner) -> Option<Duration> {
     let in_memory = inner.all_keyspaces().iter().filter_map(|keyspace| expired_memtables::due_ms(keyspace)).min();
     let due = due_ms(inner).into_iter().chain(in_memory).min();
     let wait = due.map(|due| due.saturating_sub(inner.options.clock.now_ms()).clamp(LEAST_MS, MOST_MS));
-    let for_readers = if inner.shrinking.lock().is_empty() { None } else { Some(MOST_MS) };
+    let waits_for_readers = inner.dropped.are_seen() || !inner.shrinking.lock().is_empty();
+    let for_readers = waits_for_readers.then_some(MOST_MS);
     wait.into_iter().chain(for_readers).min().map(Duration::from_millis)
 }
 

@@ -68,5 +68,6 @@ pub fn holds_newer_writes(state: &ManifestState, summary: &TableSummary) -> bool
     // In the last run entries have no sequence numbers; how far a flush reached, its table says
     // besides.
     let reached = label.flushed.max(summary.largest_sequence);
-    state.keyspaces.get(&label.id).is_none_or(|keyspace| reached > keyspace.flushed)
+    // Tables of a dropped keyspace stay while they are read.
+    !state.was_dropped(label.id) && state.keyspaces.get(&label.id).is_none_or(|keyspace| reached > keyspace.flushed)
 }

@@ -42,6 +42,9 @@ pub fn retire_tables(inner: &Inner, removed: impl IntoIterator<Item = Arc<Table>
 
 /// Removes the files of retired tables that no reader holds.
 pub fn sweep(inner: &Inner) {
+    for keyspace in inner.dropped.take_unseen(&inner.snapshots) {
+        keyspace.read_state.release_dropped();
+    }
     // They go without a lock: their files are the environment's.
     for table in inner.obsolete.take_unread() {
         let path = table.path().to_path_buf();
@@ -94,7 +97,8 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
     for keyspace in inner.all_keyspaces() {
         let read_state = keyspace.read_state.load();
         read_state.memtables().for_each(|memtable| used.extend(memtable.blob_files()));
-        read_state.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+        let version = &read_state.stored().version;
+        version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
     }
     // What only readers of an earlier state have.
     inner.obsolete.for_each(|table| used.extend(table.summary().blobs.keys()));

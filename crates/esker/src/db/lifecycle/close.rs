@@ -17,6 +17,8 @@ pub fn close(inner: &Inner) -> Result<()> {
     if inner.manifest.lock().is_none() {
         return Ok(());
     }
+    // A keyspace that is being dropped is gone first, or there again.
+    let _changes = inner.keyspace_changes.lock();
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
     let flushed = if has_unlogged_writes(inner) {
         flush::flush_now(inner)
@@ -54,6 +56,9 @@ fn finish(inner: &Inner, writer: &mut Writer) -> Result<()> {
             crate::version::edit::Change::LastSequence(inner.last_sequence.load(Ordering::Acquire)),
             crate::version::edit::Change::Closed { segment: end.segment, offset: end.offset },
         ])?;
+        // With the lock: a keyspace that is being dropped needs no other, and a manifest of its own
+        // would not say that the database was closed.
+        inner.error_state.refuse_writes("it was closed");
     }
     Ok(())
 }

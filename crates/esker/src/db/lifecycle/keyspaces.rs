@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::merge_operator::chain::LONG_CHAIN;
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
 use crate::options::{CompactionStyle, KeyspaceOptions};
-use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACES};
+use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACE_ID, MAX_KEYSPACES};
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -38,11 +38,10 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
         return Err(Error::invalid(what));
     }
     inner.error_state.check()?;
-    // No flush or compaction may commit to the old manifest while the new one is made.
-    let jobs = inner.jobs.lock();
+    let changes = inner.keyspace_changes.lock();
     inner.error_state.check()?;
     if let Some(found) = find(inner, name) {
-        drop(jobs);
+        drop(changes);
         let found = check(inner, found, options.ttl, operator)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
@@ -110,9 +109,15 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
     let style = options.compaction_style.unwrap_or_default();
     let manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
-    let id = current.state().keyspaces.last_key_value().map_or(1, |(last, _)| last + 1);
-    if id >= MAX_KEYSPACES {
+    let id = current.state().next_keyspace.max(1);
+    if current.state().keyspaces.len() as u64 + 1 >= MAX_KEYSPACES {
         return Err(Error::invalid(format!("a database has at most {} keyspaces", MAX_KEYSPACES - 1)));
+    }
+    if id >= MAX_KEYSPACE_ID {
+        let most = MAX_KEYSPACE_ID - 1;
+        return Err(Error::invalid(format!(
+            "at most {most} keyspaces are created in the life of a database, dropped ones included; copy it to a new one"
+        )));
     }
     let (operator, operator_name) = operator.map(|named| (named.operator, named.name)).unzip();
     if let Some(name) = &operator_name
@@ -130,7 +135,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
         ttl,
     };
     drop(manifest);
-    commit_version_edit::renew_manifest(inner, &[change, Change::style(id, style)])?;
+    commit_version_edit::try_renew_manifest(inner, &[change, Change::style(id, style)])?;
 
     let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
     let read_state = ReadState::of_memtable(active);
@@ -163,7 +168,7 @@ pub fn add(
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
     let throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
-        Some(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, throttle });
+        Some(Box::new(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, throttle }));
     drop(writer);
     inner.keyspaces.write().insert(keyspace.name.clone(), Arc::clone(keyspace));
 }

@@ -1,4 +1,4 @@
-//! Opening and closing a database, and creating keyspaces.
+//! Opening and closing a database, creating and dropping keyspaces.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -8,11 +8,13 @@
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `close` | closing |
 //! | `keyspaces` | creating and opening keyspaces |
+//! | `drop_keyspace` | dropping keyspaces |
 //! | `guarded_callbacks` | a callback of the user's may not use the database that called it |
 //! | `guarded_env` | the same for an environment |
 
 pub mod close;
 pub mod directory;
+pub mod drop_keyspace;
 pub mod guarded_callbacks;
 pub mod guarded_env;
 pub mod keyspaces;

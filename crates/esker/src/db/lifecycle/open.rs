@@ -29,6 +29,7 @@ use crate::db::lifecycle::recovery::{Recovering, blobs_in_use, open_versions, re
 use crate::db::lifecycle::recovery_flush::write_replayed;
 use crate::db::lifecycle::{guarded_callbacks, guarded_env, keyspaces};
 use crate::db::state::counters::Counters;
+use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
 use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
 use crate::db::state::memory;
@@ -248,6 +249,7 @@ fn assemble(
         blob_threshold: options.blob_threshold(),
         options,
         checkpoints: Mutex::new(()),
+        keyspace_changes: Mutex::new(()),
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
         writer: Mutex::new(Writer { log, keyspaces: Vec::new(), last_sequence, wants_memory: false }),
@@ -270,6 +272,7 @@ fn assemble(
         counters: Counters::default(),
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
         obsolete: ObsoleteTables::default(),
+        dropped: DroppedKeyspaces::default(),
         merging: Mutex::new(None),
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),
@@ -281,7 +284,7 @@ fn assemble(
     for (id, recovered) in recovering {
         let Recovering { record, version, memtable, writer, immutable, operator, .. } = recovered;
         let ttl = Ttl::from_stored(record.ttl);
-        let read_state = ReadState { active: memtable, immutable: immutable.into(), version };
+        let read_state = ReadState { immutable: immutable.into(), version, ..ReadState::of_memtable(memtable) };
         let style = record.style;
         let keyspace =
             Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), read_state));

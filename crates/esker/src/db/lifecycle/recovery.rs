@@ -124,12 +124,13 @@ pub fn replay_log(
     blobs: &BlobStore,
 ) -> Result<Inherited> {
     let mut last_sequence = state.last_sequence;
+    let next_keyspace = state.next_keyspace;
     let mut inherited = replay(maker, state.log_floor, state.log_synced.into(), &mut |record| {
         let operations = decode(&record)?;
         if let Some(error) = missing_value(recovering, &record, &operations, blobs)? {
             return Ok(Visited::Missing(error));
         }
-        let last = apply_record(options, recovering, &record, operations, memory)?;
+        let last = apply_record(options, recovering, next_keyspace, &record, operations, memory)?;
         last_sequence = last_sequence.max(last);
         Ok(Visited::Last(last))
     })?;
@@ -171,9 +172,9 @@ pub fn missing_value(
         if operation.kind != Kind::PutBlob {
             continue;
         }
-        let mut target = recovering.get_mut(&operation.keyspace);
-        let flushed = target.as_ref().map_or(0, |target| target.record.flushed);
-        if sequence <= flushed {
+        // Of a keyspace that was dropped nothing is needed.
+        let Some(target) = recovering.get_mut(&operation.keyspace) else { continue };
+        if sequence <= target.record.flushed {
             continue;
         }
         let Some(reference) = BlobReference::decode(operation.value) else {
@@ -181,7 +182,7 @@ pub fn missing_value(
             return Err(Error::corruption(record.path, record.offset, what));
         };
         let end = reference.end().unwrap_or(u64::MAX);
-        if target.as_mut().is_some_and(|target| !target.checked_values.insert(reference)) {
+        if !target.checked_values.insert(reference) {
             continue;
         }
         match blobs.open_file(reference.file, end).and_then(|file| file.read(&reference)) {
@@ -193,18 +194,25 @@ pub fn missing_value(
     Ok(None)
 }
 
-/// Applies what is not in tables yet; returns the record's last sequence number.
+/// Applies what is not in tables yet; returns the record's last sequence number. A keyspace below
+/// `next_keyspace` that is not there was dropped, and what was written to it goes with it.
 pub fn apply_record(
     options: &Options,
     recovering: &mut BTreeMap<u64, Recovering>,
+    next_keyspace: u64,
     record: &Record<'_>,
     operations: Vec<AnyOperation<'_>>,
     memory: &Arc<MemoryPool>,
 ) -> Result<Sequence> {
     let mut sequence = record.sequence;
     for operation in operations {
-        let Some(target) = recovering.get_mut(&operation.keyspace()) else {
-            let what = format!("an operation on keyspace {}, which does not exist", operation.keyspace());
+        let id = operation.keyspace();
+        let Some(target) = recovering.get_mut(&id) else {
+            if id < next_keyspace && sequence <= MAX_SEQUENCE {
+                sequence += 1;
+                continue;
+            }
+            let what = format!("an operation on keyspace {id}, which does not exist");
             return Err(Error::corruption(record.path, record.offset, what));
         };
         if sequence > MAX_SEQUENCE {

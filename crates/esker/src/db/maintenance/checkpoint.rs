@@ -130,15 +130,17 @@ struct Contents {
 /// can go.
 fn gather(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<Contents> {
     let env = &*inner.options.env;
+    // Before the manifest is read: a keyspace that is dropped in between is in neither or here.
+    let mut tables = BTreeMap::new();
+    for keyspace in inner.all_keyspaces() {
+        let read_state = keyspace.read_state.load();
+        let version = &read_state.stored().version;
+        tables.extend(version.tables().map(|(_, table)| (table.summary().file_number, table)));
+    }
     let state = match &*inner.manifest.lock() {
         Some(manifest) => manifest.state().clone(),
         None => return Err(Error::ReadOnly { why: "it was opened read-only".into() }),
     };
-    let versions = inner.all_keyspaces().into_iter().map(|keyspace| Arc::clone(&keyspace.read_state.load().version));
-    let mut tables = BTreeMap::new();
-    for version in versions {
-        tables.extend(version.tables().map(|(_, table)| (table.summary().file_number, table)));
-    }
     // What was appended so far is durable since the flush; nothing more is to be appended through
     // the links.
     inner.blobs.roll();

@@ -132,6 +132,7 @@ pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 ) -> Result<IngestReport> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
+    keyspace.check_exists()?;
     stop::wait_if_behind(inner, keyspace)?;
     let expected = pairs.size_hint().0 as u64;
     let mut distance = FIRST_DISTANCE.saturating_add(expected.saturating_mul(WRITES_PER_PAIR)).min(1 << 40);
@@ -286,14 +287,18 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.sync_log()?;
     let version = Arc::clone(&keyspace.read_state.load().version);
     let run = version.deepest_free_run(tables, None).unwrap_or_else(|| inner.next_file_number());
-    commit_version_edit::commit(inner, keyspace, vec![Change::LastSequence(sequence)], run, tables, &[])?;
+    if !commit_version_edit::commit(inner, keyspace, vec![Change::LastSequence(sequence)], run, tables, &[])? {
+        return Err(keyspace.was_dropped());
+    }
     // Under the writer lock, so that a snapshot has either all of the pairs at or below its number,
     // or none: a transaction that read one of these keys before finds the entry above its snapshot.
     keyspace.tombstone_skip_cache.clear();
     writer.last_sequence = sequence;
     inner.last_sequence.store(sequence, Ordering::Release);
-    keyspace.read_state.replace_tables(&[], run, tables);
+    let is_there = keyspace.read_state.replace_tables(&[], run, tables);
     drop(writer);
+    // Under the writer lock the drop began before: the pairs are gone with it.
+    debug_assert!(is_there || keyspace.check_exists().is_err());
     // The pairs are nowhere else.
     commit_version_edit::renew_manifest(inner, &[])?;
     Ok(true)

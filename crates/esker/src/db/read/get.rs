@@ -259,9 +259,10 @@ pub fn get(
     now_ms: u64,
 ) -> Result<Option<Slice>> {
     // Held until the value is loaded: it keeps the file of a large one.
-    let read_state = keyspace.read_state.load();
+    let loaded = keyspace.read_state.load();
+    let read_state = keyspace.visible(&loaded, sequence)?;
     let mut lookup = Lookup::new(now_ms);
-    lookup.search(Sources::new(inner, keyspace, &read_state), key, sequence, &mut Pinned)?;
+    lookup.search(Sources::new(inner, keyspace, read_state), key, sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
@@ -283,9 +284,10 @@ pub fn get_into(
     now_ms: u64,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    let read_state = keyspace.read_state.load();
+    let loaded = keyspace.read_state.load();
+    let read_state = keyspace.visible(&loaded, sequence).inspect_err(|_| out.clear())?;
     let mut lookup = Lookup::new(now_ms);
-    let searched = lookup.search(Sources::new(inner, keyspace, &read_state), key, sequence, out);
+    let searched = lookup.search(Sources::new(inner, keyspace, read_state), key, sequence, out);
     if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
         return Ok(true);
     }
@@ -308,8 +310,9 @@ pub fn expires_at(
     sequence: Sequence,
     now_ms: u64,
 ) -> Result<Option<Expiry>> {
-    let read_state = keyspace.read_state.load();
-    let lookup = look_up(Sources::new(inner, keyspace, &read_state), key, sequence, now_ms)?;
+    let loaded = keyspace.read_state.load();
+    let read_state = keyspace.visible(&loaded, sequence)?;
+    let lookup = look_up(Sources::new(inner, keyspace, read_state), key, sequence, now_ms)?;
     let expiry_ms = lookup.expiry_ms;
     if lookup.operands.is_empty() && matches!(lookup.base, Base::Blob(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));

@@ -46,11 +46,19 @@ pub struct Source {
 
 impl Source {
     /// The keyspace as the registered reader sees it.
-    pub fn new(inner: &Arc<Inner>, keyspace: &Arc<KeyspaceInner>, snapshot_guard: Arc<SnapshotGuard>) -> Source {
+    ///
+    /// # Errors
+    /// `KeyspaceDropped`, if that was before.
+    pub fn new(
+        inner: &Arc<Inner>,
+        keyspace: &Arc<KeyspaceInner>,
+        snapshot_guard: Arc<SnapshotGuard>,
+    ) -> Result<Source> {
         // Loaded after the snapshot guard is registered: a flush or compaction before kept what the
         // reader sees.
-        let read_state = keyspace.read_state.load_full();
-        Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state }
+        let loaded = keyspace.read_state.load();
+        let read_state = Arc::clone(keyspace.visible(&loaded, snapshot_guard.sequence())?);
+        Ok(Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state })
     }
 
     /// All entries but those that range tombstones of newer sources hide; and what all range

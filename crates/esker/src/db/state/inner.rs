@@ -1,6 +1,7 @@
 //! The state of an open database.
 //!
 //! Locks, in the order in which a thread may take them:
+//! 0. `keyspace_changes`: held while a keyspace is created or dropped.
 //! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
@@ -8,12 +9,14 @@
 //! 3. `manifest`: held while an edit is made durable.
 //! 4. a keyspace's, in its `ReadStateCell`: held while a read state is replaced, never over I/O.
 //! 5. `keyspaces`: held while a keyspace is looked up or added.
-//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), so that close cannot
-//!    release the directory meanwhile.
+//! 6. `lock`: held by a load while it makes or removes files (`ingest.rs`), and while a new
+//!    manifest takes the place of the current one, so that close cannot release the directory
+//!    meanwhile.
 //! 7. Locks held over calls of the environment that make or remove files, and over none of the
 //!    above: in the blob store `current`, while a file is made, and `syncing`; `in_progress`, while
 //!    what a failed job left is removed (under `manifest`).
-//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; the flushed
+//! 8. Leaves, under any of the above: `signals`, `merging`, `last_write`, `obsolete`; the names and
+//!    the list of dropped keyspaces, of which the list has the snapshot list under it; the flushed
 //!    memtables of `write_buffer_manager`, with the blob files of one after the other under it; the
 //!    log's state; the snapshot list; of a keyspace its style, the tables whose rewrite is futile
 //!    and its tombstone skip cache; of a memtable its index's tables, its sorted runs and its blob
@@ -21,9 +24,9 @@
 //!    `job_file`, `damaged` and `would_shrink`; the caches, the memory pool and the write buffer
 //!    manager; the reasons in `error_state`, with the queue of events under them; that queue.
 //!
-//! The user's code is called with the first two held, and with that of the snapshots for readings
+//! The user's code is called with the first three held, and with that of the snapshots for readings
 //! of the clock, which comes after them and before the leaves; an environment of the user's with
-//! the third and those of 6 and 7 as well. So what that code calls takes none of these, or is
+//! `manifest` and those of 6 and 7 as well. So what that code calls takes none of these, or is
 //! refused (`Inner::refuse_in_callback`).
 //!
 //! The threads of a divided compaction (`job/parallel.rs`) take only locks of the last two kinds;
@@ -42,6 +45,7 @@ use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::db::state::compaction_state::CompactionState;
 use crate::db::state::counters::Counters;
+use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
 use crate::db::state::obsolete_tables::ObsoleteTables;
@@ -123,6 +127,26 @@ impl KeyspaceInner {
         self.operator.load().as_deref().cloned()
     }
 
+    /// What a reader at `sequence` searches.
+    ///
+    /// # Errors
+    /// `KeyspaceDropped`, unless the drop comes after what the reader sees.
+    #[inline]
+    pub fn visible<'a>(&self, read_state: &'a Arc<ReadState>, sequence: Sequence) -> Result<&'a Arc<ReadState>> {
+        read_state.at(sequence).ok_or_else(|| self.was_dropped())
+    }
+
+    /// The error for a call on a keyspace that was dropped.
+    #[cold]
+    pub fn was_dropped(&self) -> Error {
+        Error::KeyspaceDropped { keyspace: self.name.clone() }
+    }
+
+    /// Refuses a call on a keyspace that was dropped.
+    pub fn check_exists(&self) -> Result<()> {
+        self.visible(&self.read_state.load(), Sequence::MAX).map(|_| ())
+    }
+
     /// The operator's objection to an operand. Every merge checks it, so no reference is counted:
     /// threads would contend for the counter.
     #[inline]
@@ -168,8 +192,8 @@ impl std::fmt::Debug for dyn MergeOperator {
 pub struct Writer {
     /// None in a database opened read-only.
     pub log: Option<LogWriter>,
-    /// By keyspace id: ids are small and dense.
-    pub keyspaces: Vec<Option<KeyspaceWriter>>,
+    /// By keyspace id, which is not given out again: those of dropped keyspaces have none.
+    pub keyspaces: Vec<Option<Box<KeyspaceWriter>>>,
     pub last_sequence: Sequence,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
@@ -199,6 +223,8 @@ pub struct Inner {
     pub options: Options,
     /// Held by a checkpoint from its beginning to its end. Before all other locks.
     pub checkpoints: Mutex<()>,
+    /// Held while a keyspace is created or dropped, to its end. Before `jobs`.
+    pub keyspace_changes: Mutex<()>,
     pub jobs: Mutex<()>,
     pub writer: Mutex<Writer>,
     pub manifest: Mutex<Option<Manifest>>,
@@ -234,6 +260,8 @@ pub struct Inner {
     pub last_write: Mutex<((Sequence, u64), Instant)>,
     /// Tables out of every version, still pinned by readers.
     pub obsolete: ObsoleteTables,
+    /// Keyspaces that were dropped and that a snapshot may see.
+    pub dropped: DroppedKeyspaces<KeyspaceInner>,
     /// The running compaction: its keyspace, and the id of the newest run it reads. Changed with
     /// the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
@@ -351,6 +379,15 @@ impl Inner {
     /// Log segments that may still be needed.
     pub fn log_segments(&self) -> u64 {
         self.log.as_ref().map_or(self.replayed_segments, |log| log.segments())
+    }
+
+    /// The error for a write to a keyspace that is not there.
+    #[cold]
+    pub fn no_keyspace(&self, id: u64) -> Error {
+        match self.dropped.name(id) {
+            Some(keyspace) => Error::KeyspaceDropped { keyspace },
+            None => Error::invalid("the batch is for a keyspace of another database, or one that was dropped long ago"),
+        }
     }
 
     /// A number for a new file.

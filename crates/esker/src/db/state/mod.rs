@@ -9,6 +9,7 @@
 //! | `counters` | work done since the database was opened |
 //! | `events` | telling a listener what happens |
 //! | `error_state` | whether the database can be written, and what is wrong if not |
+//! | `dropped_keyspaces` | keyspaces that were dropped and that a snapshot still sees |
 //! | `memory` | memory by part, and memory prefaulted ahead of the writer |
 //! | `write_buffer_manager` | the bytes that memtables hold of the memory budget |
 //! | `obsolete_tables` | tables that readers still hold after a compaction replaced them |
@@ -19,6 +20,7 @@
 
 pub mod compaction_state;
 pub mod counters;
+pub mod dropped_keyspaces;
 pub mod error_state;
 pub mod events;
 pub mod inner;

@@ -7,6 +7,10 @@
 //! is complete, because a memtable leaves a read state in the same step in which its tables come
 //! into it, and tables in the same step as those that replace them.
 //!
+//! A dropped keyspace has an empty read state, which holds the one before it for as long as a
+//! snapshot sees that. Until the drop is durable it may be taken back: jobs go on, and install in
+//! what was before. From then on nothing is installed any more, and a job is told so.
+//!
 //! The interleavings are tried by `db/interleavings/read_states.rs`.
 
 use crate::base::key::Sequence;
@@ -24,17 +28,65 @@ pub struct ReadState {
     /// Immutable memtables, newest first.
     pub immutable: Vec<Arc<Memtable>>,
     pub version: Arc<Version>,
+    /// That the keyspace was dropped.
+    pub dropped: Option<Box<Dropped>>,
+}
+
+/// The end of a keyspace.
+#[derive(Debug)]
+pub struct Dropped {
+    /// The place of the drop in the order of writes: what reads below it still sees the keyspace.
+    pub sequence: Sequence,
+    /// What those readers search; none if there are none.
+    pub before: Option<Arc<ReadState>>,
+    /// The manifest says so, durably.
+    pub is_final: bool,
 }
 
 impl ReadState {
     /// That of a keyspace with nothing but one memtable.
     pub fn of_memtable(active: Arc<Memtable>) -> ReadState {
-        ReadState { active, immutable: Vec::new(), version: Arc::default() }
+        ReadState { active, immutable: Vec::new(), version: Arc::default(), dropped: None }
     }
 
-    /// All memtables, newest first.
+    /// All memtables, newest first. Those of a keyspace that was dropped are among them, as long as
+    /// a snapshot sees them: until the drop is durable, the log must not lose what is in them.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        [&self.active].into_iter().chain(&self.immutable)
+        let before = self.before_drop();
+        let earlier = before.into_iter().flat_map(|before| [&before.active].into_iter().chain(&before.immutable));
+        [&self.active].into_iter().chain(&self.immutable).chain(earlier)
+    }
+
+    /// What of the keyspace is in files that must stay: this, or what was there before the drop.
+    pub fn stored(self: &Arc<ReadState>) -> &Arc<ReadState> {
+        self.before_drop().unwrap_or(self)
+    }
+
+    /// What was there before the keyspace was dropped, if it was and a reader may see it.
+    pub fn before_drop(&self) -> Option<&Arc<ReadState>> {
+        self.dropped.as_ref()?.before.as_ref()
+    }
+
+    /// That of a dropped keyspace, with the same empty memtable.
+    fn after_drop(&self, sequence: Sequence, before: Option<Arc<ReadState>>, is_final: bool) -> ReadState {
+        let dropped = Some(Box::new(Dropped { sequence, before, is_final }));
+        ReadState { dropped, ..ReadState::of_memtable(Arc::clone(&self.active)) }
+    }
+
+    /// The read state for a reader at `sequence`; none if the keyspace was dropped before that.
+    #[inline(always)]
+    pub fn at(self: &Arc<ReadState>, sequence: Sequence) -> Option<&Arc<ReadState>> {
+        match &self.dropped {
+            None => Some(self),
+            Some(dropped) => dropped.at(sequence),
+        }
+    }
+}
+
+impl Dropped {
+    #[cold]
+    fn at(&self, sequence: Sequence) -> Option<&Arc<ReadState>> {
+        self.before.as_ref().filter(|_| sequence < self.sequence)
     }
 }
 
@@ -62,11 +114,55 @@ impl ReadStateCell {
         self.current.load_full()
     }
 
-    /// Replaces the read state by what `change` makes of it.
-    fn change(&self, change: impl FnOnce(&ReadState) -> ReadState) {
+    /// Replaces the read state by what `change` makes of it. False if the keyspace was dropped for
+    /// good: nothing is changed then.
+    fn change(&self, change: impl FnOnce(&ReadState) -> ReadState) -> bool {
         let _changing = self.change.lock();
-        let next = change(&self.load());
+        let current = self.load();
+        let next = match current.dropped.as_deref() {
+            None => change(&current),
+            Some(Dropped { sequence, before: Some(before), is_final: false }) => {
+                current.after_drop(*sequence, Some(Arc::new(change(before))), false)
+            }
+            Some(_) => return false,
+        };
         self.current.store(Arc::new(next));
+        true
+    }
+
+    /// Ends the keyspace at `sequence`: `empty` takes the place of what it holds. Under the writer
+    /// lock, so that every snapshot is registered either before or after. [`Self::finish_drop`] or
+    /// [`Self::take_back_drop`] follows.
+    pub fn begin_drop(&self, sequence: Sequence, empty: Arc<Memtable>) {
+        let _changing = self.change.lock();
+        let next = ReadState::of_memtable(empty).after_drop(sequence, Some(self.load_full()), false);
+        self.current.store(Arc::new(next));
+    }
+
+    /// The drop is durable: from here on nothing is installed. What readers may still search.
+    pub fn finish_drop(&self) -> Option<Arc<ReadState>> {
+        let _changing = self.change.lock();
+        let current = self.load();
+        let Dropped { sequence, before, .. } = current.dropped.as_deref()?;
+        self.current.store(Arc::new(current.after_drop(*sequence, before.clone(), true)));
+        before.clone()
+    }
+
+    /// The drop has failed, without a trace: the keyspace is there again. Under the writer lock.
+    pub fn take_back_drop(&self) {
+        let _changing = self.change.lock();
+        if let Some(before) = self.load().before_drop() {
+            self.current.store(Arc::clone(before));
+        }
+    }
+
+    /// Releases what was there before the drop, when no snapshot sees it any more.
+    pub fn release_dropped(&self) {
+        let _changing = self.change.lock();
+        let current = self.load();
+        if let Some(Dropped { sequence, .. }) = current.dropped.as_deref() {
+            self.current.store(Arc::new(current.after_drop(*sequence, None, true)));
+        }
     }
 
     /// Puts an empty memtable in the place of the active one, whose writer `writer` is. That waits
@@ -75,30 +171,42 @@ impl ReadStateCell {
     pub fn rotate_memtable(&self, writer: &mut MemtableWriter, (active, next): (Arc<Memtable>, MemtableWriter)) {
         let empty = writer.memtable().is_empty();
         *writer = next;
-        self.change(|read_state| {
+        // A dropped keyspace has no writer.
+        let _ = self.change(|read_state| {
             let old = if empty { None } else { Some(Arc::clone(&read_state.active)) };
             let immutable = old.into_iter().chain(read_state.immutable.iter().cloned()).collect();
-            ReadState { active, immutable, version: Arc::clone(&read_state.version) }
+            ReadState { active, immutable, version: Arc::clone(&read_state.version), dropped: None }
         });
     }
 
-    /// Puts `tables`, in run `run`, in the place of an immutable memtable.
-    pub fn install_flush(&self, memtable: &Arc<Memtable>, run: u64, tables: &[Arc<Table>]) {
+    /// Puts `tables`, in run `run`, in the place of an immutable memtable. False if the keyspace
+    /// was dropped: then no reader finds them.
+    #[must_use]
+    pub fn install_flush(&self, memtable: &Arc<Memtable>, run: u64, tables: &[Arc<Table>]) -> bool {
         self.change(|read_state| ReadState {
             active: Arc::clone(&read_state.active),
             immutable: read_state.immutable.iter().filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect(),
             version: Arc::new(read_state.version.edited(&[], tables.iter().map(|table| (run, Arc::clone(table))))),
-        });
+            dropped: None,
+        })
     }
 
-    /// Puts `added`, in run `run`, in the place of the tables with the numbers `removed`.
-    pub fn replace_tables<'t>(&self, removed: &[u64], run: u64, added: impl IntoIterator<Item = &'t Arc<Table>>) {
+    /// Puts `added`, in run `run`, in the place of the tables with the numbers `removed`. False if
+    /// the keyspace was dropped: then no reader finds what was added.
+    #[must_use]
+    pub fn replace_tables<'t>(
+        &self,
+        removed: &[u64],
+        run: u64,
+        added: impl IntoIterator<Item = &'t Arc<Table>>,
+    ) -> bool {
         let added = added.into_iter().map(|table| (run, Arc::clone(table)));
         self.change(|read_state| ReadState {
             active: Arc::clone(&read_state.active),
             immutable: read_state.immutable.clone(),
             version: Arc::new(read_state.version.edited(removed, added)),
-        });
+            dropped: None,
+        })
     }
 }
 

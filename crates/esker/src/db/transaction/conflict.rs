@@ -18,6 +18,7 @@
 //!   not keep to it: what it dropped last counts as written everywhere in the keyspace.
 //! - Range deletes are checked apart: one is a write to each key in it, whether that had a value or
 //!   not.
+//! - A keyspace that was dropped ends the transaction, with an error that says so.
 //! - A key that expires is not written: no conflict.
 //!
 //! For any one key a newer source has only newer entries (memtables, then runs), so the first entry
@@ -176,6 +177,9 @@ impl Question<'_> {
     /// Looks for entries above `snapshot` in whatever has any above `answered`, which is not below
     /// `snapshot`. Up to `answered` there are none.
     fn look(&self, snapshot: Sequence, answered: Sequence) -> Result<()> {
+        if self.read_state.dropped.is_some() {
+            return Err(self.keyspace().was_dropped());
+        }
         if self.keyspace().compaction.dropped_until() > snapshot {
             // What was there is unknown.
             return Err(self.conflict(b""));

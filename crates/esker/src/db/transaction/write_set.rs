@@ -189,6 +189,6 @@ impl Transaction {
     }
 
     fn source(&self, keyspace: &Arc<KeyspaceInner>) -> Result<Source> {
-        Ok(Source::new(&self.inner, keyspace, Arc::clone(self.snapshot_guard()?)))
+        Source::new(&self.inner, keyspace, Arc::clone(self.snapshot_guard()?))
     }
 }

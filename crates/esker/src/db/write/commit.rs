@@ -295,7 +295,7 @@ fn apply(
 ) {
     // A keyspace that is not there was refused when room was made.
     let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace as usize) else { return };
-    let KeyspaceWriter { keyspace, memtable, operator, adds_uint64, .. } = target;
+    let KeyspaceWriter { keyspace, memtable, operator, adds_uint64, .. } = &mut **target;
     let context = WriteContext { newest_snapshot, operator: operator.as_deref(), adds_uint64: *adds_uint64, reserved };
     let Operation { kind, expiry_ms, key, value, .. } = operation;
     if kind != Kind::Delete {
@@ -386,7 +386,7 @@ fn lock_with_room<'a>(inner: &'a Inner, needs: &[ArenaReservation]) -> Result<Mu
         let mut full = None;
         for &(keyspace, bytes) in needs {
             let Some(Some(target)) = writer.keyspaces.get(keyspace as usize) else {
-                return Err(Error::invalid("the batch is for a keyspace of another database"));
+                return Err(inner.no_keyspace(keyspace));
             };
             let memtable = target.memtable.memtable();
             // One that is empty is not immutable, whatever its index takes.

@@ -49,8 +49,9 @@ impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
     fn look(&mut self, may_read: bool) -> Result<Option<bool>> {
         self.now_ms = self.now_ms.max(self.inner.now_ms(self.keyspace));
         // Held until the value is loaded: it keeps the file of a large one.
-        let read_state = self.keyspace.read_state.load();
-        let sources = Sources::new(self.inner, self.keyspace, &read_state);
+        let loaded = self.keyspace.read_state.load();
+        let read_state = self.keyspace.visible(&loaded, MAX_SEQUENCE)?;
+        let sources = Sources::new(self.inner, self.keyspace, read_state);
         let mut lookup = look_up(sources, self.key, MAX_SEQUENCE, self.now_ms)?;
         if !self.load_blob(&mut lookup, may_read)? {
             return Ok(None);

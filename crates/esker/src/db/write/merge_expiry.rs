@@ -100,8 +100,9 @@ impl Chain {
 /// None if it has no value. Looks the key up without the lock, so that the commit finds it in
 /// memory.
 pub fn bytes_to_copy(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<usize>> {
-    let read_state = keyspace.read_state.load();
-    let found = look_up(Sources::new(inner, keyspace, &read_state), key, MAX_SEQUENCE, inner.now_ms(keyspace))?;
+    let loaded = keyspace.read_state.load();
+    let read_state = keyspace.visible(&loaded, MAX_SEQUENCE)?;
+    let found = look_up(Sources::new(inner, keyspace, read_state), key, MAX_SEQUENCE, inner.now_ms(keyspace))?;
     let bytes = |value: &[u8]| {
         reservation_bytes(&Operation { keyspace: keyspace.id, kind: Kind::Merge, expiry_ms: u64::MAX, key, value })
     };

@@ -241,6 +241,7 @@ pub const WRITES: &[Listed] = &[
     call!("Keyspace::persist", Refused, |db: &Own| expiring(db)?.persist("bob").map(drop)),
     call!("Keyspace::delete_range", Refused, |db: &Own| plain(db)?.delete_range("b".."c")),
     call!("Keyspace::delete_range_with", Refused, |db: &Own| plain(db)?.delete_range_with("b".."c", &synced())),
+    call!("Keyspace::clear", Refused, |db: &Own| plain(db)?.clear()),
     call!("Keyspace::delete_prefix", Refused, |db: &Own| plain(db)?.delete_prefix("b")),
     call!("Keyspace::put_with_ttl", Refused, |db: &Own| expiring(db)?.put_with_ttl("bob", "1923", HOUR)),
     call!("Keyspace::pop_first", Refused, |db: &Own| plain(db)?.pop_first().map(drop)),
@@ -393,6 +394,7 @@ pub const WRITES: &[Listed] = &[
     call!("Db::checkpoint_with, a copy", Refused, |db: &Own| db.checkpoint_with("/copy", CheckpointMode::Copy)),
     call!("Db::keyspace", Refused, |db: &Own| db.keyspace("plain", KeyspaceOptions::default()).map(drop)),
     call!("Db::keyspace, a new one", Refused, |db: &Own| db.keyspace("newest", KeyspaceOptions::default()).map(drop)),
+    call!("Db::drop_keyspace", Refused, |db: &Own| db.drop_keyspace("plain")),
     call!("Db::close", Refused, |db: &Own| db.db.clone().close()),
 ];
 

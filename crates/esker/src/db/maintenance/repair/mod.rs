@@ -32,7 +32,7 @@ use crate::db::lifecycle::{directory, recovery, recovery_flush};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
-use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACES, ManifestState, TableRecord};
+use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACE_ID, ManifestState, TableRecord};
 use crate::version::file_name::{CURRENT, LOCK, LOST};
 use crate::version::manifest::Manifest;
 use crate::version::runs::Version;
@@ -180,11 +180,15 @@ impl Work<'_> {
         let mut nameless = Vec::new();
         for &number in numbers {
             let found = self.tables.inspect(number, None)?;
-            let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACES) else {
+            let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACE_ID) else {
                 nameless.push((number, found));
                 continue;
             };
             let id = keyspace.id;
+            if self.state.was_dropped(id) {
+                self.aside.insert(crate::version::file_name::table(number));
+                continue;
+            }
             let name = self.free_name(id, &keyspace.name);
             let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
                 name,
@@ -221,9 +225,11 @@ impl Work<'_> {
             return Ok(());
         }
         // The log may name keyspaces that cannot be.
-        let last = self.state.keyspaces.keys().chain(in_log).filter(|id| **id < MAX_KEYSPACES).max();
-        let is_free = |id: &u64| !self.state.keyspaces.contains_key(id) && !in_log.contains(id);
-        let Some(id) = (last.map_or(1, |last| last + 1)..MAX_KEYSPACES).chain(1..MAX_KEYSPACES).find(is_free) else {
+        let last = self.state.keyspaces.keys().chain(in_log).filter(|id| **id < MAX_KEYSPACE_ID).max();
+        let is_free =
+            |id: &u64| !self.state.keyspaces.contains_key(id) && !self.state.was_dropped(*id) && !in_log.contains(id);
+        let Some(id) = (last.map_or(1, |last| last + 1)..MAX_KEYSPACE_ID).chain(1..MAX_KEYSPACE_ID).find(is_free)
+        else {
             self.note_file(
                 &table,
                 "it does not say whose it is, and there are too many keyspaces for another".into(),
@@ -307,7 +313,7 @@ impl Work<'_> {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
                 let id = operation.keyspace();
-                if id < MAX_KEYSPACES && !state.keyspaces.contains_key(&id) {
+                if id < MAX_KEYSPACE_ID && !state.keyspaces.contains_key(&id) && !state.was_dropped(id) {
                     // It had no table yet, or all of them are lost.
                     let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
                     let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
@@ -319,7 +325,8 @@ impl Work<'_> {
                 // As in any recovery, the log ends with the value that is missing.
                 return Err(error);
             }
-            let last = recovery::apply_record(options, &mut recovering, &record, operations, &memory)?;
+            let next = state.next_keyspace;
+            let last = recovery::apply_record(options, &mut recovering, next, &record, operations, &memory)?;
             last_sequence = last_sequence.max(last);
             Ok(last)
         })?;

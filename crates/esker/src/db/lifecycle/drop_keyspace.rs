@@ -1,0 +1,85 @@
+//! Dropping a keyspace.
+//!
+//! 1. Under the writer lock: the keyspace takes no more writes, and an empty read state takes the
+//!    place of its own, at a number of its own in the order of writes. From here on only snapshots
+//!    registered before see it.
+//! 2. The log is synced up to there, and then a new manifest is made current that is without the
+//!    keyspace. The drop is durable, and so is every write before it: none is missing below it. If
+//!    the disk is full, nothing has happened on it, and step 1 is taken back.
+//! 3. The name is free. What the keyspace held is given up: the log may forget its writes, and its
+//!    files are removed once no snapshot sees it.
+//!
+//! Until step 2 is done the keyspace stays in `Inner::keyspaces`, and its memtables hold the log: a
+//! crash must find all of it, or nothing. Flushes and compactions go on meanwhile, and install what
+//! they make in what was there before; from then on they find that there is no such keyspace.
+
+use crate::base::key::Sequence;
+use crate::db::background::commit_version_edit::try_renew_manifest;
+use crate::db::background::run;
+use crate::db::lifecycle::keyspaces::find;
+use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter};
+use crate::db::state::memory;
+use crate::error::{Error, Result};
+use crate::version::edit::Change;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Drops the keyspace of that name. Costs a sync of the log and a new manifest, whatever it holds.
+pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
+    inner.refuse_in_callback()?;
+    let _changes = inner.keyspace_changes.lock();
+    inner.error_state.check()?;
+    if inner.log.is_none() {
+        return Err(Error::ReadOnly { why: "it was opened read-only".into() });
+    }
+    let keyspace = find(inner, name).ok_or_else(|| Error::NotFound { what: format!("keyspace {name:?}") })?;
+    inner.dropped.note_name(keyspace.id, name);
+    let (sequence, writer) = take_away(inner, &keyspace)?;
+    if let Err(error) = make_durable(inner, keyspace.id, sequence) {
+        put_back(inner, &keyspace, writer);
+        return Err(error);
+    }
+    let before = keyspace.read_state.finish_drop();
+    // In this order: a sweep that does not find the keyspace any more finds what it held among what
+    // only readers have.
+    if let Some(before) = before {
+        inner.obsolete.add(before.version.tables().map(|(_, table)| table));
+        before.memtables().for_each(|memtable| inner.write_buffer_manager.note_flushed(memtable));
+    }
+    inner.dropped.add(sequence, Arc::clone(&keyspace));
+    inner.keyspaces.write().remove(name);
+    memory::rebalance(inner);
+    // Writers may wait for what is not there any more.
+    inner.tell_waiting();
+    // The keyspace is dropped, whatever becomes of the work that is due now.
+    let _ = run::work_was_added(inner);
+    Ok(())
+}
+
+/// Step 1. The keyspace's place in the order of writes, and its writer.
+fn take_away(inner: &Inner, keyspace: &KeyspaceInner) -> Result<(Sequence, Option<Box<KeyspaceWriter>>)> {
+    let (empty, _) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
+    let mut writer = inner.lock_writer();
+    inner.error_state.check()?;
+    let taken = writer.keyspaces.get_mut(keyspace.id as usize).and_then(Option::take);
+    writer.last_sequence += 1;
+    let sequence = writer.last_sequence;
+    inner.last_sequence.store(sequence, Ordering::Release);
+    keyspace.read_state.begin_drop(sequence, empty);
+    Ok((sequence, taken))
+}
+
+/// Step 2.
+fn make_durable(inner: &Inner, id: u64, sequence: Sequence) -> Result<()> {
+    inner.sync_log()?;
+    try_renew_manifest(inner, &[Change::DropKeyspace { id }, Change::LastSequence(sequence)])
+}
+
+/// Takes step 1 back.
+fn put_back(inner: &Inner, keyspace: &KeyspaceInner, taken: Option<Box<KeyspaceWriter>>) {
+    let mut writer = inner.lock_writer();
+    if let Some(place) = writer.keyspaces.get_mut(keyspace.id as usize) {
+        *place = taken;
+    }
+    keyspace.read_state.take_back_drop();
+}
