@@ -69,6 +69,7 @@ pub use base::key_range::KeyRange;
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
+pub use db::lifecycle::follow::FollowerProgress;
 pub use db::maintenance::checkpoint::CheckpointMode;
 pub use db::maintenance::ingest::IngestReport;
 pub use db::maintenance::repair::{RepairReport, RepairedFile};
@@ -78,7 +79,7 @@ pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
 pub use error::{Error, Result, escape_key};
 pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
-pub use handle::{Batch, Cursor, Db, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter};
+pub use handle::{Batch, Cursor, Db, Follower, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{
     CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,

@@ -226,7 +226,7 @@ impl Armed {
         let prepared = now.log_writes > before.log_writes;
         match (self.fault.class(), self.fault.names()) {
             (Class::LogStore, _) => Some("a write of the log"),
-            (Class::Append | Class::Sync, Some("MANIFEST")) => Some("the manifest"),
+            (Class::Append | Class::Sync, Some("MANIFEST")) if !self.is_unfinished(outcome) => Some("the manifest"),
             (Class::Sync, Some(".wal")) if !prepared => Some("a sync of the log"),
             // Nothing but the file that names the manifest is renamed.
             (Class::Rename, _) => Some("the switch of the manifest"),
@@ -238,6 +238,15 @@ impl Armed {
             (Class::Sync | Class::LogWrite, _) if *step == Step::Sync && outcome.is_err() => Some("Db::sync"),
             _ => None,
         }
+    }
+
+    /// Whether the failure is that of a full disk, at a manifest that is not in force: nothing has
+    /// changed, and a keyspace that was to be created or dropped is as it was.
+    fn is_unfinished(&self, outcome: &esker::Result<()>) -> bool {
+        let Err(error @ esker::Error::Io { path, .. }) = outcome else { return false };
+        let current = self.memory.file_bytes(&path.with_file_name("CURRENT")).unwrap_or_default();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        error.is_disk_full() && !String::from_utf8_lossy(&current).starts_with(&*name)
     }
 
     /// Whether what failed in a step must not have made the handle read-only: "A log segment that

@@ -4,7 +4,7 @@ use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
 use crate::base::expiry::{Expiry, Life, Ttl, expiry_at, life_ms};
-use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, hash};
+use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, NEVER, hash};
 use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::background::compaction;
@@ -13,7 +13,7 @@ use crate::db::maintenance::{ingest, sizes};
 use crate::db::read::scan::Source;
 use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::snapshots::SnapshotGuard;
+use crate::db::state::snapshots::{ReadPoint, SnapshotGuard};
 use crate::db::write::batch_size::{reservation_bytes, start_record};
 use crate::db::write::commit::{
     Content, Precondition, Unconditional, Verdict, check_options, commit, commit_if, commit_merges_if,
@@ -112,7 +112,7 @@ pub(super) fn multi_get<K: AsRef<[u8]>>(
     reader: &SnapshotGuard,
     keys: impl IntoIterator<Item = K>,
 ) -> Vec<Result<Option<Slice>>> {
-    let get = |key: K| get::get(inner, keyspace, key.as_ref(), reader.sequence(), reader.now_ms());
+    let get = |key: K| get::get(inner, keyspace, key.as_ref(), reader.point());
     keys.into_iter().map(get).collect()
 }
 
@@ -400,7 +400,7 @@ impl Keyspace {
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let inner = &self.shared.inner;
-        get::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
+        get::get(inner, &self.inner, key.as_ref(), ReadPoint::newest(inner.now_ms(&self.inner)))
     }
 
     /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds,
@@ -423,7 +423,7 @@ impl Keyspace {
     /// As [`Keyspace::get`]; `value` is empty then.
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         let inner = &self.shared.inner;
-        get::get_into(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner), value)
+        get::get_into(inner, &self.inner, key.as_ref(), ReadPoint::newest(inner.now_ms(&self.inner)), value)
     }
 
     /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read
@@ -467,7 +467,7 @@ impl Keyspace {
     /// ```
     pub fn expires_at(&self, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let inner = &self.shared.inner;
-        get::expires_at(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
+        get::expires_at(inner, &self.inner, key.as_ref(), ReadPoint::newest(inner.now_ms(&self.inner)))
     }
 
     pub(super) fn source(&self) -> Result<Source> {

@@ -5,6 +5,7 @@ mod conditional;
 mod convenience;
 mod database;
 mod expiry;
+mod follower;
 mod iterator;
 mod keyspace;
 mod range_delete;
@@ -14,6 +15,7 @@ mod transaction;
 
 pub use batch::Batch;
 pub use database::Db;
+pub use follower::Follower;
 pub use iterator::{Cursor, Iter, Keys};
 pub use keyspace::Keyspace;
 pub use snapshot::Snapshot;

@@ -65,7 +65,7 @@ impl Snapshot {
     /// ```
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let reader = self.reader(keyspace)?;
-        get::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
+        get::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.point())
     }
 
     /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds,
@@ -88,8 +88,7 @@ impl Snapshot {
     pub fn get_into(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let reader = self.reader(keyspace)?;
-        let (sequence, now_ms) = (reader.sequence(), reader.now_ms());
-        get::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
+        get::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.point(), value)
     }
 
     /// The values of `keys` then, in their order. A key whose value cannot be read does not harm
@@ -131,7 +130,7 @@ impl Snapshot {
     /// ```
     pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let reader = self.reader(keyspace)?;
-        get::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
+        get::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.point())
     }
 
     pub(super) fn source(&self, keyspace: &Keyspace) -> Result<Source> {

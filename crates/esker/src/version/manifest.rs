@@ -214,6 +214,20 @@ pub fn read_current(env: &dyn Env, directory: &Path) -> Result<Option<InForce>> 
     decode_manifest(&path, number, &read_file(env, &path)?).map(Some)
 }
 
+/// The number and the length of the current manifest: as long as they are the same, so is what it
+/// says. `None` if there is none, or one is just taking its place.
+pub fn stamp(env: &dyn Env, directory: &Path) -> Result<Option<(u64, u64)>> {
+    if !env.exists(&directory.join(CURRENT))? {
+        return Ok(None);
+    }
+    let Some(number) = current_number(env, directory)? else { return Ok(None) };
+    let path = directory.join(manifest(number));
+    if !env.exists(&path)? {
+        return Ok(None);
+    }
+    Ok(Some((number, env.open(&path)?.len())))
+}
+
 /// The number of the manifest that `CURRENT` names; `None` if it is damaged. It exists.
 pub fn current_number(env: &dyn Env, directory: &Path) -> Result<Option<u64>> {
     let line = String::from_utf8(read_file(env, &directory.join(CURRENT))?).unwrap_or_default();

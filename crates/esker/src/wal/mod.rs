@@ -2,13 +2,14 @@
 //!
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
 //! free), `writer.rs` appends and syncs, `prefault.rs` says which of its pages are in memory,
-//! `reader.rs` replays after a start.
+//! `reader.rs` replays after a start, `tail.rs` reads behind a writer.
 
 pub mod format;
 pub mod prefault;
 pub mod reader;
 pub mod salvage;
 pub mod segment;
+pub mod tail;
 pub mod writer;
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod failed_open;
 mod faults_under_mappings;
 mod fifo;
 mod filters;
+mod follower;
 mod get_into;
 mod hostile;
 mod in_place;

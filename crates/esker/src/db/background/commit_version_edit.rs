@@ -172,7 +172,12 @@ pub fn try_renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
         .and_then(|next| prepare_current(env, &inner.directory, number).map(|()| next))
         // `CURRENT` does not name it.
         .inspect_err(|_| remover::remove_manifest(inner, number))
-        .map_err(|error| if error.is_disk_full() { error } else { inner.error_state.poison(error) })?;
+        .map_err(|error| match &error {
+            // New files alone are concerned, and they are gone. A sync of the directory concerns
+            // what others rely on.
+            Error::Io { path, .. } if error.is_disk_full() && *path != inner.directory => error,
+            _ => inner.error_state.poison(error),
+        })?;
     switch_current(env, &inner.directory).map_err(|error| inner.error_state.poison(error))?;
     *manifest = Some(next);
     remover::remove_manifest(inner, old);

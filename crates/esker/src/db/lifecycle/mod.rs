@@ -6,6 +6,7 @@
 //! | `directory` | what may be in the directory, and what is made in it |
 //! | `recovery` | tables, and the log replayed on top of them |
 //! | `recovery_flush` | what recovery writes to tables |
+//! | `follow` | reading behind a writer in another process |
 //! | `close` | closing |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `drop_keyspace` | dropping keyspaces |
@@ -15,6 +16,7 @@
 pub mod close;
 pub mod directory;
 pub mod drop_keyspace;
+pub mod follow;
 pub mod guarded_callbacks;
 pub mod guarded_env;
 pub mod keyspaces;

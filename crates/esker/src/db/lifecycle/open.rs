@@ -44,14 +44,14 @@ use crate::options::Options;
 use crate::table::BlockCache;
 use crate::version::edit::ManifestState;
 use crate::version::file_name::{CURRENT, LOCK};
-use crate::version::manifest::{InForce, Manifest, read_current};
+use crate::version::manifest::{InForce, Manifest, read_current, stamp};
 use crate::wal::segment::SegmentMaker;
-use crate::wal::writer::{Inherited, LogWriter};
+use crate::wal::writer::{Inherited, LogWriter, Position};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Log segments at open above which what they hold is written to tables: many short openings leave
@@ -87,7 +87,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let memory = memory::pool(&options);
     let blobs = blob_store(directory, &options);
     let maker = segment_maker(directory, &options);
-    let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs)?;
+    let mut recovering = open_versions(directory, &options, &state, &cache, &memory, &blobs, false)?;
     let inherited = if old_manifest == 0 {
         Inherited { highest_number: highest_segment(&*env, directory)?, ..Inherited::default() }
     } else {
@@ -172,21 +172,50 @@ fn take_back(
 /// Opens for reading only: takes no lock and writes nothing. Sees what was in the files at this
 /// moment.
 pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
+    read_beside_writer(directory, options).map(|(inner, _)| inner)
+}
+
+/// As [`open_read_only`], with what was read.
+pub fn read_beside_writer(directory: &Path, options: Options) -> Result<(Inner, FoundState)> {
     options.validate()?;
     let (number, options) = called_by_a_database(directory, options.resolved());
-    let cache = memory::cache(&options);
-    let memory = memory::pool(&options);
+    let (cache, memory, blobs) = (memory::cache(&options), memory::pool(&options), blob_store(directory, &options));
+    let (recovering, found) = read_everything(directory, &options, (&cache, &memory, &blobs))?;
+    let (writing, resources) = (Writing::default(), (cache, memory, blobs));
+    let last_sequence = found.state.last_sequence;
+    let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
+    inner.replayed_segments = found.segments;
+    inner.error_state.refuse_writes("it was opened read-only");
+    Ok((inner, found))
+}
+
+/// What a reader beside a writer has found.
+pub struct FoundState {
+    /// With the last write in the log.
+    pub state: ManifestState,
+    /// Of the manifest that it was read from.
+    pub stamp: Option<(u64, u64)>,
+    /// Log segments read, and where the last of them ended.
+    pub segments: u64,
+    pub log_end: Position,
+}
+
+/// Reads everything, beside a writer if there is one.
+pub fn read_everything(
+    directory: &Path,
+    options: &Options,
+    (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
+) -> Result<(BTreeMap<u64, Recovering>, FoundState)> {
     // A writer may remove compacted tables and recycle log segments while they are read here, but
     // only after an edit of the manifest. So what is read between two reads of the same manifest is
     // one state, and a failed read may be due to a change in progress.
     const ATTEMPTS: usize = 50;
     const PATIENCE: Duration = Duration::from_millis(10);
     for attempt in 1.. {
+        let stamp = stamp(&*options.env, directory).unwrap_or_default();
         let (result, unchanged) = match read_current(&*options.env, directory) {
             Ok(Some(before)) => {
-                let blobs = blob_store(directory, &options);
-                let result = read_state(directory, &options, &before.state, &cache, &memory, &blobs);
-                let result = result.map(|state| (state, blobs));
+                let result = read_state(directory, options, &before.state, cache, memory, blobs);
                 let after = read_current(&*options.env, directory);
                 (result, matches!(after, Ok(Some(after)) if after == before))
             }
@@ -196,12 +225,11 @@ pub fn open_read_only(directory: &Path, options: Options) -> Result<Inner> {
             Err(error) => (Err(error), true),
         };
         match result {
-            Ok(((recovering, last_sequence, segments), blobs)) if unchanged => {
-                let (writing, resources) = (Writing::default(), (cache, memory, blobs));
-                let mut inner = assemble(directory, (number, options), recovering, last_sequence, writing, resources);
-                inner.replayed_segments = segments;
-                inner.error_state.refuse_writes("it was opened read-only");
-                return Ok(inner);
+            Ok((recovering, state, inherited)) if unchanged => {
+                let last = inherited.retired.last().map(|retired| &retired.segment);
+                let end = last.map(|segment| (segment.number, segment.written.load(Ordering::Relaxed)));
+                let (segments, log_end) = (inherited.retired.len() as u64, end.unwrap_or_default().into());
+                return Ok((recovering, FoundState { state, stamp, segments, log_end }));
             }
             // Damage does not go away; a writer at work is not likely to be met so often.
             Err(error) if attempt >= if unchanged { 5 } else { ATTEMPTS } => return Err(error),
@@ -276,6 +304,7 @@ fn assemble(
         merging: Mutex::new(None),
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),
+        follows: false,
         replayed_segments: 0,
         in_place_barriers: sync::AtomicUsize::new(0),
         stopping: AtomicBool::new(false),

@@ -61,7 +61,7 @@ impl Recovering {
     }
 }
 
-/// Opens the tables of every keyspace.
+/// Opens the tables of every keyspace. `beside_writer`: which may be appending to blob files.
 pub fn open_versions(
     directory: &Path,
     options: &Options,
@@ -69,37 +69,60 @@ pub fn open_versions(
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
     blobs: &BlobStore,
+    beside_writer: bool,
 ) -> Result<BTreeMap<u64, Recovering>> {
     let mut recovering = BTreeMap::new();
     for (&id, record) in &state.keyspaces {
-        let mut tables = Vec::with_capacity(record.tables.len());
-        for (&number, place) in &record.tables {
-            let path = directory.join(file_name::table(number));
-            if !options.env.exists(&path)? {
-                return Err(Error::corruption(path, 0, "the table is missing"));
-            }
-            let file = options.env.open(&path)?;
-            if file.len() != place.bytes {
-                let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
-                return Err(Error::corruption(path, file.len(), what));
-            }
-            let table = Table::open(file, path, number, Arc::clone(cache), options.read_mode)?;
-            for &blob in table.summary().blobs.keys() {
-                blobs.open_file(blob, 0)?;
-            }
-            tables.push((place.run, table));
-        }
-        let version = Version::from_tables(tables);
-        if let Some((left, right)) = version.overlap() {
-            let path = directory.join(file_name::table(left));
-            return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
-        }
+        let known = beside_writer.then(Version::default);
+        let version = open_tables(directory, options, record, cache, blobs, known.as_ref())?;
         recovering.insert(id, Recovering::new(record.clone(), version, options, memory));
     }
     Ok(recovering)
 }
 
-/// The keyspaces, the last write in them, and the number of log segments read.
+/// Opens the tables of a keyspace, but for those that a reader beside a writer has open in `known`.
+/// The blob files that such a reader knows may have grown.
+pub fn open_tables(
+    directory: &Path,
+    options: &Options,
+    record: &KeyspaceRecord,
+    cache: &Arc<BlockCache>,
+    blobs: &BlobStore,
+    known: Option<&Version>,
+) -> Result<Version> {
+    let at_least = if known.is_some() { u64::MAX } else { 0 };
+    let known = known.into_iter().flat_map(Version::tables);
+    let known: BTreeMap<u64, Arc<Table>> = known.map(|(_, table)| (table.summary().file_number, table)).collect();
+    let mut tables = Vec::with_capacity(record.tables.len());
+    for (&number, place) in &record.tables {
+        if let Some(table) = known.get(&number) {
+            tables.push((place.run, Arc::clone(table)));
+            continue;
+        }
+        let path = directory.join(file_name::table(number));
+        if !options.env.exists(&path)? {
+            return Err(Error::corruption(path, 0, "the table is missing"));
+        }
+        let file = options.env.open(&path)?;
+        if file.len() != place.bytes {
+            let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
+            return Err(Error::corruption(path, file.len(), what));
+        }
+        let table = Table::open(file, path, number, Arc::clone(cache), options.read_mode)?;
+        for &blob in table.summary().blobs.keys() {
+            blobs.open_file(blob, at_least)?;
+        }
+        tables.push((place.run, table));
+    }
+    let version = Version::from_tables(tables);
+    if let Some((left, right)) = version.overlap() {
+        let path = directory.join(file_name::table(left));
+        return Err(Error::corruption(path, 0, format!("the table overlaps table {right} of its run")));
+    }
+    Ok(version)
+}
+
+/// The keyspaces, the state with the last write in the log, and the log.
 pub fn read_state(
     directory: &Path,
     options: &Options,
@@ -107,12 +130,12 @@ pub fn read_state(
     cache: &Arc<BlockCache>,
     memory: &Arc<MemoryPool>,
     blobs: &BlobStore,
-) -> Result<(BTreeMap<u64, Recovering>, Sequence, u64)> {
-    let mut recovering = open_versions(directory, options, state, cache, memory, blobs)?;
+) -> Result<(BTreeMap<u64, Recovering>, ManifestState, Inherited)> {
+    let mut recovering = open_versions(directory, options, state, cache, memory, blobs, true)?;
     let maker = SegmentMaker { read_only: true, ..segment_maker(directory, options) };
     let mut state = state.clone();
     let inherited = replay_log(&maker, options, &mut state, &mut recovering, memory, blobs)?;
-    Ok((recovering, state.last_sequence, inherited.retired.len() as u64))
+    Ok((recovering, state, inherited))
 }
 
 pub fn replay_log(

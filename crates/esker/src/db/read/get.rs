@@ -18,6 +18,7 @@ use crate::db::read::blob_value;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::read_state::ReadState;
 use crate::db::state::read_stats::ReadStats;
+use crate::db::state::snapshots::ReadPoint;
 use crate::error::{Error, Result, escape_key};
 use crate::memtable::Memtable;
 use crate::merge_operator::contained;
@@ -250,19 +251,13 @@ impl Lookup {
     }
 }
 
-/// The value of `key` as of `sequence` and the time `now_ms`.
-pub fn get(
-    inner: &Inner,
-    keyspace: &KeyspaceInner,
-    key: &[u8],
-    sequence: Sequence,
-    now_ms: u64,
-) -> Result<Option<Slice>> {
+/// The value of `key` as of `point`.
+pub fn get(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], point: ReadPoint<'_>) -> Result<Option<Slice>> {
     // Held until the value is loaded: it keeps the file of a large one.
     let loaded = keyspace.read_state.load();
-    let read_state = keyspace.visible(&loaded, sequence)?;
-    let mut lookup = Lookup::new(now_ms);
-    lookup.search(Sources::new(inner, keyspace, read_state), key, sequence, &mut Pinned)?;
+    let read_state = keyspace.visible(&loaded, point)?;
+    let mut lookup = Lookup::new(point.now_ms);
+    lookup.search(Sources::new(inner, keyspace, read_state), key, point.sequence, &mut Pinned)?;
     if !lookup.operands.is_empty() {
         return value_of(inner, keyspace, key, lookup);
     }
@@ -280,14 +275,13 @@ pub fn get_into(
     inner: &Inner,
     keyspace: &KeyspaceInner,
     key: &[u8],
-    sequence: Sequence,
-    now_ms: u64,
+    point: ReadPoint<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let loaded = keyspace.read_state.load();
-    let read_state = keyspace.visible(&loaded, sequence).inspect_err(|_| out.clear())?;
-    let mut lookup = Lookup::new(now_ms);
-    let searched = lookup.search(Sources::new(inner, keyspace, read_state), key, sequence, out);
+    let read_state = keyspace.visible(&loaded, point).inspect_err(|_| out.clear())?;
+    let mut lookup = Lookup::new(point.now_ms);
+    let searched = lookup.search(Sources::new(inner, keyspace, read_state), key, point.sequence, out);
     if matches!(lookup.base, Base::Copied) && lookup.operands.is_empty() && searched.is_ok() {
         return Ok(true);
     }
@@ -303,16 +297,10 @@ pub fn get_into(
 }
 
 /// When the value of `key` expires, if it has one.
-pub fn expires_at(
-    inner: &Inner,
-    keyspace: &KeyspaceInner,
-    key: &[u8],
-    sequence: Sequence,
-    now_ms: u64,
-) -> Result<Option<Expiry>> {
+pub fn expires_at(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], point: ReadPoint<'_>) -> Result<Option<Expiry>> {
     let loaded = keyspace.read_state.load();
-    let read_state = keyspace.visible(&loaded, sequence)?;
-    let lookup = look_up(Sources::new(inner, keyspace, read_state), key, sequence, now_ms)?;
+    let read_state = keyspace.visible(&loaded, point)?;
+    let lookup = look_up(Sources::new(inner, keyspace, read_state), key, point.sequence, point.now_ms)?;
     let expiry_ms = lookup.expiry_ms;
     if lookup.operands.is_empty() && matches!(lookup.base, Base::Blob(_)) {
         return Ok(Some(Expiry::from_ms(expiry_ms)));

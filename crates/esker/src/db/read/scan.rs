@@ -57,7 +57,7 @@ impl Source {
         // Loaded after the snapshot guard is registered: a flush or compaction before kept what the
         // reader sees.
         let loaded = keyspace.read_state.load();
-        let read_state = Arc::clone(keyspace.visible(&loaded, snapshot_guard.sequence())?);
+        let read_state = Arc::clone(keyspace.visible(&loaded, snapshot_guard.point())?);
         Ok(Source { inner: Arc::clone(inner), keyspace: Arc::clone(keyspace), snapshot_guard, read_state })
     }
 

@@ -1,7 +1,8 @@
 //! The state of an open database.
 //!
 //! Locks, in the order in which a thread may take them:
-//! 0. `keyspace_changes`: held while a keyspace is created or dropped.
+//! 0. `keyspace_changes`: held while a keyspace is created or dropped; in a follower, while it
+//!    catches up.
 //! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
@@ -40,7 +41,7 @@ use crate::base::callback;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
-use crate::base::memory::PoolUser;
+use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
 use crate::db::state::compaction_state::CompactionState;
@@ -51,7 +52,7 @@ use crate::db::state::events::Events;
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
 use crate::db::state::read_stats::ReadStats;
-use crate::db::state::snapshots::{Readers, SnapshotGuard, SnapshotList};
+use crate::db::state::snapshots::{Pins, ReadPoint, Readers, SnapshotGuard, SnapshotList};
 use crate::db::state::thread_gate::ThreadGate;
 use crate::db::state::tombstone_skip_cache::TombstoneSkipCache;
 use crate::db::state::write_buffer_manager::WriteBufferManager;
@@ -69,8 +70,8 @@ use crate::wal::writer::{LogSync, LogWriter, Position};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// One keyspace.
@@ -127,13 +128,26 @@ impl KeyspaceInner {
         self.operator.load().as_deref().cloned()
     }
 
-    /// What a reader at `sequence` searches.
+    /// What a read searches, where `read_state` is what there is now.
     ///
     /// # Errors
     /// `KeyspaceDropped`, unless the drop comes after what the reader sees.
     #[inline]
-    pub fn visible<'a>(&self, read_state: &'a Arc<ReadState>, sequence: Sequence) -> Result<&'a Arc<ReadState>> {
-        read_state.at(sequence).ok_or_else(|| self.was_dropped())
+    pub fn visible<'a>(&self, read_state: &'a Arc<ReadState>, point: ReadPoint<'a>) -> Result<&'a Arc<ReadState>> {
+        if let Some(pins) = point.pins {
+            return Ok(self.pinned(pins));
+        }
+        read_state.at(point.sequence).ok_or_else(|| self.was_dropped())
+    }
+
+    /// What a snapshot of a follower has of the keyspace: nothing, if it was created later.
+    #[cold]
+    fn pinned<'a>(&self, pins: &'a Pins) -> &'a Arc<ReadState> {
+        static NOTHING: LazyLock<Arc<ReadState>> = LazyLock::new(|| {
+            let (memtable, _) = Memtable::create(0, 0, &MemoryPool::of_the_process());
+            Arc::new(ReadState::of_memtable(memtable))
+        });
+        pins.get(&self.id).unwrap_or_else(|| &NOTHING)
     }
 
     /// The error for a call on a keyspace that was dropped.
@@ -144,7 +158,7 @@ impl KeyspaceInner {
 
     /// Refuses a call on a keyspace that was dropped.
     pub fn check_exists(&self) -> Result<()> {
-        self.visible(&self.read_state.load(), Sequence::MAX).map(|_| ())
+        self.visible(&self.read_state.load(), ReadPoint::newest(0)).map(|_| ())
     }
 
     /// The operator's objection to an operand. Every merge checks it, so no reference is counted:
@@ -270,6 +284,8 @@ pub struct Inner {
     pub shrinking: Mutex<BTreeSet<u64>>,
     /// Tables being written outside the job lock: no manifest names them yet.
     pub in_progress: Mutex<BTreeSet<u64>>,
+    /// Another process writes, and this one reads what it has written: see `lifecycle/follow.rs`.
+    pub follows: bool,
     /// Log segments read when the database was opened read-only.
     pub replayed_segments: u64,
     /// Reasons against writes without the writer lock: conditional writes under way, and a close,
@@ -304,11 +320,25 @@ impl Inner {
     /// A reader's snapshot guard at the last write acknowledged.
     pub fn register_snapshot(&self) -> Result<SnapshotGuard> {
         self.refuse_in_callback()?;
+        if self.follows {
+            return Ok(self.register_pins());
+        }
         let writer = self.lock_writer();
         let snapshot_guard = self.snapshots.register(writer.last_sequence, &*self.options.clock);
         // From here on no write changes what it sees.
         self.thread_gate.wait_for_all();
         Ok(snapshot_guard)
+    }
+
+    /// The same of a follower: what all keyspaces have now. Not in the middle of a catching up.
+    #[cold]
+    fn register_pins(&self) -> SnapshotGuard {
+        let _between = self.keyspace_changes.lock();
+        let writer = self.lock_writer();
+        let snapshot_guard = self.snapshots.register(writer.last_sequence, &*self.options.clock);
+        let keyspaces = self.all_keyspaces();
+        let pins = keyspaces.iter().map(|keyspace| (keyspace.id, keyspace.read_state.load_full()));
+        snapshot_guard.pinning(pins.collect())
     }
 
     /// What a lookup without snapshot finds, and whether no write was under way meanwhile: then it

@@ -130,6 +130,12 @@ impl ReadStateCell {
         true
     }
 
+    /// Puts what a follower has read of the keyspace in the place of what it had.
+    pub fn follow(&self, active: Arc<Memtable>, immutable: Vec<Arc<Memtable>>, version: Arc<Version>) {
+        // A dropped keyspace is not followed.
+        let _ = self.change(|_| ReadState { active, immutable, version, dropped: None });
+    }
+
     /// Ends the keyspace at `sequence`: `empty` takes the place of what it holds. Under the writer
     /// lock, so that every snapshot is registered either before or after. [`Self::finish_drop`] or
     /// [`Self::take_back_drop`] follows.

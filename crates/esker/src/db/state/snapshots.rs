@@ -10,11 +10,12 @@
 //! even if the clock steps back. So an entry that a reader sees never disappears under it.
 
 use crate::base::clock::Clock;
-use crate::base::key::Sequence;
+use crate::base::key::{MAX_SEQUENCE, Sequence};
 use crate::base::sync::{AtomicU64, Mutex};
-use std::collections::VecDeque;
-use std::sync::Arc;
+use crate::db::state::read_state::ReadState;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 /// Readers at one sequence number, and at one reading of the clock.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct SnapshotList {
     reading_clock: Mutex<()>,
     list: Mutex<List>,
     newest: AtomicU64,
+    /// What snapshots of a follower hold.
+    pinned: Mutex<Vec<Weak<Pins>>>,
 }
 
 /// The snapshots that a flush or compaction has to respect.
@@ -90,7 +93,7 @@ impl SnapshotList {
         }
         self.newest.store(sequence, Ordering::Relaxed);
         drop(list);
-        SnapshotGuard { list: Arc::clone(self), sequence, now_ms }
+        SnapshotGuard { list: Arc::clone(self), sequence, now_ms, pins: None }
     }
 
     fn leave(&self, sequence: Sequence, now_ms: u64) {
@@ -105,6 +108,12 @@ impl SnapshotList {
             }
         }
         self.newest.store(live.back().map_or(0, |newest| newest.sequence), Ordering::Relaxed);
+    }
+
+    /// Visits what snapshots of a follower hold.
+    pub fn for_each_pinned(&self, visit: &mut dyn FnMut(&ReadState)) {
+        let pinned: Vec<Arc<Pins>> = self.pinned.lock().iter().filter_map(Weak::upgrade).collect();
+        pinned.iter().flat_map(|pins| pins.values()).for_each(|read_state| visit(read_state));
     }
 
     /// The greatest registered sequence number; 0 if there is none. Exact under the writer lock,
@@ -135,15 +144,60 @@ impl SnapshotList {
     }
 }
 
+/// What each keyspace held when a snapshot of a follower was made, by number. Elsewhere flushes and
+/// compactions keep what snapshots see; those of another process do not.
+pub type Pins = BTreeMap<u64, Arc<ReadState>>;
+
+/// As of when a read is.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadPoint<'a> {
+    pub sequence: Sequence,
+    pub now_ms: u64,
+    /// What is read, if not what is there now.
+    pub pins: Option<&'a Pins>,
+}
+
+impl ReadPoint<'_> {
+    /// That of a read without snapshot.
+    #[inline]
+    pub fn newest(now_ms: u64) -> ReadPoint<'static> {
+        ReadPoint { sequence: MAX_SEQUENCE, now_ms, pins: None }
+    }
+}
+
 /// One reader's registration; ends when dropped.
 #[derive(Debug)]
 pub struct SnapshotGuard {
     list: Arc<SnapshotList>,
     sequence: Sequence,
     now_ms: u64,
+    pins: Option<Arc<Pins>>,
 }
 
 impl SnapshotGuard {
+    /// The registration of a reader that reads in these.
+    pub fn pinning(mut self, pins: Pins) -> SnapshotGuard {
+        let pins = Arc::new(pins);
+        let mut pinned = self.list.pinned.lock();
+        pinned.retain(|pins| pins.strong_count() > 0);
+        pinned.push(Arc::downgrade(&pins));
+        drop(pinned);
+        self.pins = Some(pins);
+        self
+    }
+
+    /// What it reads in, if not in what is there when it reads.
+    #[inline]
+    pub fn pins(&self) -> Option<&Arc<Pins>> {
+        self.pins.as_ref()
+    }
+
+    /// As of when it reads.
+    #[inline]
+    pub fn point(&self) -> ReadPoint<'_> {
+        ReadPoint { sequence: self.sequence, now_ms: self.now_ms, pins: self.pins.as_deref() }
+    }
+
     /// What the reader reads at.
     pub fn sequence(&self) -> Sequence {
         self.sequence

@@ -10,7 +10,7 @@ use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
 use crate::db::state::inner::{Inner, KeyspaceInner};
-use crate::db::state::snapshots::SnapshotGuard;
+use crate::db::state::snapshots::{ReadPoint, SnapshotGuard};
 use crate::db::transaction::range_set::RangeSet;
 use crate::db::transaction::read_set::{ReadSet, ScannedRange};
 use crate::error::Result;
@@ -119,7 +119,8 @@ impl Transaction {
     pub fn get(&mut self, keyspace: &Arc<KeyspaceInner>, key: &[u8]) -> Result<Option<Slice>> {
         let inner = Arc::clone(&self.inner);
         let snapshot_guard = self.snapshot_guard()?;
-        let (sequence, now_ms) = (snapshot_guard.sequence(), snapshot_guard.now_ms());
+        let pins = snapshot_guard.pins().cloned();
+        let point = ReadPoint { pins: pins.as_deref(), ..snapshot_guard.point() };
         let Part { reads, writes, deleted, .. } = self.part(keyspace);
         let Some(pending) = writes.get_mut(key) else {
             if deleted.covers(key) {
@@ -129,10 +130,10 @@ impl Transaction {
             if !reads.keys.contains(key) {
                 reads.keys.insert(key.to_vec());
             }
-            return get::get(&inner, keyspace, key, sequence, now_ms);
+            return get::get(&inner, keyspace, key, point);
         };
         let in_snapshot = match pending.needs_snapshot() {
-            true => get::get(&inner, keyspace, key, sequence, now_ms)?,
+            true => get::get(&inner, keyspace, key, point)?,
             false => None,
         };
         let value = pending.value(&inner, keyspace, key, in_snapshot.as_deref())?;

@@ -14,6 +14,7 @@ use crate::db::background::rotate::rotate;
 use crate::db::background::run;
 use crate::db::read::get;
 use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::snapshots::ReadPoint;
 use crate::db::write_controller::condition::stop_cause;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -47,7 +48,11 @@ pub fn collapse(inner: &Inner, chains: &[LongChain]) {
         // on.
         let Some(sequence) = newest_operand(inner, chain) else { continue };
         // What fails here fails at every read of the key, and is reported there.
-        let Ok(value) = get::get(inner, keyspace, key, sequence, inner.now_ms(keyspace)) else { continue };
+        let Ok(value) =
+            get::get(inner, keyspace, key, ReadPoint { sequence, now_ms: inner.now_ms(keyspace), pins: None })
+        else {
+            continue;
+        };
         let mut writer = inner.writer.lock();
         let newest_snapshot = inner.snapshots.newest();
         let Some(Some(target)) = writer.keyspaces.get_mut(keyspace.id as usize) else { continue };

@@ -16,6 +16,7 @@ use crate::base::slice::Slice;
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, look_up, value_of};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::snapshots::ReadPoint;
 use crate::db::write::commit::{Precondition, Verdict};
 use crate::db::write::in_place_write::Barrier;
 use crate::error::Result;
@@ -50,7 +51,7 @@ impl<'a, F: FnMut(Option<Slice>) -> Result<bool>> OnValue<'a, F> {
         self.now_ms = self.now_ms.max(self.inner.now_ms(self.keyspace));
         // Held until the value is loaded: it keeps the file of a large one.
         let loaded = self.keyspace.read_state.load();
-        let read_state = self.keyspace.visible(&loaded, MAX_SEQUENCE)?;
+        let read_state = self.keyspace.visible(&loaded, ReadPoint::newest(0))?;
         let sources = Sources::new(self.inner, self.keyspace, read_state);
         let mut lookup = look_up(sources, self.key, MAX_SEQUENCE, self.now_ms)?;
         if !self.load_blob(&mut lookup, may_read)? {

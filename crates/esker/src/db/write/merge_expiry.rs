@@ -25,6 +25,7 @@ use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::snapshots::ReadPoint;
 use crate::db::write::batch_size::{
     ArenaReservation, add_reservation, add_reservation_bytes, reservation_bytes, start_record,
 };
@@ -101,7 +102,7 @@ impl Chain {
 /// memory.
 pub fn bytes_to_copy(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8]) -> Result<Option<usize>> {
     let loaded = keyspace.read_state.load();
-    let read_state = keyspace.visible(&loaded, MAX_SEQUENCE)?;
+    let read_state = keyspace.visible(&loaded, ReadPoint::newest(0))?;
     let found = look_up(Sources::new(inner, keyspace, read_state), key, MAX_SEQUENCE, inner.now_ms(keyspace))?;
     let bytes = |value: &[u8]| {
         reservation_bytes(&Operation { keyspace: keyspace.id, kind: Kind::Merge, expiry_ms: u64::MAX, key, value })

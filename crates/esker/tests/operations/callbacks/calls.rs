@@ -140,6 +140,19 @@ pub const READS: &[Listed] = &[
         assert!(plain(&db)?.iter().next().unwrap().is_ok());
         Ok(())
     }),
+    call!("Db::open_follower of its own directory", Works, |own: &Own| {
+        let follower = Db::open_follower(DIRECTORY, own.options.clone())?;
+        assert!(plain(follower.db())?.get("ada")?.is_some());
+        Ok(())
+    }),
+    call!("Follower::db of its own directory", Works, |own: &Own| {
+        let follower = Db::open_follower(DIRECTORY, own.options.clone())?;
+        assert!(!follower.db().keyspaces().is_empty());
+        Ok(())
+    }),
+    call!("Follower::catch_up of its own directory", Works, |own: &Own| {
+        Db::open_follower(DIRECTORY, own.options.clone())?.catch_up().map(drop)
+    }),
     call!("Batch::len", Works, |db: &Own| {
         let mut batch = db.batch();
         batch.put(&plain(db)?, "bob", "1923")?;

@@ -306,8 +306,15 @@ impl Work<'_> {
         let Tables { directory, options, .. } = self.tables;
         let env = &*options.env;
         let memory = MemoryPool::of_the_process();
-        let mut recovering =
-            recovery::open_versions(directory, options, &self.state, &self.tables.cache, &memory, &self.tables.blobs)?;
+        let mut recovering = recovery::open_versions(
+            directory,
+            options,
+            &self.state,
+            &self.tables.cache,
+            &memory,
+            &self.tables.blobs,
+            false,
+        )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;

@@ -1,0 +1,507 @@
+//! Following a database that another process writes: its manifest and its log are read as they
+//! grow, without its doing.
+//!
+//! 1. Read the manifest, if it has changed. Everything that is in tables by it is in the log too,
+//!    or was written without one.
+//! 2. Read on in the log to its end, into memtables. Now the follower has all writes that were
+//!    acknowledged before step 1, and none that the tables have is missing.
+//! 3. If the manifest had changed: open its tables. They take the place of the ones before, and of
+//!    the memtables that they hold, in one step for all keyspaces. A memtable that they hold in
+//!    part is made again from the log, which still has the rest.
+//!
+//! A writer removes tables and releases log segments only behind an edit of the manifest. Where one
+//! is gone before it was opened, the manifest has changed again, and the steps are repeated. If the
+//! segment in which the follower stands is gone, everything is read anew, as at the beginning.
+//!
+//! Snapshots hold what all keyspaces have when they are made (`Inner::register_snapshot`): the
+//! writer's compactions keep nothing for them. Tables and blob files that were removed are read on
+//! through their handles.
+
+use crate::base::batch::{AnyOperation, Operation};
+use crate::base::blob_reference::BlobReference;
+use crate::base::expiry::Ttl;
+use crate::base::key::{Entry, Kind, Sequence, hash};
+use crate::db::lifecycle::directory::segment_maker;
+use crate::db::lifecycle::keyspaces;
+use crate::db::lifecycle::open::{FoundState, read_beside_writer, read_everything};
+use crate::db::lifecycle::recovery::{Recovering, decode, open_tables};
+use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::memory::{self, new_memtable};
+use crate::db::state::read_state::ReadState;
+use crate::db::write::batch_size::reservation_bytes;
+use crate::error::{Error, Result};
+use crate::memtable::{Memtable, MemtableWriter, WriteContext};
+use crate::merge_operator::UINT64_ADD;
+use crate::options::Options;
+use crate::version::edit::{KeyspaceRecord, ManifestState};
+use crate::version::manifest::{read_current, stamp};
+use crate::version::runs::Version;
+use crate::wal::segment::SegmentMaker;
+use crate::wal::tail::{End, LogTail, Taken};
+use crate::wal::writer::Position;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A memtable of a follower is this part of a write buffer: of one that tables hold in part, so
+/// much of the log is read again.
+const MEMTABLE_PART: usize = 8;
+/// More than a memtable that is made again can need beyond what the other one had.
+const SPARE_BYTES: usize = 64 << 10;
+/// How often a change by the writer may come in between, and how long to wait after the first few.
+const ATTEMPTS: usize = 50;
+const PATIENCE: Duration = Duration::from_millis(2);
+
+/// What a follower knows of the files.
+pub struct Following {
+    /// The manifest that `state` was read from.
+    stamp: Option<(u64, u64)>,
+    /// What is installed.
+    state: ManifestState,
+    tail: LogTail,
+    /// Of each keyspace, where in the log its memtables begin: that of the active one first, then
+    /// those of the immutable ones, newest first.
+    begins: BTreeMap<u64, VecDeque<Position>>,
+}
+
+/// How far a follower is.
+///
+/// ```
+/// # use esker::{Db, Options, env::mem::MemEnv};
+/// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+/// # let writer = Db::open("data", options.clone())?;
+/// # writer.keyspace("names", Default::default())?;
+/// # let follower = Db::open_follower("data", options)?;
+/// # writer.existing_keyspace("names")?.put("ada", "1815")?;
+/// let progress = follower.catch_up()?;
+/// assert_eq!((progress.batches, progress.sequence), (1, writer.snapshot().sequence()));
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowerProgress {
+    /// The sequence number of the last write that it has. Every write below it is there.
+    pub sequence: Sequence,
+    /// Batches that this call has read from the log.
+    pub batches: u64,
+}
+
+/// Opens a database for following.
+pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
+    let (mut inner, FoundState { state, stamp, log_end, .. }) = read_beside_writer(directory, options)?;
+    inner.follows = true;
+    let tail = tail_at(&inner, log_end)?.ok_or_else(|| changed_too_fast(&inner))?;
+    let floor = Position { segment: state.log_floor, offset: 0 };
+    let begins = |keyspace: Arc<KeyspaceInner>| (keyspace.id, begins_at(&keyspace.read_state.load(), floor));
+    let begins = inner.all_keyspaces().into_iter().map(begins).collect();
+    Ok((inner, Following { stamp, state, tail, begins }))
+}
+
+fn begins_at(read_state: &ReadState, position: Position) -> VecDeque<Position> {
+    read_state.memtables().map(|_| position).collect()
+}
+
+fn maker(inner: &Inner) -> SegmentMaker {
+    SegmentMaker { read_only: true, ..segment_maker(&inner.directory, &inner.options) }
+}
+
+fn tail_at(inner: &Inner, position: Position) -> Result<Option<LogTail>> {
+    LogTail::at(maker(inner), position)
+}
+
+fn changed_too_fast(inner: &Inner) -> Error {
+    let directory = inner.directory.display();
+    Error::Stalled {
+        reason: format!("the writer of {directory} changes its files faster than they can be read; try again"),
+    }
+}
+
+/// Reads what the writer has written since. On an error the follower has what it had before, or
+/// some more, and may try again.
+pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProgress> {
+    inner.refuse_in_callback()?;
+    // No snapshot is made in between: what it would see is no state that the database had.
+    let _alone = inner.keyspace_changes.lock();
+    let mut batches = 0;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 3 {
+            std::thread::sleep(PATIENCE);
+        }
+        let env = &*inner.options.env;
+        let current = stamp(env, &inner.directory)?;
+        let next = if current.is_some() && current == following.stamp {
+            None
+        } else {
+            // It may just be replaced.
+            match read_current(env, &inner.directory) {
+                Ok(Some(next)) => Some(next.state),
+                Ok(None) | Err(Error::Io { .. } | Error::Corruption { .. }) if attempt + 1 < ATTEMPTS => continue,
+                Ok(None) => {
+                    return Err(Error::NotFound { what: format!("a database in {}", inner.directory.display()) });
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        if let Some(next) = &next {
+            create_keyspaces(inner, following, next)?;
+        }
+        match read_log(inner, following, next.as_ref(), &mut batches)? {
+            End::Reached => {}
+            End::NotYet => {
+                following.stamp = None;
+                continue;
+            }
+            End::Lost => {
+                read_anew(inner, following)?;
+                continue;
+            }
+        }
+        let Some(next) = next else { return Ok(progress(inner, batches)) };
+        match install(inner, following, next) {
+            Ok(()) => {
+                following.stamp = current;
+                return Ok(progress(inner, batches));
+            }
+            // What was missing is needed no more.
+            Err(_) if stamp(env, &inner.directory)? != current => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(changed_too_fast(inner))
+}
+
+fn progress(inner: &Inner, batches: u64) -> FollowerProgress {
+    FollowerProgress { sequence: inner.last_sequence.load(Ordering::Acquire), batches }
+}
+
+/// Makes the keyspaces that are new by the manifest known, empty.
+fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
+    for (&id, record) in &next.keyspaces {
+        if following.state.keyspaces.contains_key(&id) {
+            continue;
+        }
+        // Its tables come with the manifest.
+        let record = KeyspaceRecord { tables: BTreeMap::new(), flushed: 0, ..record.clone() };
+        let (active, writer) = new_memtable(&inner.options, 0, 0, &inner.memory);
+        add_keyspace(inner, id, &record, ReadState::of_memtable(active), writer);
+        following.begins.insert(id, VecDeque::from([following.tail.position()]));
+        following.state.keyspaces.insert(id, record);
+    }
+    following.state.next_keyspace = following.state.next_keyspace.max(next.next_keyspace);
+    Ok(())
+}
+
+fn add_keyspace(inner: &Inner, id: u64, record: &KeyspaceRecord, read_state: ReadState, writer: MemtableWriter) {
+    let (operator, ttl) = (keyspaces::stored_operator(record), Ttl::from_stored(record.ttl));
+    let (name, operator_name) = (record.name.clone(), record.operator.clone());
+    let keyspace = Arc::new(KeyspaceInner::new(id, name, operator_name, ttl, operator.clone(), read_state));
+    keyspace.compaction.set_style(record.style);
+    keyspaces::add(inner, &keyspace, writer, operator);
+}
+
+/// Step 2. `next`: the manifest as it was read before; a keyspace that it does not know has been
+/// created since.
+fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestState>, batches: &mut u64) -> Result<End> {
+    let Following { state, tail, begins, .. } = following;
+    let newest = next.unwrap_or(state);
+    tail.read(&mut |record, position| {
+        let operations = decode(&record)?;
+        let is_known = |id: u64| state.keyspaces.contains_key(&id) || newest.was_dropped(id) || state.was_dropped(id);
+        if !operations.iter().all(|operation| is_known(operation.keyspace())) {
+            return Ok(Taken::NotYet);
+        }
+        if !values_are_there(inner, state, &operations, record.sequence)? {
+            return Ok(Taken::Lost);
+        }
+        let mut writer = inner.writer.lock();
+        let newest_snapshot = inner.snapshots.newest();
+        let finished = record.sequence - 1;
+        for (operation, sequence) in operations.iter().zip(record.sequence..) {
+            let id = operation.keyspace();
+            // What is in tables is known by them.
+            if state.keyspaces.get(&id).is_none_or(|keyspace| sequence <= keyspace.flushed) {
+                continue;
+            }
+            make_room(inner, &mut writer, operation, || begins.entry(id).or_default().push_front(position));
+            apply(&mut writer, operation, sequence, newest_snapshot, finished);
+        }
+        let last = record.sequence + operations.len() as u64 - 1;
+        writer.last_sequence = writer.last_sequence.max(last);
+        inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+        *batches += 1;
+        Ok(Taken::Yes)
+    })
+}
+
+/// Whether the large values that the operations refer to are there; those that are in tables
+/// already need not be. Opened, they can be read from here on.
+fn values_are_there(
+    inner: &Inner,
+    state: &ManifestState,
+    operations: &[AnyOperation<'_>],
+    first: Sequence,
+) -> Result<bool> {
+    for (operation, sequence) in operations.iter().zip(first..) {
+        let AnyOperation::Key(operation) = operation else { continue };
+        let is_needed = state.keyspaces.get(&operation.keyspace).is_some_and(|keyspace| sequence > keyspace.flushed);
+        if operation.kind != Kind::PutBlob || !is_needed {
+            continue;
+        }
+        let Some(reference) = BlobReference::decode(operation.value) else { return Ok(false) };
+        match inner.blobs.open_file(reference.file, reference.end().unwrap_or(u64::MAX)) {
+            Ok(_) => {}
+            Err(Error::Corruption { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// Rotates the memtable that the operation goes to, if it is full.
+fn make_room(inner: &Inner, writer: &mut Writer, operation: &AnyOperation<'_>, rotated: impl FnOnce()) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace() as usize) else { return };
+    let bytes = match operation {
+        AnyOperation::Key(operation) => reservation_bytes(operation),
+        AnyOperation::Range(_) => 0,
+    };
+    let is_small = target.memtable.memtable().bytes() < inner.options.write_buffer_bytes / MEMTABLE_PART;
+    if target.memtable.has_room(bytes) && (is_small || target.memtable.memtable().is_empty()) {
+        return;
+    }
+    let was_empty = target.memtable.memtable().is_empty();
+    let next = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
+    target.keyspace.read_state.rotate_memtable(&mut target.memtable, next);
+    if !was_empty {
+        rotated();
+    }
+}
+
+fn apply(
+    writer: &mut Writer,
+    operation: &AnyOperation<'_>,
+    sequence: Sequence,
+    newest_snapshot: Sequence,
+    finished: Sequence,
+) {
+    let Some(Some(target)) = writer.keyspaces.get_mut(operation.keyspace() as usize) else { return };
+    match operation {
+        AnyOperation::Key(operation) => {
+            if operation.kind != Kind::Delete {
+                target.keyspace.tombstone_skip_cache.note_shown(operation.key);
+            }
+            let operator = target.operator.as_deref();
+            let context = WriteContext { newest_snapshot, operator, adds_uint64: target.adds_uint64, reserved: 0 };
+            target.memtable.apply(hash(operation.key), entry(operation, sequence), context);
+        }
+        AnyOperation::Range(range) => {
+            target.memtable.delete_range(range.start, range.end, sequence, newest_snapshot, finished);
+        }
+    }
+}
+
+fn entry<'a>(operation: &Operation<'a>, sequence: Sequence) -> Entry<'a> {
+    let Operation { key, kind, expiry_ms, value, .. } = *operation;
+    Entry { key, sequence, kind, expiry_ms, value }
+}
+
+/// What a keyspace becomes.
+struct Next {
+    keyspace: Arc<KeyspaceInner>,
+    version: Arc<Version>,
+    /// None: the active memtable goes on.
+    active: Option<(Arc<Memtable>, MemtableWriter)>,
+    /// Newest first.
+    immutable: Vec<Arc<Memtable>>,
+    begins: VecDeque<Position>,
+}
+
+/// Step 3. Fails if the writer has removed something meanwhile, without having changed anything.
+fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Result<()> {
+    let mut all = Vec::new();
+    for (&id, record) in &next.keyspaces {
+        let is_same = following.state.keyspaces.get(&id).is_some_and(|known| known == record);
+        let Some(keyspace) = keyspaces::find(inner, &record.name).filter(|it| it.id == id && !is_same) else {
+            continue;
+        };
+        all.push(prepare(inner, following, keyspace, record, next.log_floor)?);
+    }
+    let gone: Vec<u64> =
+        following.state.keyspaces.keys().filter(|id| !next.keyspaces.contains_key(id)).copied().collect();
+    {
+        let mut writer = inner.writer.lock();
+        for Next { keyspace, version, active, immutable, begins } in all {
+            let active = match (active, writer.keyspaces.get_mut(keyspace.id as usize)) {
+                (Some((active, memtable)), Some(Some(target))) => {
+                    target.memtable = memtable;
+                    active
+                }
+                _ => Arc::clone(&keyspace.read_state.load().active),
+            };
+            keyspace.read_state.follow(active, immutable, version);
+            keyspace.tombstone_skip_cache.clear();
+            following.begins.insert(keyspace.id, begins);
+        }
+        gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
+        writer.last_sequence = writer.last_sequence.max(next.last_sequence);
+        inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+    }
+    following.begins.retain(|id, _| next.keyspaces.contains_key(id));
+    following.state = next;
+    forget_blobs(inner);
+    memory::rebalance(inner);
+    Ok(())
+}
+
+/// Opens the tables of a keyspace, and leaves of its memtables what is not in them.
+fn prepare(
+    inner: &Inner,
+    following: &Following,
+    keyspace: Arc<KeyspaceInner>,
+    record: &KeyspaceRecord,
+    log_floor: u64,
+) -> Result<Next> {
+    let read_state = keyspace.read_state.load_full();
+    let (directory, options) = (&inner.directory, &inner.options);
+    let version = open_tables(directory, options, record, &inner.cache, &inner.blobs, Some(&read_state.version))?;
+    let mut places = following.begins.get(&keyspace.id).cloned().unwrap_or_default().into_iter();
+    let (mut active, mut immutable, mut begins) = (None, Vec::new(), VecDeque::new());
+    for (at, memtable) in read_state.memtables().enumerate() {
+        let begin = places.next().unwrap_or_default();
+        let is_flushed = memtable.is_empty() || memtable.last_sequence() <= record.flushed;
+        let remade = if is_flushed {
+            (at == 0).then(|| new_memtable(&inner.options, 0, 0, &inner.memory))
+        } else if memtable.first_sequence() <= record.flushed {
+            Some(remake(inner, &keyspace, memtable, begin, record.flushed, log_floor)?)
+        } else {
+            None
+        };
+        if is_flushed && at > 0 {
+            continue;
+        }
+        let begin = if is_flushed { following.tail.position() } else { begin };
+        begins.push_back(begin);
+        match (at, remade) {
+            (0, remade) => active = remade,
+            (_, Some((memtable, _))) => immutable.push(memtable),
+            (_, None) => immutable.push(Arc::clone(memtable)),
+        }
+    }
+    Ok(Next { keyspace, version: Arc::new(version), active, immutable, begins })
+}
+
+/// What of a memtable came after `flushed`, read from the log again. Snapshots hold the other one.
+/// Fails if the log does not have it any more: then it is in tables of a newer manifest.
+fn remake(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    memtable: &Arc<Memtable>,
+    begin: Position,
+    flushed: Sequence,
+    log_floor: u64,
+) -> Result<(Arc<Memtable>, MemtableWriter)> {
+    let begin = begin.max(Position { segment: log_floor, offset: 0 });
+    let mut tail = tail_at(inner, begin)?.ok_or_else(|| changed_too_fast(inner))?;
+    let (last, operator) = (memtable.last_sequence(), keyspace.operator());
+    let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
+    // As much as the other one has fits.
+    let (remade, mut writer) = new_memtable(&inner.options, memtable.end() + SPARE_BYTES, 0, &inner.memory);
+    let mut reached = flushed;
+    let end = tail.read(&mut |record, _| {
+        if reached >= last {
+            return Ok(Taken::NotYet);
+        }
+        for (operation, sequence) in decode(&record)?.iter().zip(record.sequence..) {
+            reached = reached.max(sequence);
+            if operation.keyspace() != keyspace.id || sequence <= flushed || sequence > last {
+                continue;
+            }
+            match operation {
+                AnyOperation::Key(operation) => {
+                    if !writer.has_room(reservation_bytes(operation)) {
+                        return Ok(Taken::Lost);
+                    }
+                    let context =
+                        WriteContext { newest_snapshot: 0, operator: operator.as_deref(), adds_uint64, reserved: 0 };
+                    writer.apply(hash(operation.key), entry(operation, sequence), context);
+                }
+                AnyOperation::Range(range) => writer.delete_range(range.start, range.end, sequence, 0, sequence - 1),
+            }
+        }
+        Ok(Taken::Yes)
+    })?;
+    if end == End::Lost || reached < last { Err(changed_too_fast(inner)) } else { Ok((remade, writer)) }
+}
+
+/// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it.
+fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
+    let Some(taken) = writer.keyspaces.get_mut(id as usize).and_then(Option::take) else { return };
+    let (empty, _) = new_memtable(&inner.options, 0, 0, &inner.memory);
+    inner.dropped.note_name(id, &taken.keyspace.name);
+    taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
+    taken.keyspace.read_state.finish_drop();
+    taken.keyspace.read_state.release_dropped();
+    let mut keyspaces = inner.keyspaces.write();
+    if keyspaces.get(&taken.keyspace.name).is_some_and(|other| other.id == id) {
+        keyspaces.remove(&taken.keyspace.name);
+    }
+}
+
+/// Closes blob files that nothing refers to which a reader can still come to.
+fn forget_blobs(inner: &Inner) {
+    let mut used = BTreeSet::new();
+    let mut note = |read_state: &ReadState| {
+        read_state.memtables().for_each(|memtable| used.extend(memtable.blob_files()));
+        read_state.version.tables().for_each(|(_, table)| used.extend(table.summary().blobs.keys()));
+    };
+    inner.all_keyspaces().iter().for_each(|keyspace| note(&keyspace.read_state.load()));
+    inner.snapshots.for_each_pinned(&mut note);
+    for number in inner.blobs.lengths().into_keys().filter(|number| !used.contains(number)) {
+        inner.blobs.forget(number);
+    }
+}
+
+/// Reads everything, as at the beginning: the log segment in which the follower stands is gone.
+fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
+    let resources = (&inner.cache, &*inner.memory, &inner.blobs);
+    let (recovering, found) = read_everything(&inner.directory, &inner.options, resources)?;
+    let FoundState { state, stamp, log_end, .. } = found;
+    if state.last_sequence < inner.last_sequence.load(Ordering::Acquire) {
+        let what = format!(
+            "the database ends at write {}, and the follower has write {}: another one has taken its place; open it anew",
+            state.last_sequence,
+            inner.last_sequence.load(Ordering::Acquire)
+        );
+        return Err(Error::corruption(&inner.directory, 0, what));
+    }
+    following.tail = tail_at(inner, log_end)?.ok_or_else(|| changed_too_fast(inner))?;
+    let floor = Position { segment: state.log_floor, offset: 0 };
+    let gone: Vec<u64> =
+        following.state.keyspaces.keys().filter(|id| !state.keyspaces.contains_key(id)).copied().collect();
+    following.begins.clear();
+    let mut new = Vec::new();
+    let mut writer = inner.writer.lock();
+    for (id, recovered) in recovering {
+        let Recovering { record, version, memtable, writer: memtable_writer, immutable, .. } = recovered;
+        let read_state = ReadState { immutable: immutable.into(), version, ..ReadState::of_memtable(memtable) };
+        following.begins.insert(id, begins_at(&read_state, floor));
+        let Some(Some(target)) = writer.keyspaces.get_mut(id as usize) else {
+            new.push((id, record, read_state, memtable_writer));
+            continue;
+        };
+        target.memtable = memtable_writer;
+        let ReadState { active, immutable, version, .. } = read_state;
+        target.keyspace.read_state.follow(active, immutable, version);
+        target.keyspace.tombstone_skip_cache.clear();
+    }
+    gone.iter().for_each(|&id| drop_keyspace(inner, &mut writer, id));
+    writer.last_sequence = state.last_sequence;
+    inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+    drop(writer);
+    for (id, record, read_state, memtable) in new {
+        add_keyspace(inner, id, &record, read_state, memtable);
+    }
+    (following.state, following.stamp) = (state, stamp);
+    Ok(())
+}

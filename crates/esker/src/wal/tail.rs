@@ -1,0 +1,161 @@
+//! Reading a log behind its writer, which another process may be.
+//!
+//! A reader stands behind the last record that it has read, and reads on as records come. Where
+//! none is intact, the writer has written no more, or it has gone on in another segment, whose link
+//! leads back to this one, or the segment was released: everything in it is in tables then, and the
+//! reader has to begin anew from the manifest.
+//!
+//! The writer knows nothing of it. What it has written in part does not verify, and is read the
+//! next time.
+
+use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType, decode_header, record_bytes};
+use super::reader::{Record, SegmentFile, SegmentReader, read_link};
+use super::segment::{SegmentMaker, file_number};
+use super::writer::Position;
+use crate::error::Result;
+
+/// What the visitor of a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken.
+    Yes,
+    /// Something has to be known before it can be: it is read again.
+    NotYet,
+    /// Something that it refers to is gone: it is in tables.
+    Lost,
+}
+
+/// Where reading has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Behind the last record that was written.
+    Reached,
+    /// Before a record that was not taken.
+    NotYet,
+    /// The segment, or what a record refers to, is not there any more.
+    Lost,
+}
+
+/// See the module's comment.
+pub struct LogTail {
+    maker: SegmentMaker,
+    number: u64,
+    found: SegmentFile,
+    offset: u64,
+}
+
+/// What comes behind a segment.
+enum Successor {
+    None,
+    Segment { number: u64, found: SegmentFile, previous_end: u64 },
+    Lost,
+}
+
+impl LogTail {
+    /// A reader at `position`; none if that segment is not there.
+    pub fn at(maker: SegmentMaker, position: Position) -> Result<Option<LogTail>> {
+        let found = segments(&maker)?.into_iter().find(|(number, _)| *number == position.segment);
+        Ok(found.map(|(number, found)| LogTail {
+            maker,
+            number,
+            found,
+            offset: position.offset.max(HEADER_BYTES as u64),
+        }))
+    }
+
+    /// Where it is.
+    pub fn position(&self) -> Position {
+        Position { segment: self.number, offset: self.offset }
+    }
+
+    /// Hands every batch that has come since to `visit`, with the position of its record.
+    pub fn read(&mut self, visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>) -> Result<End> {
+        loop {
+            let read = self.read_segment(visit)?;
+            if read != End::Reached {
+                return Ok(read);
+            }
+            match self.successor()? {
+                Successor::None => return Ok(End::Reached),
+                Successor::Lost => return Ok(End::Lost),
+                Successor::Segment { number, found, previous_end } => {
+                    // The writer had gone on before it was looked for: what is there now is all.
+                    let read = self.read_segment(visit)?;
+                    if read != End::Reached {
+                        return Ok(read);
+                    }
+                    if self.offset < previous_end {
+                        return Ok(End::Lost);
+                    }
+                    (self.number, self.found, self.offset) = (number, found, HEADER_BYTES as u64);
+                }
+            }
+        }
+    }
+
+    fn read_segment(&mut self, visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>) -> Result<End> {
+        // A new one each time: it keeps what it has read.
+        let mut reader = SegmentReader::new(self.number, &self.found);
+        let path = self.found.path.clone();
+        while let Some((header, payload)) = reader.record(self.offset)? {
+            if header.kind == RecordType::Batch {
+                let offset = self.offset + RECORD_HEADER_BYTES as u64;
+                let record = Record { sequence: header.sequence, payload, segment: self.number, path: &path, offset };
+                match visit(record, Position { segment: self.number, offset: self.offset })? {
+                    Taken::Yes => {}
+                    Taken::NotYet => return Ok(End::NotYet),
+                    Taken::Lost => return Ok(End::Lost),
+                }
+            }
+            self.offset += record_bytes(header.payload_bytes);
+        }
+        Ok(End::Reached)
+    }
+
+    /// What the log goes on with. The newest segment that leads back here counts: an older one may
+    /// have been given up by a recovery.
+    fn successor(&self) -> Result<Successor> {
+        let mut newest: Option<(u64, SegmentFile, u64)> = None;
+        let (mut is_there, mut is_passed) = (false, false);
+        for (number, found) in segments(&self.maker)? {
+            is_there |= number == self.number;
+            if number <= self.number {
+                continue;
+            }
+            let Some(link) = read_link(&found, number)? else { continue };
+            if link.previous_number != self.number {
+                is_passed = true;
+            } else if newest.as_ref().is_none_or(|(other, ..)| *other < number) {
+                newest = Some((number, found, link.previous_end));
+            }
+        }
+        Ok(match newest {
+            Some((number, found, previous_end)) => Successor::Segment { number, found, previous_end },
+            None if is_passed || !is_there => Successor::Lost,
+            None => Successor::None,
+        })
+    }
+}
+
+/// The segments in the directory, by the numbers in their headers. Files that vanish meanwhile, or
+/// are being prepared, are none.
+fn segments(maker: &SegmentMaker) -> Result<Vec<(u64, SegmentFile)>> {
+    let mut segments = Vec::new();
+    for name in maker.env.list(&maker.directory)? {
+        if file_number(&name).is_none() {
+            continue;
+        }
+        let path = maker.directory.join(&name);
+        let Ok(file) = maker.open(&path) else { continue };
+        let mut header = [0; HEADER_BYTES];
+        if file.len() < HEADER_BYTES as u64 + record_bytes(24) || file.read_at(0, &mut header).is_err() {
+            continue;
+        }
+        if let Some(header) = decode_header(&path, &header)? {
+            let mut found = SegmentFile::new(path, file);
+            found.salt = header.salt;
+            segments.push((header.number, found));
+        }
+    }
+    Ok(segments)
+}

@@ -1,0 +1,275 @@
+//! A follower: it shows what the writer has acknowledged, whatever the writer does with its files,
+//! and its snapshots never change.
+
+use crate::common::{DIRECTORY, Machine, all, keyspace, pairs, text};
+use esker::merge::{StringAppend, UInt64Add};
+use esker::{Db, Error, Follower, Keyspace, KeyspaceOptions, Options, Snapshot, Ttl, WriteOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+type Contents = BTreeMap<String, Pairs>;
+
+/// A stream of numbers, determined by its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+fn follow(options: Options) -> Follower {
+    Db::open_follower(DIRECTORY, options).expect("a database")
+}
+
+fn contents(db: &Db) -> Contents {
+    db.keyspaces().into_iter().map(|name| (name.clone(), all(&db.existing_keyspace(&name).expect("there")))).collect()
+}
+
+#[test]
+fn it_shows_what_was_acknowledged_before_the_call_and_no_more() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let names = keyspace(&db, "names");
+    names.put("a", "1").expect("put");
+    let follower = follow(machine.options());
+    let followed = follower.db().existing_keyspace("names").expect("there");
+    assert_eq!(text(&followed, "a").as_deref(), Some("1"));
+    names.put("a", "2").expect("put");
+    let mut batch = db.batch();
+    batch
+        .put(&names, "b", "1")
+        .and_then(|()| batch.put(&names, "c", "1"))
+        .and_then(|()| batch.commit())
+        .expect("batch");
+    assert_eq!(pairs(&followed).len(), 1, "not before it catches up");
+    let progress = follower.catch_up().expect("catch up");
+    assert_eq!((progress.batches, progress.sequence), (2, db.snapshot().sequence()));
+    assert_eq!(contents(follower.db()), contents(&db));
+    assert_eq!(follower.catch_up().expect("catch up").batches, 0);
+    assert!(matches!(followed.put("a", "3"), Err(Error::ReadOnly { .. })));
+    assert!(matches!(Db::open_follower("/absent", machine.options()), Err(Error::NotFound { .. })));
+    // What is in no log comes with its flush.
+    names.put_with("d", "1", &WriteOptions::new().disable_wal(true)).expect("put");
+    follower.catch_up().expect("catch up");
+    assert_eq!(text(&followed, "d"), None);
+    db.flush().expect("flush");
+    follower.catch_up().expect("catch up");
+    assert_eq!(text(&followed, "d").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_counter_counts_once_in_log_and_table() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let hits = db.keyspace("hits", KeyspaceOptions::default().merge_operator(UInt64Add)).expect("a keyspace");
+    let follower = follow(machine.options());
+    let followed = follower.db().existing_keyspace("hits").expect("there");
+    let value = |keyspace: &Keyspace| {
+        keyspace.get("a").expect("get").map(|value| u64::from_le_bytes((*value).try_into().expect("eight")))
+    };
+    for round in 1..=50u64 {
+        hits.merge("a", 1u64.to_le_bytes()).expect("merge");
+        hits.put(format!("{round}"), "x".repeat(3000)).expect("put");
+        if round % 3 == 0 {
+            follower.catch_up().expect("catch up");
+        }
+        hits.merge("a", 1u64.to_le_bytes()).expect("merge");
+        if round % 7 == 0 {
+            db.flush().expect("flush");
+        }
+        follower.catch_up().expect("catch up");
+        assert_eq!(value(&followed), Some(2 * round));
+    }
+    db.compact().expect("compact");
+    follower.catch_up().expect("catch up");
+    assert_eq!(value(&followed), Some(100));
+}
+
+/// What a writer does at random, beside a follower.
+struct Run {
+    machine: Machine,
+    random: Random,
+    db: Option<Db>,
+    follower: Follower,
+    snapshots: Vec<(Snapshot, Vec<(Keyspace, Pairs)>)>,
+}
+
+const NAMES: [&str; 4] = ["counts", "expires", "plain", "text"];
+
+impl Run {
+    fn options(machine: &Machine) -> Options {
+        machine.options().write_buffer_bytes(32 << 10).wal_segment_bytes(4 << 10).min_blob_size(600)
+    }
+
+    fn new(seed: u64) -> Run {
+        let machine = Machine::new();
+        let db = Db::open(DIRECTORY, Run::options(&machine)).expect("open");
+        let follower = follow(Run::options(&machine));
+        Run { machine, random: Random(seed), db: Some(db), follower, snapshots: Vec::new() }
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open")
+    }
+
+    fn keyspace(&self, name: &str) -> Keyspace {
+        let options = KeyspaceOptions::default();
+        let options = match name {
+            "counts" => options.merge_operator(UInt64Add),
+            "expires" => options.ttl(Ttl::Enabled { default: None }).merge_operator(StringAppend::new(",")),
+            "text" => options.merge_operator(StringAppend::new(",")),
+            _ => options,
+        };
+        self.db().keyspace(name, options).expect("a keyspace")
+    }
+
+    fn write(&mut self) {
+        let name = NAMES[self.random.below(4) as usize];
+        let keyspace = self.keyspace(name);
+        let key = format!("{:02}", self.random.below(40));
+        let length = [8, 8, 40, 700][self.random.below(4) as usize];
+        let value = vec![b'a' + self.random.below(20) as u8; length];
+        match (self.random.below(9), name) {
+            (0, _) => keyspace.delete(&key),
+            (1, _) => keyspace.delete_range(key.clone()..format!("{key}~")),
+            (2 | 3, "counts") => keyspace.merge(&key, self.random.below(9).to_le_bytes()),
+            (2 | 3, "text" | "expires") => keyspace.merge(&key, "x"),
+            (4, "expires") => keyspace.put_with_ttl(&key, value, Duration::from_secs(1 + self.random.below(50))),
+            (5, _) => {
+                let (other, mut batch) = (self.keyspace("plain"), self.db().batch());
+                let both = batch.put(&keyspace, &key, "12345678").and_then(|()| batch.put(&other, &key, &value));
+                both.and_then(|()| batch.commit())
+            }
+            (6, _) if self.random.below(3) == 0 => {
+                keyspace.put_with(&key, "12345678", &WriteOptions::new().disable_wal(true))
+            }
+            _ => keyspace.put(&key, if name == "counts" { b"12345678".to_vec() } else { value }),
+        }
+        .expect("a write");
+    }
+
+    fn step(&mut self) {
+        match self.random.below(60) {
+            0 => self.db().flush().expect("flush"),
+            1 => self.db().compact().expect("compact"),
+            2 => self.db().wait_idle().expect("idle"),
+            3 => {
+                let name = NAMES[self.random.below(4) as usize];
+                drop(self.keyspace(name));
+                self.db().drop_keyspace(name).expect("drop");
+            }
+            4 => {
+                let from = self.random.below(40);
+                let pairs = (from..from + 5).map(|n| (format!("{n:02}"), "ingested"));
+                self.keyspace("plain").ingest(pairs).expect("ingest");
+            }
+            5 => {
+                let db = self.db.take().expect("open");
+                match self.random.below(2) {
+                    0 => db.close().expect("close"),
+                    _ => drop(db),
+                }
+                self.db = Some(Db::open(DIRECTORY, Run::options(&self.machine)).expect("open"));
+            }
+            6 => self.machine.pass(Duration::from_secs(self.random.below(20))),
+            _ => self.write(),
+        }
+    }
+
+    /// What is in no log is flushed first, so that the follower has to have it.
+    fn compare(&mut self) {
+        if self.random.below(3) == 0 {
+            self.db().flush().expect("flush");
+            self.follower.catch_up().expect("catch up");
+            assert_eq!(contents(self.follower.db()), contents(self.db()));
+        } else {
+            self.follower.catch_up().expect("catch up");
+        }
+        let db = self.follower.db();
+        let seen = |keyspace: Keyspace| {
+            let contents = all(&keyspace);
+            (keyspace, contents)
+        };
+        if self.random.below(2) == 0 {
+            let now = db.keyspaces().into_iter().map(|name| seen(db.existing_keyspace(&name).expect("there")));
+            let now = now.collect();
+            self.snapshots.push((db.snapshot(), now));
+        }
+        for (snapshot, keyspaces) in &self.snapshots {
+            for (keyspace, contents) in keyspaces {
+                let pair = |pair: esker::Result<_>| {
+                    pair.map(|(key, value): (esker::Slice, esker::Slice)| (key.to_vec(), value.to_vec()))
+                };
+                let scanned: BTreeMap<_, _> = snapshot.iter(keyspace).map(|it| pair(it).expect("scan")).collect();
+                assert_eq!(&scanned, contents, "a snapshot of {} has changed", keyspace.name());
+                for (key, value) in contents {
+                    assert_eq!(snapshot.get(keyspace, key).expect("get").as_deref(), Some(value.as_slice()));
+                }
+            }
+        }
+        if self.snapshots.len() > 3 {
+            self.snapshots.remove(0);
+        }
+    }
+}
+
+#[test]
+fn it_agrees_with_the_writer_whatever_that_does() {
+    let seeds = std::env::var("ESKER_SEED").ok().map(|seed| seed.parse().expect("a number"));
+    for seed in seeds.map_or(0..30, |seed: u64| seed..seed + 1) {
+        println!("seed {seed}");
+        let mut run = Run::new(seed);
+        for _ in 0..80 {
+            for _ in 0..run.random.below(25) {
+                run.step();
+            }
+            run.compare();
+        }
+    }
+}
+
+#[test]
+fn a_follower_with_threads_never_sees_half_a_batch_and_never_goes_back() {
+    let options = || {
+        let env = esker::env::mem::MemEnv::new();
+        Options::default().env(Arc::new(env)).write_buffer_bytes(256 << 10).wal_segment_bytes(32 << 10)
+    };
+    let options = options();
+    let db = Db::open(DIRECTORY, options.clone()).expect("open");
+    let (left, right) = (keyspace(&db, "left"), keyspace(&db, "right"));
+    let follower = follow(options);
+    std::thread::scope(|threads| {
+        let writing = threads.spawn(|| {
+            for round in 0..4000u64 {
+                let mut batch = db.batch();
+                for target in [&left, &right] {
+                    batch.put(target, "round", round.to_be_bytes()).expect("put");
+                    batch.put(target, format!("{:03}", round % 200), vec![1; 200]).expect("put");
+                }
+                batch.commit().expect("commit");
+            }
+        });
+        let mut last = 0;
+        while !writing.is_finished() || last < 3999 {
+            follower.catch_up().expect("catch up");
+            let snapshot = follower.db().snapshot();
+            let round = |name: &str| {
+                let keyspace = follower.db().existing_keyspace(name).expect("there");
+                let value = snapshot.get(&keyspace, "round").expect("get");
+                value.map_or(0, |value| u64::from_be_bytes((*value).try_into().expect("eight")))
+            };
+            let rounds = (round("left"), round("right"));
+            assert_eq!(rounds.0, rounds.1, "half a batch");
+            assert!(rounds.0 >= last, "{} after {last}", rounds.0);
+            last = rounds.0;
+        }
+    });
+    assert_eq!(contents(follower.db()), contents(&db));
+}
