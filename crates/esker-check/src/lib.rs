@@ -31,6 +31,7 @@ pub mod faults;
 pub mod fuzzed;
 pub mod generator;
 pub mod kill9;
+pub mod lag;
 pub mod model;
 pub mod operators;
 pub mod option_sets;

@@ -40,6 +40,8 @@ enum Command {
     Threads(Common),
     /// A writing process killed again and again
     Kill9(Kill9),
+    /// How far a follower is behind a writing process
+    Lag(Lag),
     /// Writers faster than the disk, thousands of readers and of keyspaces, full disks, too few
     /// descriptors, little memory; needs Linux
     Overload(Overload),
@@ -48,6 +50,9 @@ enum Command {
     /// The process that `kill9` kills
     #[command(hide = true)]
     Kill9Child { path: PathBuf, seed: u64, salt: u64 },
+    /// The process that `lag` follows
+    #[command(hide = true)]
+    LagChild { path: PathBuf, rate: u64 },
     /// The process of one scenario of `overload`
     #[command(hide = true)]
     OverloadChild {
@@ -76,6 +81,19 @@ impl Common {
     fn settings(&self) -> Settings {
         Settings::new(self.seed, Duration::from_secs(self.seconds.unwrap_or(60)))
     }
+}
+
+#[derive(Args)]
+struct Lag {
+    /// Puts of the writer, a second
+    #[arg(long, default_value_t = 100_000)]
+    rate: u64,
+    /// How long
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Where the database goes
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
 }
 
 #[derive(Args)]
@@ -336,6 +354,13 @@ fn threads(given: Common) -> Checked<()> {
     Ok(())
 }
 
+fn lag(given: Lag) -> Checked<()> {
+    let (rate, duration) = (given.rate, Duration::from_secs(given.seconds));
+    let lag = esker_check::lag::Lag { program: program()?, directory: given.dir, rate, duration };
+    println!("lag at {rate} puts/s: {}", lag.run()?);
+    Ok(())
+}
+
 fn kill9(given: Kill9) -> Checked<()> {
     let kills = KillLoop {
         program: program()?,
@@ -418,6 +443,8 @@ fn main() -> ExitCode {
         Command::Rot(given) => rot(given),
         Command::Threads(given) => threads(given),
         Command::Kill9(given) => kill9(given),
+        Command::Lag(given) => lag(given),
+        Command::LagChild { path, rate } => esker_check::lag::child(&path, rate),
         Command::Kill9Child { path, seed, salt } => kill9::child(&path, seed, salt),
         #[cfg(target_os = "linux")]
         Command::Overload(given) => overload(given),

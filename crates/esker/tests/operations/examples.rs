@@ -9,6 +9,8 @@ mod append_log;
 mod counters;
 #[path = "../../examples/custom_operator.rs"]
 mod custom_operator;
+#[path = "../../examples/job_queue.rs"]
+mod job_queue;
 #[path = "../../examples/max_gauge.rs"]
 mod max_gauge;
 #[path = "../../examples/session_store.rs"]
@@ -35,6 +37,11 @@ fn counters() {
 #[test]
 fn custom_operator() {
     twice("custom-operator", custom_operator::run);
+}
+
+#[test]
+fn job_queue() {
+    twice("job-queue", job_queue::run);
 }
 
 #[test]
