@@ -76,12 +76,12 @@ pub use db::maintenance::stats::{KeyspaceStats, RunStats, Stats};
 pub use db::maintenance::verify::{VerifyEvent, VerifyReport};
 pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
-pub use error::{Error, Result, escape_key};
+pub use error::{Error, Result, StallCause, escape_key};
 pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
 pub use handle::{Batch, Cursor, Db, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{
     CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,
-    WalMode, WriteOptions,
+    StallPolicy, WalMode, WriteOptions,
 };
 pub use table::LostRange;

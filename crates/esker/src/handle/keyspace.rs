@@ -3,6 +3,7 @@
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
+use crate::base::blob_reference::REFERENCE_BYTES;
 use crate::base::expiry::{Expiry, Life, Ttl, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, hash};
 use crate::base::key_range::KeyRange;
@@ -19,6 +20,7 @@ use crate::db::write::commit::{
     Content, Precondition, Unconditional, Verdict, check_options, commit, commit_if, commit_merges_if,
 };
 use crate::db::write::in_place_write;
+use crate::db::write::lock_within::{Room, before_large_value};
 use crate::error::{Error, Result, escape_key};
 use crate::options::{CompactionStyle, WriteOptions};
 use std::cell::Cell;
@@ -230,11 +232,28 @@ impl Keyspace {
             if precondition.catch_up()? == Verdict::Declined {
                 return Ok(false);
             }
-            let value = blob_value::put_blob(inner, value)?;
-            let put = Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..operation };
-            return self.commit_one_if(put, options, precondition);
+            return self.commit_large_if(operation, options, precondition);
         }
         self.commit_one_if(operation, options, precondition)
+    }
+
+    /// A put of a large value, which goes to a blob file first.
+    #[cold]
+    fn commit_large_if(
+        &self,
+        operation: Operation<'_>,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<bool> {
+        let inner = &self.shared.inner;
+        let smaller = Operation { kind: Kind::PutBlob, value: &[0; REFERENCE_BYTES], ..operation };
+        let needs = [(self.inner.id, reservation_bytes(&smaller))];
+        // The record is hardly longer than its entry.
+        let room = Room { needs: &needs, record_bytes: 2 * needs[0].1, is_logged: !options.disable_wal };
+        let options = before_large_value(inner, room, options)?;
+        let value = blob_value::put_blob(inner, operation.value)?;
+        let put = Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..operation };
+        self.commit_one_if(put, &options, precondition)
     }
 
     fn commit_one_if(

@@ -15,7 +15,7 @@ pub use explain::{ExplainedOption, Explanation};
 pub use keyspace::KeyspaceOptions;
 pub use origin::Origin;
 pub use profile::Profile;
-pub use write::WriteOptions;
+pub use write::{StallPolicy, WriteOptions};
 
 use crate::base::clock::{Clock, SystemClock};
 use crate::env::Env;

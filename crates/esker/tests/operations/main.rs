@@ -45,6 +45,7 @@ mod rot;
 mod scan_walks;
 mod scans_beside_writer;
 mod sizes;
+mod stall_policy;
 mod styles;
 mod thread_end;
 mod transactions;

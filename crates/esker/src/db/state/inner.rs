@@ -5,7 +5,8 @@
 //! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
-//!    the background thread did not get to it in time.
+//!    the background thread did not get to it in time. A write that is not to wait
+//!    (`write/lock_within.rs`) tries it for a limited time.
 //! 3. `manifest`: held while an edit is made durable.
 //! 4. a keyspace's, in its `ReadStateCell`: held while a read state is replaced, never over I/O.
 //! 5. `keyspaces`: held while a keyspace is looked up or added.
@@ -341,6 +342,12 @@ impl Inner {
     /// before the lines it writes to move to another processor.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        self.try_lock_writer().unwrap_or_else(|| self.writer.lock())
+    }
+
+    /// As [`Inner::lock_writer`], but gives up where that puts the thread to sleep.
+    #[inline]
+    pub fn try_lock_writer(&self) -> Option<MutexGuard<'_, Writer>> {
         const LOOKS: u32 = 15;
         const MOST_PAUSES: u32 = 32;
         let mut pauses = 4;
@@ -348,14 +355,14 @@ impl Inner {
             if !self.writer.is_locked()
                 && let Some(writer) = self.writer.try_lock()
             {
-                return writer;
+                return Some(writer);
             }
             for _ in 0..pauses {
                 std::hint::spin_loop();
             }
             pauses = MOST_PAUSES.min(pauses * 2);
         }
-        self.writer.lock()
+        None
     }
 
     /// Releases the directory, and ends events: no write follows.
