@@ -109,7 +109,7 @@ fn every_write_is_refused_leaves_nothing_and_can_be_made_again() {
         ("merge with life", Box::new(|o| living.merge_with("b", one, o))),
         ("put_if_absent", Box::new(|o| plain.put_if_absent_with("e", "1", o).map(drop))),
         ("large put_if_absent", Box::new(|o| plain.put_if_absent_with("f", vec![4; 20_000], o).map(drop))),
-        ("compare_and_swap", Box::new(|o| plain.compare_and_swap_with("g", None::<&str>, Some("1"), o).map(drop))),
+        ("compare_and_swap", Box::new(|o| plain.compare_and_swap_with("g", None, Some(b"1"), o).map(drop))),
         ("merge_and_get", Box::new(|o| adding.merge_and_get_with("b", one, o).map(drop))),
         ("take", Box::new(|o| plain.take_with("stays", o).map(drop))),
         (
@@ -124,7 +124,7 @@ fn every_write_is_refused_leaves_nothing_and_can_be_made_again() {
         (
             "transaction",
             Box::new(|o| {
-                let mut transaction = db.transaction()?;
+                let mut transaction = db.transaction();
                 transaction.get(&plain, "a")?;
                 transaction.put(&plain, "i", "1")?;
                 transaction.commit_with(o)
