@@ -14,6 +14,7 @@ use crate::db::maintenance::{ingest, sizes};
 use crate::db::read::scan::Source;
 use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::latencies::Timed;
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::db::write::batch_size::{reservation_bytes, start_record};
 use crate::db::write::commit::{
@@ -107,6 +108,15 @@ pub(super) fn life_of(ttl: Option<Duration>) -> Result<Life> {
     ttl.map_or(Ok(Life::Default), |ttl| Ok(Life::ForMs(life_ms(ttl)?)))
 }
 
+/// What the latency of a write counts as.
+pub(super) fn timed(kind: Kind) -> Timed {
+    match kind {
+        Kind::Merge | Kind::MergeFirst => Timed::Merge,
+        Kind::Delete => Timed::Delete,
+        Kind::Put | Kind::PutBlob => Timed::Put,
+    }
+}
+
 /// The values of `keys` as the reader sees them.
 pub(super) fn multi_get<K: AsRef<[u8]>>(
     inner: &Inner,
@@ -172,6 +182,14 @@ impl Keyspace {
 
     #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        match &self.shared.inner.latencies {
+            None => self.write_now(kind, key, value, options),
+            Some(latencies) => latencies.time(timed(kind), || self.write_now(kind, key, value, options)),
+        }
+    }
+
+    #[inline]
+    fn write_now(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
         if self.inner.ttl.is_enabled() || options.ttl.is_some() {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
@@ -331,7 +349,8 @@ impl Keyspace {
     /// As [`Keyspace::put`]; `InvalidArgument` also in a keyspace without time to live.
     pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expires_at: SystemTime) -> Result<()> {
         let life = Life::UntilMs(expiry_at(expires_at));
-        self.write_with_life(Kind::Put, key.as_ref(), value.as_ref(), life, &WriteOptions::new())
+        let put = || self.write_with_life(Kind::Put, key.as_ref(), value.as_ref(), life, &WriteOptions::new());
+        self.shared.inner.timed(Timed::Put, put)
     }
 
     /// Removes `key`. It need not exist.
@@ -419,7 +438,8 @@ impl Keyspace {
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let inner = &self.shared.inner;
-        get::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner))
+        let get = || get::get(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner));
+        inner.timed(Timed::Get, get)
     }
 
     /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds,
@@ -442,7 +462,8 @@ impl Keyspace {
     /// As [`Keyspace::get`]; `value` is empty then.
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         let inner = &self.shared.inner;
-        get::get_into(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, inner.now_ms(&self.inner), value)
+        let now_ms = inner.now_ms(&self.inner);
+        inner.timed(Timed::Get, || get::get_into(inner, &self.inner, key.as_ref(), MAX_SEQUENCE, now_ms, value))
     }
 
     /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read

@@ -8,6 +8,7 @@ use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
+use crate::db::state::latencies::Timed;
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::error::{Error, Result};
 use std::ops::Bound;
@@ -65,7 +66,9 @@ impl Snapshot {
     /// ```
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let reader = self.reader(keyspace)?;
-        get::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms())
+        let inner = &self.shared.inner;
+        let get = || get::get(inner, &keyspace.inner, key.as_ref(), reader.sequence(), reader.now_ms());
+        inner.timed(Timed::Get, get)
     }
 
     /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds,
@@ -89,7 +92,8 @@ impl Snapshot {
         value.clear();
         let reader = self.reader(keyspace)?;
         let (sequence, now_ms) = (reader.sequence(), reader.now_ms());
-        get::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value)
+        let inner = &self.shared.inner;
+        inner.timed(Timed::Get, || get::get_into(inner, &keyspace.inner, key.as_ref(), sequence, now_ms, value))
     }
 
     /// The values of `keys` then, in their order. A key whose value cannot be read does not harm

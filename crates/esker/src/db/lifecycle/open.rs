@@ -242,6 +242,7 @@ fn assemble(
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let events = Events::new(options.event_listener.clone());
+    let latencies = options.latency_histograms.then(Box::default);
     let inner = Inner {
         directory: directory.to_path_buf(),
         number,
@@ -270,6 +271,7 @@ fn assemble(
         error_state: crate::db::state::error_state::ErrorState::new(events.clone()),
         events,
         counters: Counters::default(),
+        latencies,
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
         obsolete: ObsoleteTables::default(),
         dropped: DroppedKeyspaces::default(),

@@ -49,6 +49,7 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
+use crate::db::state::latencies::{Latencies, Timed};
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
 use crate::db::state::read_stats::ReadStats;
@@ -256,6 +257,8 @@ pub struct Inner {
     pub error_state: ErrorState,
     pub events: Events,
     pub counters: Counters,
+    /// Where it is measured how long calls take.
+    pub latencies: Option<Box<Latencies>>,
     /// When the last write was seen by the background thread: the last sequence number, and how
     /// many were made without one.
     pub last_write: Mutex<((Sequence, u64), Instant)>,
@@ -300,6 +303,15 @@ impl Inner {
     #[cold]
     pub fn in_callback(&self) -> Error {
         Error::InCallback { database: self.directory.clone() }
+    }
+
+    /// Makes a call, and measures it where that is asked for.
+    #[inline(always)]
+    pub fn timed<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
+        match &self.latencies {
+            None => call(),
+            Some(latencies) => latencies.time(timed, call),
+        }
     }
 
     /// A reader's snapshot guard at the last write acknowledged.
@@ -442,7 +454,7 @@ impl Inner {
     pub fn sync_log(&self) -> Result<()> {
         self.refuse_in_callback()?;
         match &self.log {
-            Some(log) => log.sync_all().map_err(|error| self.error_state.poison(error)),
+            Some(log) => self.timed(Timed::Sync, || log.sync_all()).map_err(|error| self.error_state.poison(error)),
             None => Ok(()),
         }
     }

@@ -12,6 +12,7 @@
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Kind, Sequence, hash};
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
+use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
 use crate::db::write::batch_size::{ArenaReservation, reservation_bytes};
 use crate::db::write::collapse_operands::{LongChain, collapse};
@@ -254,7 +255,8 @@ fn commit_locked(
     }
     match (position, &inner.log) {
         (Some(position), Some(log)) if options.sync => {
-            log.sync_to(position).map_err(|error| inner.error_state.poison(error))
+            let synced = inner.timed(Timed::Sync, || log.sync_to(position));
+            synced.map_err(|error| inner.error_state.poison(error))
         }
         _ => Ok(()),
     }
