@@ -37,6 +37,7 @@ mod merge_failures;
 mod merge_names;
 mod merge_random;
 mod merge_support;
+mod metrics;
 mod properties;
 mod range_delete;
 mod repair;
