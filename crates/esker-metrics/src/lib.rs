@@ -5,10 +5,10 @@
 //! its own, or before it answers a scrape.
 //!
 //! Names, units and descriptions are those of [`esker::METRICS`], the names in the form of
-//! Prometheus ([`esker::Metric::prometheus_name`]), with the label `keyspace` where each keyspace has
-//! one. Counters of the facade are whole numbers: times that only grow, in seconds, are gauges here.
-//! A histogram gets, for each call that was measured since the last time, the end of the range that
-//! its duration is in, in seconds.
+//! Prometheus ([`esker::Metric::prometheus_name`]), with the label `keyspace` where each keyspace
+//! has one. Counters of the facade are whole numbers: times that only grow, in seconds, are gauges
+//! here. A histogram gets, for each call that was measured since the last time, the end of the
+//! range that its duration is in, in seconds.
 
 use esker::{Db, LatencyHistogram, METRICS, Metric, MetricKind, MetricUnit, Recorder};
 use metrics::{SharedString, Unit};

@@ -6,8 +6,8 @@
 //! An instrument has the name that the metric has in Prometheus
 //! ([`esker::Metric::prometheus_name`]), without `_total`, which the exporter for Prometheus adds
 //! again; the metrics of keyspaces have the attribute `keyspace`. OpenTelemetry has no histograms
-//! that are observed: of the latencies there is a gauge with the attribute `quantile`, and a counter
-//! of the calls that were measured, `..._calls`.
+//! that are observed: of the latencies there is a gauge with the attribute `quantile`, and a
+//! counter of the calls that were measured, `..._calls`.
 
 use esker::{Db, LatencyHistogram, METRICS, Metric, MetricKind, MetricUnit, Recorder};
 use opentelemetry::KeyValue;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Values are asked for again after so long: one collection takes less, and no two follow so fast.
+/// Values are read again after so long: one collection takes less, and no two follow so fast.
 const FRESH: Duration = Duration::from_millis(20);
 
 /// The quantiles of latencies.

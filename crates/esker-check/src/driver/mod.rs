@@ -138,8 +138,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The options of the next write. Not all wait where writes are stalled; one that is refused for
-    /// it has written nothing.
+    /// The options of the next write. Not all wait where writes are stalled; one that is refused
+    /// for it has written nothing.
     fn write_options(&mut self, durability: Durability) -> WriteOptions {
         self.attempts += 1;
         let policy = match self.attempts % 4 {

@@ -1,7 +1,7 @@
 //! Histograms of how long calls take.
 //!
-//! Buckets are log-linear: eight for each doubling, so that a bucket is at most an eighth wider than
-//! where it begins. Those below eight nanoseconds have one nanosecond each.
+//! Buckets are log-linear: eight for each doubling, so that a bucket is at most an eighth wider
+//! than where it begins. Those below eight nanoseconds have one nanosecond each.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -65,8 +65,8 @@ impl AtomicHistogram {
     }
 }
 
-/// How long calls have taken: a count for each of some hundred ranges, each of which ends at most an
-/// eighth above where it begins.
+/// How long calls have taken: a count for each of some hundred ranges, each of which ends at most
+/// an eighth above where it begins.
 ///
 /// ```
 /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));

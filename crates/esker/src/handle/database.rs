@@ -585,8 +585,8 @@ impl Db {
     }
 
     /// Hands every metric of [`METRICS`](crate::METRICS) with its present value to `recorder`, in
-    /// that order: for exporters, which call it each time they are asked. No lock is held meanwhile.
-    /// Costs what [`Db::stats`] costs, and a few microseconds for each histogram.
+    /// that order: for exporters, which call it each time they are asked. No lock is held
+    /// meanwhile. Costs what [`Db::stats`] costs, and a few microseconds for each histogram.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

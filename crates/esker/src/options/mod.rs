@@ -545,9 +545,9 @@ impl Options {
 
     /// Whether it is measured how long calls take: gets, writes, commits, syncs, flushes and
     /// compactions, each in a histogram of its own ([`METRICS`](crate::METRICS)) that
-    /// [`Db::record`](crate::Db::record) and [`Db::properties`](crate::Db::properties) show. Of gets,
-    /// writes and commits one in about 64 is measured, at random distances in each thread; of the
-    /// others each.
+    /// [`Db::record`](crate::Db::record) and [`Db::properties`](crate::Db::properties) show. Of
+    /// gets, writes and commits one in about 64 is measured, at random distances in each thread; of
+    /// the others each.
     ///
     /// Default: false. Trade-off: true costs a nanosecond or two for each call, two looks at the
     /// clock for each that is measured, and 180 KiB of memory; false costs nothing.

@@ -1,5 +1,6 @@
 //! The table of metrics: name, kind, unit and description of every figure, and where its value
-//! comes from. Properties, recorders, the Prometheus text and `doc/metrics.md` are all made from it.
+//! comes from. Properties, recorders, the Prometheus text and `doc/metrics.md` are all made from
+//! it.
 //!
 //! Names do not change once they are here.
 
@@ -68,8 +69,8 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Its name in the text format of Prometheus: `esker_`, parts joined with underscores, a time in
-    /// seconds, and `_total` behind a counter.
+    /// Its name in the text format of Prometheus: `esker_`, parts joined with underscores, a time
+    /// in seconds, and `_total` behind a counter.
     ///
     /// ```
     /// let name = |name| esker::metric(name).map(|metric| metric.prometheus_name());
@@ -92,8 +93,8 @@ impl Metric {
 }
 
 /// What takes the values of all metrics at one moment ([`Db::record`](crate::Db::record)): an
-/// exporter. A method that is not there leaves out what it would be given. `keyspace` is the name of
-/// the keyspace of a metric that each has; none for the others.
+/// exporter. A method that is not there leaves out what it would be given. `keyspace` is the name
+/// of the keyspace of a metric that each has; none for the others.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -112,18 +113,55 @@ impl Metric {
 /// # Ok::<(), esker::Error>(())
 /// ```
 pub trait Recorder {
-    /// Takes the value of a counter.
+    /// Takes the value of a counter. Without one of its own, a recorder leaves counters out.
+    ///
+    /// ```
+    /// struct Nothing;
+    /// impl esker::Recorder for Nothing {}
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// db.record(&mut Nothing);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn counter(&mut self, metric: &'static Metric, keyspace: Option<&str>, value: u64) {
         let _ = (metric, keyspace, value);
     }
 
     /// Takes the value of a gauge.
+    ///
+    /// ```
+    /// use esker::{Metric, Recorder};
+    /// struct Runs;
+    /// impl Recorder for Runs {
+    ///     fn gauge(&mut self, metric: &'static Metric, keyspace: Option<&str>, value: u64) {
+    ///         if let (Some(keyspace), "keyspace.runs") = (keyspace, metric.name) {
+    ///             println!("{keyspace} has {value} runs");
+    ///         }
+    ///     }
+    /// }
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// db.record(&mut Runs);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn gauge(&mut self, metric: &'static Metric, keyspace: Option<&str>, value: u64) {
         let _ = (metric, keyspace, value);
     }
 
     /// Takes the latencies of a kind of call. Only with
     /// [`Options::latency_histograms`](crate::Options::latency_histograms).
+    ///
+    /// ```
+    /// use esker::{LatencyHistogram, Metric, Recorder};
+    /// struct Medians;
+    /// impl Recorder for Medians {
+    ///     fn histogram(&mut self, metric: &'static Metric, latencies: &LatencyHistogram) {
+    ///         println!("{}: {:?}", metric.name, latencies.quantile(0.5));
+    ///     }
+    /// }
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// # let db = esker::Db::open("data", options.latency_histograms(true))?;
+    /// db.record(&mut Medians);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
     fn histogram(&mut self, metric: &'static Metric, latencies: &LatencyHistogram) {
         let _ = (metric, latencies);
     }

@@ -305,7 +305,7 @@ impl Inner {
         Error::InCallback { database: self.directory.clone() }
     }
 
-    /// Makes a call, and measures it where that is asked for.
+    /// Makes a call, and measures it where that is requested.
     #[inline(always)]
     pub fn timed<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
         match &self.latencies {

@@ -39,8 +39,8 @@ fn newest_operand(inner: &Inner, LongChain { keyspace, key }: &LongChain, may_wa
     newest
 }
 
-/// The writer lock. A writer may hold it while it waits for a segment of the log: one that is not to
-/// wait leaves the chain to the write that makes it long the next time.
+/// The writer lock. A writer may hold it while it waits for a segment of the log: one that is not
+/// to wait leaves the chain to the write that makes it long the next time.
 fn lock(inner: &Inner, may_wait: bool) -> Option<MutexGuard<'_, Writer>> {
     if may_wait { Some(inner.lock_writer()) } else { inner.writer.try_lock_for(TURN) }
 }

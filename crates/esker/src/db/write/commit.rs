@@ -1,9 +1,9 @@
 //! The write path.
 //!
 //! 1. The operations are encoded into one record, outside any lock.
-//! 2. Under the writer lock: make room in the memtables (`make_room.rs`; `lock_within.rs` for a write
-//!    that is not to wait), append the record to the log, apply it to the memtables, and move the
-//!    last sequence number.
+//! 2. Under the writer lock: make room in the memtables (`make_room.rs`, or `lock_within.rs` for a
+//!    write that is not to wait), append the record to the log, apply it to the memtables, and move
+//!    the last sequence number.
 //! 3. After the lock: wait for the device, if the write is synced.
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,

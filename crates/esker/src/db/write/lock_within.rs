@@ -160,8 +160,8 @@ fn wait(inner: &Inner, obstacle: &Obstacle, room: Room<'_>, left: Duration, unti
     }
 }
 
-/// The error for a write that does not wait for the obstacle. If the work that would remove it keeps
-/// failing, that is the error.
+/// The error for a write that does not wait for the obstacle. If the work that would remove it
+/// keeps failing, that is the error.
 fn refuse(inner: &Inner, obstacle: &Obstacle, limit: &WaitLimit) -> Error {
     // Nobody who waits may be there to do it.
     inner.wake();

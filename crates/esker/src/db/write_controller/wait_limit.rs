@@ -3,8 +3,8 @@
 use crate::options::StallPolicy;
 use std::time::{Duration, Instant};
 
-/// How long a write that is not to wait tries to get the writer lock: others hold it for the time of
-/// a write, unless they are stalled themselves.
+/// How long a write that is not to wait tries to get the writer lock: others hold it for the time
+/// of a write, unless they are stalled themselves.
 pub const TURN: Duration = Duration::from_millis(10);
 
 /// The limit of one call, all of its waits taken together.
