@@ -414,7 +414,7 @@ impl Batch {
         if options.ttl.is_some() {
             return Err(Error::invalid("a batch has no time to live; its operations have: see `Batch::put_with_ttl`"));
         }
-        let is_timed = self.shared.inner.latencies.is_some();
+        let is_timed = self.shared.inner.latencies.get().is_some();
         let is_written = self.count > 0
             && if is_timed { self.perform_timed(options, precondition)? } else { self.perform(options, precondition)? };
         if !is_written && options.sync {

@@ -561,7 +561,7 @@ impl Db {
     /// ```
     pub fn properties(&self) -> Vec<(String, String)> {
         let inner = &self.shared.inner;
-        let latencies = |timed| inner.latencies.as_ref().map(|latencies| latencies.of(timed));
+        let latencies = |timed| inner.latencies.get().map(|latencies| latencies.of(timed));
         properties::properties(&self.stats(), &self.health(), latencies)
     }
 
@@ -597,7 +597,7 @@ impl Db {
     /// ```
     pub fn record(&self, recorder: &mut dyn Recorder) {
         let inner = &self.shared.inner;
-        let latencies = |timed| inner.latencies.as_ref().map(|latencies| latencies.of(timed));
+        let latencies = |timed| inner.latencies.get().map(|latencies| latencies.of(timed));
         metrics::record(&self.stats(), &self.health(), latencies, recorder);
     }
 

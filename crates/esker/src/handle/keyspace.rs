@@ -182,7 +182,7 @@ impl Keyspace {
 
     #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
-        match &self.shared.inner.latencies {
+        match self.shared.inner.latencies.get() {
             None => self.write_now(kind, key, value, options),
             Some(latencies) => latencies.time(timed(kind), || self.write_now(kind, key, value, options)),
         }

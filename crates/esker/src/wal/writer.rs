@@ -565,6 +565,7 @@ impl LogSync {
             state.free.push(unused.to_free());
         }
         self.wants_next.store(false, Ordering::Relaxed);
+        self.least_next.store(0, Ordering::Relaxed);
         if !roll {
             return Ok(None);
         }

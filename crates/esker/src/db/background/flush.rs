@@ -180,7 +180,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     if memtable.end() >= inner.options.write_buffer_bytes / 4 {
         inner.counters.flush_speed.note(memtable.end(), started.elapsed());
     }
-    if let Some(latencies) = &inner.latencies {
+    if let Some(latencies) = inner.latencies.get() {
         latencies.note(Timed::Flush, started.elapsed());
     }
     memory::flushed(inner, memtable);

@@ -32,6 +32,7 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
 use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
+use crate::db::state::latencies::Measured;
 use crate::db::state::memory;
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::ReadState;
@@ -242,7 +243,7 @@ fn assemble(
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let events = Events::new(options.event_listener.clone());
-    let latencies = options.latency_histograms.then(Box::default);
+    let latencies = Measured::new(options.latency_histograms);
     let inner = Inner {
         directory: directory.to_path_buf(),
         number,

@@ -49,7 +49,7 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
-use crate::db::state::latencies::{Latencies, Timed};
+use crate::db::state::latencies::{Measured, Timed};
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
 use crate::db::state::read_stats::ReadStats;
@@ -257,8 +257,8 @@ pub struct Inner {
     pub error_state: ErrorState,
     pub events: Events,
     pub counters: Counters,
-    /// Where it is measured how long calls take.
-    pub latencies: Option<Box<Latencies>>,
+    /// How long calls take.
+    pub latencies: Measured,
     /// When the last write was seen by the background thread: the last sequence number, and how
     /// many were made without one.
     pub last_write: Mutex<((Sequence, u64), Instant)>,
@@ -308,7 +308,7 @@ impl Inner {
     /// Makes a call, and measures it where that is requested.
     #[inline(always)]
     pub fn timed<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
-        match &self.latencies {
+        match self.latencies.get() {
             None => call(),
             Some(latencies) => latencies.time(timed, call),
         }

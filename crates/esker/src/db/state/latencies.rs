@@ -58,6 +58,25 @@ pub struct Latencies {
     parts: [Part; PARTS],
 }
 
+/// Latencies if they are measured. Every call looks here, so it is on a cache line that nobody
+/// writes to.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Measured(Option<Box<Latencies>>);
+
+impl Measured {
+    /// Those of a database with this option.
+    pub fn new(yes: bool) -> Measured {
+        Measured(yes.then(Box::default))
+    }
+
+    /// Where calls are noted; none if they are not.
+    #[inline(always)]
+    pub fn get(&self) -> Option<&Latencies> {
+        self.0.as_deref()
+    }
+}
+
 impl std::fmt::Debug for Latencies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(Timed::ALL.iter().map(|timed| (timed, self.of(*timed)))).finish()
