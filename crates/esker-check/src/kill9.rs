@@ -123,7 +123,7 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
     loop {
         number += 1;
         let (writes, durability) = commit_of(seed, number);
-        write_batch(&db, &keyspaces, &writes, durability).map_err(failed)?;
+        write_batch(&db, &keyspaces, &writes, durability.options()).map_err(failed)?;
         report(number)?;
         match random.below(400) {
             0 => db.flush().map_err(failed)?,

@@ -60,15 +60,16 @@ pub fn time(milliseconds: u64) -> SystemTime {
 }
 
 /// Performs one write outside a batch. A put until some time, a change of an expiry and a delete of
-/// a prefix are asynchronous whatever was requested.
-pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> esker::Result<()> {
+/// a prefix are asynchronous whatever was requested, and wait where writes are stalled.
+pub fn write_one(keyspace: &Keyspace, write: &Write, options: WriteOptions) -> esker::Result<()> {
+    let is_plain = options == WriteOptions::new();
     let options = match write.life {
-        Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),
-        _ => durability.options(),
+        Life::For(milliseconds) => options.ttl(Duration::from_millis(milliseconds)),
+        _ => options,
     };
     match (&write.change, write.life) {
         (Change::Put(value), Life::Until(expiry)) => keyspace.put_until(&write.key, value, time(expiry)),
-        (Change::Put(value), Life::For(milliseconds)) if durability == Durability::Async => {
+        (Change::Put(value), Life::For(milliseconds)) if is_plain => {
             keyspace.put_with_ttl(&write.key, value, Duration::from_millis(milliseconds))
         }
         (Change::Put(value), _) => keyspace.put_with(&write.key, value, &options),
@@ -85,7 +86,7 @@ pub fn write_one(keyspace: &Keyspace, write: &Write, durability: Durability) -> 
 }
 
 /// Performs writes as one batch.
-pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], durability: Durability) -> esker::Result<()> {
+pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], options: WriteOptions) -> esker::Result<()> {
     let mut batch = db.batch();
     for write in writes {
         let keyspace = &keyspaces[write.keyspace];
@@ -108,7 +109,7 @@ pub fn write_batch(db: &Db, keyspaces: &[Keyspace], writes: &[Write], durability
             (Change::DeletePrefix(prefix), _) => batch.delete_prefix(keyspace, prefix)?,
         }
     }
-    batch.commit_with(&durability.options())
+    batch.commit_with(&options)
 }
 
 /// What a reader of the model sees. Keys whose merge fails are left out.

@@ -12,10 +12,11 @@ use crate::simulated::MEMORY_PATH;
 use crate::state::shown;
 use esker::env::mem::{CrashMode, MemEnv};
 use esker::merge::UInt64Add;
-use esker::{Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, WriteOptions};
+use esker::{Db, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, StallPolicy, WriteOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
@@ -26,6 +27,8 @@ const SUM: &[u8] = b"sum";
 pub struct Totals {
     /// Commits acknowledged.
     pub commits: AtomicU64,
+    /// Commits refused because writes were stalled, and made again.
+    pub refused: AtomicU64,
     /// Snapshots checked.
     pub snapshots: AtomicU64,
     /// Images after a loss, opened and checked.
@@ -137,9 +140,23 @@ impl Opened {
                 .and_then(|()| batch.put(&self.numbers, &filler, random.bytes(length)))
                 .and_then(|()| batch.merge(&self.sums, SUM, 1u64.to_le_bytes()))
                 .and_then(|()| batch.delete(&self.numbers, format!("filler{writer}-{}", random.below(60))))
-                .and_then(|()| batch.put(&self.copies, name(writer), count.to_le_bytes()))
-                .and_then(|()| batch.commit_with(&WriteOptions::new().sync(sync)));
-            outcome.map_err(|error| format!("a commit failed: {error}"))?;
+                .and_then(|()| batch.put(&self.copies, name(writer), count.to_le_bytes()));
+            outcome.map_err(|error| format!("an addition to a batch failed: {error}"))?;
+            // One that is refused is made again: had it been written, the sum would be too high.
+            loop {
+                let policy = match random.below(3) {
+                    0 => StallPolicy::Wait,
+                    1 => StallPolicy::Fail,
+                    _ => StallPolicy::For(Duration::from_micros(random.below(2000) as u64)),
+                };
+                match batch.commit_and_clear(&WriteOptions::new().sync(sync).stall(policy)) {
+                    Ok(()) => break,
+                    Err(esker::Error::WriteStalled { .. }) if policy != StallPolicy::Wait => {
+                        shared.totals.refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(error) => return Err(format!("a commit failed: {error}")),
+                }
+            }
             shared.acknowledged[writer].store(count, Ordering::Release);
             if sync {
                 shared.synced[writer].store(count, Ordering::Release);
@@ -173,7 +190,7 @@ impl Opened {
             if settings.enough(number) || shared.stop.load(Ordering::Acquire) {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(random.below(20) as u64));
+            std::thread::sleep(Duration::from_millis(random.below(20) as u64));
             let (acknowledged, synced) = (floor(&shared.acknowledged), floor(&shared.synced));
             match random.below(8) {
                 0 => self.db.flush().map_err(failed)?,

@@ -107,8 +107,8 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
             }
             TransactionStep::Outside(writes) => {
                 let outcome = match writes.as_slice() {
-                    [write] => write_one(&keyspaces[write.keyspace], write, Durability::Async),
-                    writes => write_batch(db, keyspaces, writes, Durability::Async),
+                    [write] => write_one(&keyspaces[write.keyspace], write, Durability::Async.options()),
+                    writes => write_batch(db, keyspaces, writes, Durability::Async.options()),
                 };
                 outcome.map_err(|error| place(format!("the write failed: {error}")))?;
                 model.commit(writes);

@@ -12,6 +12,7 @@ mod dump;
 mod duration;
 mod expiry;
 mod explain;
+mod exposition;
 mod failure;
 mod get;
 mod keyspaces;
@@ -30,6 +31,7 @@ mod stats;
 mod text;
 mod usage;
 mod verify;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

@@ -1,34 +1,76 @@
 //! `esker stats`: sizes, shape and health of a database.
 
-use crate::arguments::DatabaseArguments;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::watch::{Source, watch};
 use crate::{keyspaces, open};
-use esker::{Health, MemoryStats, Stats};
+use esker::{Health, MemoryStats, PrometheusText, Stats};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   esker stats --db data
   esker stats --db data --json | jq .table_bytes
+  esker stats --db data --prometheus
+  esker stats --db data --watch
+  esker stats --watch 1 --from /run/program/esker.prom
 
-The database is opened read-only for this: counters of work (flushes, stalls, cache hits) are those of this opening.";
+The database is opened read-only for this: counters of work (flushes, stalls, cache hits) are those of this opening.
+--watch opens it again each time, beside the program that writes: writes a second, sizes and runs are those of the
+database, and each time the log is read again. Stalls, cache hits and rates of work are known to that program alone;
+it can leave them in a file, as text of esker::PrometheusText, and --from shows them.";
 
 /// Show sizes, shape and health of a database; opens read-only
 #[derive(clap::Args)]
 #[command(name = "stats", after_help = EXAMPLES)]
 pub struct StatsCommand {
-    #[command(flatten)]
-    database: DatabaseArguments,
+    /// The directory of the database
+    #[arg(long, env = "ESKER_DB", value_name = "DIR", required_unless_present = "from")]
+    db: Option<PathBuf>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+    /// Print all metrics in the text format of Prometheus
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+    /// Show figures again every so many seconds, with rates, until ended
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds,
+        conflicts_with_all = ["json", "prometheus"])]
+    watch: Option<Duration>,
+    /// With --watch: stop after so many views
+    #[arg(long, value_name = "VIEWS", requires = "watch")]
+    times: Option<u64>,
+    /// With --watch: read the figures from this file, in the text format of Prometheus
+    #[arg(long, value_name = "FILE", requires = "watch")]
+    from: Option<PathBuf>,
+}
+
+/// A time between two views.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "use a number of seconds from 0.05 to 86400".into())
 }
 
 impl StatsCommand {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        let db = open::read_only(&self.database.db)?;
+        if let Some(interval) = self.watch {
+            let source = match (self.from, self.db) {
+                (Some(file), _) => Source::File(file),
+                (None, db) => Source::Directory(db.unwrap_or_default()),
+            };
+            return watch(&source, interval, self.times);
+        }
+        let db = open::read_only(&self.db.unwrap_or_default())?;
         let (stats, health) = (db.stats(), db.health());
         let mut output = Output::standard();
-        if self.database.json {
+        if self.prometheus {
+            let mut text = PrometheusText::new();
+            db.record(&mut text);
+            output.bytes(text.to_string().as_bytes())?;
+        } else if self.json {
             output.line(&stats_json(&stats, &health).to_string())?;
         } else {
             output.line(stats.to_string().trim_end())?;
@@ -77,6 +119,7 @@ fn stats_json(stats: &Stats, health: &Health) -> Value {
         "delays": stats.delays,
         "stall_micros": stats.stall_micros,
         "stalls": stats.stalls,
+        "refused_writes": stats.refused_writes,
         "live_snapshots": stats.live_snapshots,
         "last_sequence": stats.last_sequence,
         "keyspaces": stats.keyspaces.iter().map(keyspaces::keyspace_json).collect::<Vec<_>>(),

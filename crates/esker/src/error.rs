@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The result of every fallible engine call.
 ///
@@ -99,10 +100,20 @@ pub enum Error {
         /// The key, in escaped form.
         key: String,
     },
-    /// A write that must not wait would have had to wait.
+    /// A read-only open met a writer that changes the files faster than they can be read.
     Stalled {
-        /// Why writes are delayed or stopped at the moment.
+        /// What has happened, and what to do about it.
         reason: String,
+    },
+    /// A write that is not to wait, or not for longer ([`StallPolicy`](crate::StallPolicy)), met
+    /// stalled writes. Nothing was written; the same call may succeed later.
+    WriteStalled {
+        /// The keyspace whose memtables or runs are the cause; none where the cause concerns all.
+        keyspace: Option<String>,
+        /// Why the write would have had to wait.
+        cause: StallCause,
+        /// How long it has waited.
+        waited: Duration,
     },
     /// The handle accepts no more writes: it was opened read-only, or an earlier failure of the log
     /// or manifest made it so. Reads go on.
@@ -124,6 +135,72 @@ pub enum Error {
         /// The missing object.
         what: String,
     },
+}
+
+/// Why a write would have to wait.
+///
+/// ```
+/// use esker::StallCause;
+/// assert_eq!(StallCause::LogSegment.to_string(), "the next segment of the log is not ready");
+/// assert!(StallCause::LogSegment.hint().contains("disk"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StallCause {
+    /// Immutable memtables wait for their flush, and the active one fills faster than flushes can
+    /// follow: writes are delayed.
+    FlushDelay,
+    /// Many runs wait for their compaction, and the active memtable fills faster than that can
+    /// follow: writes are delayed.
+    CompactionDelay,
+    /// The active memtable is full, and those before it wait for their flush: writes stop.
+    Flush,
+    /// The active memtable is full, and too many runs wait for their compaction: writes stop.
+    Compaction,
+    /// Memtables take their share of the memory budget: writes stop.
+    MemoryBudget,
+    /// The active segment of the log is full, and the next one is not prepared: writes stop.
+    LogSegment,
+    /// Another call holds the writer lock for much longer than a write takes: it puts the result of
+    /// a compaction or ingest into force, or its thread does not get the processor.
+    WriterLock,
+}
+
+impl StallCause {
+    /// What helps, beside trying again later.
+    ///
+    /// ```
+    /// assert!(esker::StallCause::MemoryBudget.hint().contains("memory_budget_bytes"));
+    /// ```
+    pub fn hint(&self) -> &'static str {
+        match self {
+            StallCause::FlushDelay | StallCause::Flush => {
+                "try again in some milliseconds, and write less or to a faster disk if it happens often"
+            }
+            StallCause::CompactionDelay | StallCause::Compaction => {
+                "try again later, and give compactions more `background_threads` or a faster disk if it happens often"
+            }
+            StallCause::MemoryBudget => "try again after a flush, and raise `memory_budget_bytes` if it happens often",
+            StallCause::LogSegment => {
+                "try again in some milliseconds, and write to a faster disk, or with longer `wal_segment_bytes`, if it happens often"
+            }
+            StallCause::WriterLock => "try again at once",
+        }
+    }
+}
+
+impl fmt::Display for StallCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StallCause::FlushDelay => "writes are delayed: memtables wait for their flush",
+            StallCause::CompactionDelay => "writes are delayed: many runs wait for their compaction",
+            StallCause::Flush => "too many memtables wait for their flush",
+            StallCause::Compaction => "too many runs wait for their compaction",
+            StallCause::MemoryBudget => "memtables take their share of the memory budget",
+            StallCause::LogSegment => "the next segment of the log is not ready",
+            StallCause::WriterLock => "another call holds the writer lock",
+        })
+    }
 }
 
 impl Error {
@@ -159,14 +236,14 @@ impl Error {
 
     /// Whether the same call may succeed later without any change by the caller: a lock that
     /// another process holds, a transaction that met a conflict (run it again from its beginning),
-    /// a write that would have waited, or a full disk.
+    /// a write that would have waited, a read-only open that met a busy writer, or a full disk.
     ///
     /// ```
     /// assert!(!esker::Error::invalid("the key is too long").is_retryable());
     /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Locked { .. } | Error::Conflict { .. } | Error::Stalled { .. } => true,
+            Error::Locked { .. } | Error::Conflict { .. } | Error::Stalled { .. } | Error::WriteStalled { .. } => true,
             Error::Io { .. } => self.is_disk_full(),
             _ => false,
         }
@@ -238,7 +315,17 @@ impl fmt::Display for Error {
                 f,
                 "the transaction met a conflict: key {key} of keyspace {keyspace:?} was written since it began; run the transaction again"
             ),
-            Error::Stalled { reason } => write!(f, "the write would have to wait: {reason}; try again later"),
+            Error::Stalled { reason } => write!(f, "cannot open for reading: {reason}"),
+            Error::WriteStalled { keyspace, cause, waited } => {
+                write!(f, "nothing was written: {cause}")?;
+                if let Some(keyspace) = keyspace {
+                    write!(f, " in keyspace {keyspace:?}")?;
+                }
+                if !waited.is_zero() {
+                    write!(f, ", still after {:.3} s", waited.as_secs_f64())?;
+                }
+                write!(f, "; {}", cause.hint())
+            }
             Error::ReadOnly { why } => write!(f, "the database is read-only: {why}; reopen it to write"),
             Error::Unsupported { path, version, supported } => write!(
                 f,

@@ -66,23 +66,26 @@ pub use base::clock::{Clock, ManualClock, SystemClock};
 pub use base::compare_and_swap::CompareAndSwap;
 pub use base::expiry::{Expiry, Ttl};
 pub use base::key_range::KeyRange;
+pub use base::latency::LatencyHistogram;
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
 pub use db::lifecycle::follow::FollowerProgress;
 pub use db::maintenance::checkpoint::CheckpointMode;
 pub use db::maintenance::ingest::IngestReport;
+pub use db::maintenance::metrics::{METRICS, Metric, MetricKind, MetricUnit, Recorder, metric};
+pub use db::maintenance::prometheus::PrometheusText;
 pub use db::maintenance::repair::{RepairReport, RepairedFile};
 pub use db::maintenance::stats::{KeyspaceStats, RunStats, Stats};
 pub use db::maintenance::verify::{VerifyEvent, VerifyReport};
 pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
-pub use error::{Error, Result, escape_key};
+pub use error::{Error, Result, StallCause, escape_key};
 pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
 pub use handle::{Batch, Cursor, Db, Follower, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{
     CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,
-    WalMode, WriteOptions,
+    StallPolicy, WalMode, WriteOptions,
 };
 pub use table::LostRange;

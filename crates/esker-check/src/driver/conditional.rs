@@ -19,13 +19,14 @@ impl Driver {
         if !trusted || self.world.back || write.change.is_range() || write.change == Change::Expire {
             return Ok(());
         }
+        let options = self.write_options(durability);
         let keyspace = &self.opened.as_ref().ok_or("the database is not open")?.keyspaces[write.keyspace];
         // No conditional put takes an absolute time.
         let life = if matches!(write.life, Life::For(_)) { write.life } else { Life::Usual };
         let write = write.clone().living(life);
         let options = match life {
-            Life::For(milliseconds) => durability.options().ttl(Duration::from_millis(milliseconds)),
-            _ => durability.options(),
+            Life::For(milliseconds) => options.ttl(Duration::from_millis(milliseconds)),
+            _ => options,
         };
         let model = &self.world.model;
         let before: Answer = model.get(write.keyspace, &write.key, model.present());
@@ -60,6 +61,9 @@ impl Driver {
                 (answer, before.clone(), before.is_ok() && found == wanted)
             }
         };
+        if let Err(Error::WriteStalled { .. }) = &answer {
+            return Ok(());
+        }
         if let Err(Error::InvalidArgument { .. }) = &answer
             && model.refuses(&write)
         {

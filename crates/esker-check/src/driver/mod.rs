@@ -16,10 +16,11 @@ use crate::option_sets::OptionSet;
 use crate::simulated::Place;
 use crate::state::{Durability, write_batch, write_one};
 use crate::transaction::{self, Stage};
-use esker::{Error, ManualClock, Snapshot};
+use esker::{Error, ManualClock, Snapshot, StallPolicy, WriteOptions};
 use open::Opened;
 use scan::{OpenCursor, OpenIterator};
 use std::sync::Arc;
+use std::time::Duration;
 use world::{Trust, World};
 
 /// Where the clock of every run begins.
@@ -43,6 +44,8 @@ pub struct Driver {
     checkpoints: usize,
     /// Commits since the model last dropped what nobody can see.
     commits: usize,
+    /// Writes tried.
+    attempts: usize,
 }
 
 impl Driver {
@@ -64,6 +67,7 @@ impl Driver {
             unlogged: false,
             checkpoints: 0,
             commits: 0,
+            attempts: 0,
         };
         driver.world.model.set_now(START_MS);
         driver.open()?;
@@ -134,14 +138,27 @@ impl Driver {
         Ok(())
     }
 
+    /// The options of the next write. Not all wait where writes are stalled; one that is refused
+    /// for it has written nothing.
+    fn write_options(&mut self, durability: Durability) -> WriteOptions {
+        self.attempts += 1;
+        let policy = match self.attempts % 4 {
+            1 => StallPolicy::Fail,
+            2 => StallPolicy::For(Duration::from_micros(100)),
+            _ => StallPolicy::Wait,
+        };
+        durability.options().stall(policy)
+    }
+
     fn write(&mut self, writes: &[Write], durability: Durability, batch: bool) -> Checked<()> {
+        let options = self.write_options(durability);
         let opened = self.opened.as_ref().ok_or("the database is not open")?;
         let writes = self.world.settled(writes);
         let refused = writes.iter().any(|write| self.world.model.refuses(write));
         let outcome = match (batch, &*writes) {
             (false, []) => return Ok(()),
-            (false, [write]) => write_one(&opened.keyspaces[write.keyspace], write, durability),
-            _ => write_batch(&opened.db, &opened.keyspaces, &writes, durability),
+            (false, [write]) => write_one(&opened.keyspaces[write.keyspace], write, options),
+            _ => write_batch(&opened.db, &opened.keyspaces, &writes, options),
         };
         match outcome {
             Ok(()) if refused => Err("a write that must be refused was accepted".to_string()),
@@ -151,6 +168,7 @@ impl Driver {
                 self.forget();
                 Ok(())
             }
+            Err(Error::WriteStalled { .. }) => Ok(()),
             // A merge without operator may be reported as either.
             Err(Error::InvalidArgument { .. } | Error::MissingMergeOperator { .. }) if refused => Ok(()),
             Err(error) => Err(format!("the write failed: {error}")),

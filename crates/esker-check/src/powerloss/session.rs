@@ -136,7 +136,7 @@ impl Session {
                 let writes = [&writes[..], &[count(progress.next_number())]].concat();
                 let (keyspaces, placed) = self.placed(&writes)?;
                 progress.attempt(&writes, *durability);
-                write_batch(&self.db, &keyspaces, &placed, *durability)?;
+                write_batch(&self.db, &keyspaces, &placed, durability.options())?;
                 progress.acknowledge(*durability);
             }
             Step::Transaction(writes, durability) => {
@@ -157,7 +157,7 @@ impl Session {
             Step::Single(write, durability) => {
                 let keyspace = self.keyspace(write.keyspace)?;
                 progress.attempt(std::slice::from_ref(write), *durability);
-                write_one(&keyspace, write, *durability)?;
+                write_one(&keyspace, write, durability.options())?;
                 progress.acknowledge(*durability);
             }
             Step::Ingest(index, pairs) => {

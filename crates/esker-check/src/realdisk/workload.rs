@@ -159,7 +159,7 @@ fn commit(db: &Db, keyspaces: &[Keyspace], writes: &[Write], way: Way) -> esker:
             return keyspaces[0].ingest(pairs).map(|_| ());
         }
     };
-    write_batch(db, keyspaces, writes, durability)
+    write_batch(db, keyspaces, writes, durability.options())
 }
 
 /// Writes until it is killed or a call fails. Reports go to standard output.

@@ -13,6 +13,7 @@ pub mod counter;
 pub mod expiry;
 pub mod key;
 pub mod key_range;
+pub mod latency;
 pub mod lz4;
 pub mod memory;
 pub mod prefetch;

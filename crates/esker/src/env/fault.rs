@@ -1,5 +1,5 @@
-//! An environment that fails on request. It wraps any other one and counts every call by class; a
-//! [`Rule`] makes the n-th call of a class fail, once or from then on.
+//! An environment that fails, or is slow, on request. It wraps any other one and counts every call
+//! by class; a [`Rule`] makes the n-th call of a class fail or wait, once or from then on.
 //!
 //! To test that a program survives a failure at any point, run it with a rule for call 0, then 1,
 //! and so on, until a run ends without the rule having fired:
@@ -31,10 +31,11 @@
 
 use super::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A kind of call. Every call has one of the single classes; the last two stand for several.
 ///
@@ -143,6 +144,9 @@ pub enum Action {
     Ignore,
     /// It panics, without effect: what an environment that is not the engine's own may do.
     Panic,
+    /// It is made after so long, or as soon as the rules are removed ([`FaultEnv::clear`]): a slow
+    /// disk, or one that hangs.
+    Delay(Duration),
 }
 
 /// Which calls fail, and how.
@@ -247,6 +251,7 @@ pub struct FaultEnv {
 #[derive(Debug, Default)]
 struct Control {
     state: Mutex<ControlState>,
+    cleared: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -254,11 +259,13 @@ struct ControlState {
     rules: Vec<Rule>,
     calls: [u64; Class::SINGLE],
     fired: u64,
+    /// How often the rules were removed.
+    clears: u64,
 }
 
 impl Control {
-    /// Counts a call and returns what a rule wants done with it. Every rule counts; the first that
-    /// picks it wins.
+    /// Counts a call and returns what a rule wants done with it; a delay is over when this returns.
+    /// Every rule counts; the first that picks it wins.
     fn decide(&self, class: Class, paths: &[&Path]) -> Option<Action> {
         let mut state = self.state.lock();
         if let Some(count) = state.calls.get_mut(class as usize) {
@@ -271,13 +278,24 @@ impl Control {
             }
         }
         state.fired += u64::from(action.is_some());
-        action
+        let Some(Action::Delay(most)) = action else { return action };
+        let (clears, until) = (state.clears, Instant::now().checked_add(most));
+        while state.clears == clears {
+            let Some(until) = until else {
+                self.cleared.wait(&mut state);
+                continue;
+            };
+            if self.cleared.wait_until(&mut state, until).timed_out() {
+                break;
+            }
+        }
+        None
     }
 
     /// Makes a call that returns a value, unless a rule picks it.
     fn call<T>(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<T>) -> Result<T> {
         match self.decide(class, paths) {
-            None | Some(Action::Ignore) => call(),
+            None | Some(Action::Ignore | Action::Delay(_)) => call(),
             Some(Action::Panic) => panic_in(class),
             Some(Action::Fail(kind) | Action::Partial { kind, .. }) => Err(injected(class, paths, kind)),
             Some(Action::FailAfter(kind)) => {
@@ -290,7 +308,7 @@ impl Control {
     /// Makes a call that returns nothing, unless a rule picks it.
     fn act(&self, class: Class, paths: &[&Path], call: impl FnOnce() -> Result<()>) -> Result<()> {
         match self.decide(class, paths) {
-            None => call(),
+            None | Some(Action::Delay(_)) => call(),
             Some(Action::Ignore) => Ok(()),
             Some(Action::Panic) => panic_in(class),
             Some(Action::Fail(kind) | Action::Partial { kind, .. }) => Err(injected(class, paths, kind)),
@@ -304,7 +322,7 @@ impl Control {
     /// Makes a call that takes bytes, or as much of it as a rule leaves.
     fn transfer(&self, class: Class, path: &Path, bytes: &[u8], call: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
         let (kind, arriving) = match self.decide(class, &[path]) {
-            None => return call(bytes),
+            None | Some(Action::Delay(_)) => return call(bytes),
             Some(Action::Ignore) => return Ok(()),
             Some(Action::Panic) => panic_in(class),
             Some(Action::Fail(kind)) => return Err(injected(class, &[path], kind)),
@@ -353,7 +371,7 @@ impl FaultEnv {
         self.control.state.lock().rules.push(rule);
     }
 
-    /// Removes all rules; the counts stay.
+    /// Removes all rules, and ends all delays; the counts stay.
     ///
     /// ```
     /// # use esker::env::{Env, fault::{Action, Class, FaultEnv, Rule}, mem::MemEnv};
@@ -364,7 +382,11 @@ impl FaultEnv {
     /// assert!(env.create(Path::new("note")).is_ok());
     /// ```
     pub fn clear(&self) {
-        self.control.state.lock().rules.clear();
+        let mut state = self.control.state.lock();
+        state.rules.clear();
+        state.clears += 1;
+        drop(state);
+        self.control.cleared.notify_all();
     }
 
     /// How many calls of a class were made, failed ones included.

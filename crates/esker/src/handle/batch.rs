@@ -11,6 +11,7 @@ use crate::base::key_range::KeyRange;
 use crate::base::range_tombstone::half_open;
 use crate::blob::Appended;
 use crate::db::read::blob_value;
+use crate::db::state::latencies::Timed;
 use crate::db::write::batch_size::{ArenaReservation, add_reservation, add_reservation_bytes, start_record};
 use crate::db::write::commit::{Content, Precondition, Unconditional, commit_if, commit_merges_if};
 use crate::db::write::merge_expiry::bytes_to_copy;
@@ -413,7 +414,9 @@ impl Batch {
         if options.ttl.is_some() {
             return Err(Error::invalid("a batch has no time to live; its operations have: see `Batch::put_with_ttl`"));
         }
-        let is_written = self.count > 0 && self.perform(options, precondition)?;
+        let is_timed = self.shared.inner.latencies.get().is_some();
+        let is_written = self.count > 0
+            && if is_timed { self.perform_timed(options, precondition)? } else { self.perform(options, precondition)? };
         if !is_written && options.sync {
             // The promise of a sync covers everything acknowledged before it.
             self.shared.inner.error_state.check()?;
@@ -421,6 +424,12 @@ impl Batch {
         }
         self.clear();
         Ok(())
+    }
+
+    #[cold]
+    fn perform_timed(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {
+        let shared = Arc::clone(&self.shared);
+        shared.inner.timed(Timed::Commit, || self.perform(options, precondition))
     }
 
     fn perform(&mut self, options: &WriteOptions, precondition: &mut impl Precondition) -> Result<bool> {

@@ -5,6 +5,7 @@ use crate::base::compare_and_swap::CompareAndSwap;
 use crate::base::key::Kind;
 use crate::base::slice::Slice;
 use crate::db::read::get::full_merge;
+use crate::db::state::latencies::Timed;
 use crate::db::write::conditional::OnValue;
 use crate::error::Result;
 use crate::options::WriteOptions;
@@ -22,7 +23,9 @@ impl Keyspace {
         decide: impl FnMut(Option<Slice>) -> Result<bool>,
     ) -> Result<bool> {
         let mut condition = OnValue::new(&self.shared.inner, &self.inner, key, decide);
-        let is_written = self.write_if(kind, key, value, life_of(options.ttl)?, options, &mut condition)?;
+        let life = life_of(options.ttl)?;
+        let write = || self.write_if(kind, key, value, life, options, &mut condition);
+        let is_written = self.shared.inner.timed(Timed::Conditional, write)?;
         if !is_written && options.sync {
             // What it has seen is durable, too, once it returns.
             self.shared.inner.sync_log()?;

@@ -8,10 +8,11 @@ use super::transaction::{Transaction, transact};
 use crate::db::background::{compaction, flush, run};
 use crate::db::lifecycle::{close, drop_keyspace, keyspaces, open};
 use crate::db::maintenance::checkpoint::CheckpointMode;
+use crate::db::maintenance::metrics::Recorder;
 use crate::db::maintenance::repair::RepairReport;
 use crate::db::maintenance::stats::{Stats, collect};
 use crate::db::maintenance::verify::{VerifyEvent, VerifyReport};
-use crate::db::maintenance::{checkpoint, properties, repair, verify};
+use crate::db::maintenance::{checkpoint, metrics, properties, repair, verify};
 use crate::db::state::error_state::Health;
 use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
@@ -559,7 +560,9 @@ impl Db {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn properties(&self) -> Vec<(String, String)> {
-        properties::properties(&self.stats(), &self.health())
+        let inner = &self.shared.inner;
+        let latencies = |timed| inner.latencies.get().map(|latencies| latencies.of(timed));
+        properties::properties(&self.stats(), &self.health(), latencies)
     }
 
     /// The property of that name, one of those that [`Db::properties`] lists; `None` if there is
@@ -579,6 +582,23 @@ impl Db {
     /// ```
     pub fn property(&self, name: &str) -> Option<String> {
         self.properties().into_iter().find_map(|(found, value)| (found == name).then_some(value))
+    }
+
+    /// Hands every metric of [`METRICS`](crate::METRICS) with its present value to `recorder`, in
+    /// that order: for exporters, which call it each time they are asked. No lock is held
+    /// meanwhile. Costs what [`Db::stats`] costs, and a few microseconds for each histogram.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// let mut text = esker::PrometheusText::new();
+    /// db.record(&mut text);
+    /// print!("{text}");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn record(&self, recorder: &mut dyn Recorder) {
+        let inner = &self.shared.inner;
+        let latencies = |timed| inner.latencies.get().map(|latencies| latencies.of(timed));
+        metrics::record(&self.stats(), &self.health(), latencies, recorder);
     }
 
     /// Flushes what was written without log, makes everything durable, marks the log as complete,

@@ -3,6 +3,7 @@
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
 use super::shared::Shared;
 use crate::base::batch::{Operation, encode};
+use crate::base::blob_reference::REFERENCE_BYTES;
 use crate::base::expiry::{Expiry, Life, Ttl, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, NEVER, hash};
 use crate::base::key_range::KeyRange;
@@ -13,12 +14,14 @@ use crate::db::maintenance::{ingest, sizes};
 use crate::db::read::scan::Source;
 use crate::db::read::{blob_value, get};
 use crate::db::state::inner::{Inner, KeyspaceInner};
+use crate::db::state::latencies::Timed;
 use crate::db::state::snapshots::{ReadPoint, SnapshotGuard};
 use crate::db::write::batch_size::{reservation_bytes, start_record};
 use crate::db::write::commit::{
     Content, Precondition, Unconditional, Verdict, check_options, commit, commit_if, commit_merges_if,
 };
 use crate::db::write::in_place_write;
+use crate::db::write::lock_within::{Room, before_large_value};
 use crate::error::{Error, Result, escape_key};
 use crate::options::{CompactionStyle, WriteOptions};
 use std::cell::Cell;
@@ -105,6 +108,15 @@ pub(super) fn life_of(ttl: Option<Duration>) -> Result<Life> {
     ttl.map_or(Ok(Life::Default), |ttl| Ok(Life::ForMs(life_ms(ttl)?)))
 }
 
+/// What the latency of a write counts as.
+pub(super) fn timed(kind: Kind) -> Timed {
+    match kind {
+        Kind::Merge | Kind::MergeFirst => Timed::Merge,
+        Kind::Delete => Timed::Delete,
+        Kind::Put | Kind::PutBlob => Timed::Put,
+    }
+}
+
 /// The values of `keys` as the reader sees them.
 pub(super) fn multi_get<K: AsRef<[u8]>>(
     inner: &Inner,
@@ -170,6 +182,14 @@ impl Keyspace {
 
     #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        match self.shared.inner.latencies.get() {
+            None => self.write_now(kind, key, value, options),
+            Some(latencies) => latencies.time(timed(kind), || self.write_now(kind, key, value, options)),
+        }
+    }
+
+    #[inline]
+    fn write_now(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
         if self.inner.ttl.is_enabled() || options.ttl.is_some() {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
@@ -230,11 +250,28 @@ impl Keyspace {
             if precondition.catch_up()? == Verdict::Declined {
                 return Ok(false);
             }
-            let value = blob_value::put_blob(inner, value)?;
-            let put = Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..operation };
-            return self.commit_one_if(put, options, precondition);
+            return self.commit_large_if(operation, options, precondition);
         }
         self.commit_one_if(operation, options, precondition)
+    }
+
+    /// A put of a large value, which goes to a blob file first.
+    #[cold]
+    fn commit_large_if(
+        &self,
+        operation: Operation<'_>,
+        options: &WriteOptions,
+        precondition: &mut impl Precondition,
+    ) -> Result<bool> {
+        let inner = &self.shared.inner;
+        let smaller = Operation { kind: Kind::PutBlob, value: &[0; REFERENCE_BYTES], ..operation };
+        let needs = [(self.inner.id, reservation_bytes(&smaller))];
+        // The record is hardly longer than its entry.
+        let room = Room { needs: &needs, record_bytes: 2 * needs[0].1, is_logged: !options.disable_wal };
+        let options = before_large_value(inner, room, options)?;
+        let value = blob_value::put_blob(inner, operation.value)?;
+        let put = Operation { kind: Kind::PutBlob, value: &value.reference.encode(), ..operation };
+        self.commit_one_if(put, &options, precondition)
     }
 
     fn commit_one_if(
@@ -312,7 +349,8 @@ impl Keyspace {
     /// As [`Keyspace::put`]; `InvalidArgument` also in a keyspace without time to live.
     pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expires_at: SystemTime) -> Result<()> {
         let life = Life::UntilMs(expiry_at(expires_at));
-        self.write_with_life(Kind::Put, key.as_ref(), value.as_ref(), life, &WriteOptions::new())
+        let put = || self.write_with_life(Kind::Put, key.as_ref(), value.as_ref(), life, &WriteOptions::new());
+        self.shared.inner.timed(Timed::Put, put)
     }
 
     /// Removes `key`. It need not exist.
@@ -400,7 +438,8 @@ impl Keyspace {
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let inner = &self.shared.inner;
-        get::get(inner, &self.inner, key.as_ref(), ReadPoint::newest(inner.now_ms(&self.inner)))
+        let point = ReadPoint::newest(inner.now_ms(&self.inner));
+        inner.timed(Timed::Get, || get::get(inner, &self.inner, key.as_ref(), point))
     }
 
     /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds,
@@ -423,7 +462,8 @@ impl Keyspace {
     /// As [`Keyspace::get`]; `value` is empty then.
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         let inner = &self.shared.inner;
-        get::get_into(inner, &self.inner, key.as_ref(), ReadPoint::newest(inner.now_ms(&self.inner)), value)
+        let point = ReadPoint::newest(inner.now_ms(&self.inner));
+        inner.timed(Timed::Get, || get::get_into(inner, &self.inner, key.as_ref(), point, value))
     }
 
     /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read

@@ -8,6 +8,7 @@ use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
+use crate::db::state::latencies::Timed;
 use crate::db::state::snapshots::SnapshotGuard;
 use crate::error::{Error, Result};
 use std::ops::Bound;
@@ -65,7 +66,8 @@ impl Snapshot {
     /// ```
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let reader = self.reader(keyspace)?;
-        get::get(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.point())
+        let inner = &self.shared.inner;
+        inner.timed(Timed::Get, || get::get(inner, &keyspace.inner, key.as_ref(), reader.point()))
     }
 
     /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds,
@@ -88,7 +90,8 @@ impl Snapshot {
     pub fn get_into(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let reader = self.reader(keyspace)?;
-        get::get_into(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.point(), value)
+        let inner = &self.shared.inner;
+        inner.timed(Timed::Get, || get::get_into(inner, &keyspace.inner, key.as_ref(), reader.point(), value))
     }
 
     /// The values of `keys` then, in their order. A key whose value cannot be read does not harm

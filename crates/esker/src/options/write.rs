@@ -2,6 +2,33 @@
 
 use std::time::Duration;
 
+/// What a write does that meets stalled writes: a memtable ahead of its target rate, flushes or
+/// compactions too far behind, memtables at their share of the memory budget, or a log segment that
+/// is not ready. See `doc/semantics.md`, Writing.
+///
+/// ```
+/// use esker::{Error, StallPolicy, WriteOptions};
+/// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// match names.put_with("ada", "1815", &WriteOptions::new().stall(StallPolicy::Fail)) {
+///     Err(Error::WriteStalled { cause, .. }) => println!("nothing was written: {cause}; {}", cause.hint()),
+///     other => other?,
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StallPolicy {
+    /// It waits for as long as it takes.
+    #[default]
+    Wait,
+    /// It fails at once with [`Error::WriteStalled`](crate::Error::WriteStalled), and nothing was
+    /// written.
+    Fail,
+    /// It waits for at most so long, all waits of the call taken together, and fails then as with
+    /// `Fail`.
+    For(Duration),
+}
+
 /// Options of one write.
 ///
 /// ```
@@ -16,6 +43,7 @@ pub struct WriteOptions {
     pub(crate) sync: bool,
     pub(crate) disable_wal: bool,
     pub(crate) ttl: Option<Duration>,
+    pub(crate) stall: StallPolicy,
 }
 
 impl WriteOptions {
@@ -73,6 +101,33 @@ impl WriteOptions {
     /// ```
     pub fn ttl(mut self, ttl: Duration) -> WriteOptions {
         self.ttl = Some(ttl);
+        self
+    }
+
+    /// Whether the write waits where writes are stalled, fails, or waits for a limited time.
+    /// Default: `Wait`.
+    ///
+    /// * A write that fails for it has written nothing, and can be made again: the error is
+    ///   retryable. A batch keeps its operations ([`Batch::commit_and_clear`]); a transaction is
+    ///   run again.
+    /// * The time that the device takes is no stall: neither for a sync, nor for a value that is
+    ///   written to a blob file or read for a condition.
+    /// * The turn behind other writes is none either, as long as each only takes the time of a
+    ///   write; a write that is not to wait gives it up after 10 ms.
+    /// * With `background_threads(0)` writes do the work themselves: nothing is stalled.
+    ///
+    /// [`Batch::commit_and_clear`]: crate::Batch::commit_and_clear
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// use esker::{StallPolicy, WriteOptions};
+    /// let soon = WriteOptions::new().stall(StallPolicy::For(std::time::Duration::from_millis(20)));
+    /// names.put_with("ada", "1815", &soon)?;
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn stall(mut self, policy: StallPolicy) -> WriteOptions {
+        self.stall = policy;
         self
     }
 }

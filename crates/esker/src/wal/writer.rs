@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// Records of at least this many bytes go through a system call: it copies whole pages as fast as a
 /// store does, and brings no page fault each.
@@ -88,6 +89,8 @@ pub struct LogSync {
     inherited_bytes: u64,
     /// Whether the active segment is so full that the next one should be prepared.
     wants_next: AtomicBool,
+    /// The least bytes that the next one is to have: for a record that waits for it.
+    least_next: AtomicU64,
     /// Whether most of the last full segment was stored, not written through: the next one is then
     /// worth pre-faulting.
     mostly_stored: AtomicBool,
@@ -210,6 +213,7 @@ impl LogWriter {
             idle_from: AtomicU64::new(0),
             inherited_bytes,
             wants_next: AtomicBool::new(false),
+            least_next: AtomicU64::new(0),
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
             before_sync: OnceLock::new(),
@@ -261,6 +265,19 @@ impl LogWriter {
             self.give_notice();
         }
         Ok(self.position())
+    }
+
+    /// Whether a record of so many bytes, its header included, can be appended without waiting for
+    /// the next segment. If not, a segment that is long enough is requested of the background
+    /// thread.
+    pub fn has_room(&self, record: usize) -> bool {
+        let bytes = record_bytes(record.saturating_sub(RECORD_HEADER_BYTES));
+        let has_room = self.offset + bytes <= self.length || self.shared.is_prepared(LINK_END + bytes);
+        if !has_room {
+            self.shared.least_next.fetch_max(LINK_END + bytes, Ordering::Relaxed);
+            self.shared.wants_next.store(true, Ordering::Relaxed);
+        }
+        has_room
     }
 
     #[cold]
@@ -317,6 +334,7 @@ impl LogWriter {
         self.notice_at = self.prepare_at.min(TEND_EVERY_BYTES);
         // What was said of the old one holds no more; that it is full is news.
         self.shared.wants_next.store(false, Ordering::Relaxed);
+        self.shared.least_next.store(0, Ordering::Relaxed);
         self.notice = true;
         // Before another thread can see the segment as the active one: a manifest may name it from
         // then on.
@@ -515,7 +533,7 @@ impl LogSync {
     fn take_prepared(&self, least: u64) -> Result<Arc<Segment>> {
         let mut state = self.state.lock();
         // A thread that makes all segments itself waits for no other.
-        let ready = state.prepared.as_ref().is_some_and(|prepared| prepared.file.len() >= least);
+        let ready = state.is_prepared(least);
         let waits = !ready && !self.maker.in_foreground;
         let _wait = waits.then(|| self.stalls.begin());
         while state.preparing {
@@ -547,6 +565,7 @@ impl LogSync {
             state.free.push(unused.to_free());
         }
         self.wants_next.store(false, Ordering::Relaxed);
+        self.least_next.store(0, Ordering::Relaxed);
         if !roll {
             return Ok(None);
         }
@@ -572,11 +591,16 @@ impl LogSync {
     /// Prepares the segment after the active one, unless that is done. For the background thread.
     pub fn prepare_next(&self) -> Result<()> {
         let mut state = self.state.lock();
-        if state.prepared.is_some() || state.preparing {
+        let least = self.least_next.load(Ordering::Relaxed);
+        if state.is_prepared(least) || state.preparing {
             return Ok(());
         }
+        // Too short: as in `take_prepared`.
+        if let Some(short) = state.prepared.take() {
+            state.free.push(short.to_free());
+        }
         state.preparing = true;
-        let plan = state.choose(0, self);
+        let plan = state.choose(least, self);
         drop(state);
         let _preparing = Preparing(self);
         let prepared = self.maker.prepare(plan)?;
@@ -586,7 +610,27 @@ impl LogSync {
 
     /// Whether the background thread should call `prepare_next`.
     pub fn wants_preparation(&self) -> bool {
-        self.wants_next.load(Ordering::Relaxed) && self.state.lock().prepared.is_none()
+        let least = self.least_next.load(Ordering::Relaxed);
+        self.wants_next.load(Ordering::Relaxed) && !self.state.lock().is_prepared(least)
+    }
+
+    /// Whether the next segment is prepared, with at least so many bytes.
+    fn is_prepared(&self, least: u64) -> bool {
+        self.state.lock().is_prepared(least)
+    }
+
+    /// Waits until a segment is prepared that has room for a record of so many bytes, its header
+    /// included, no longer than `until`. Whether it is. Call without the writer lock.
+    pub fn wait_until_prepared(&self, record: usize, until: Instant) -> bool {
+        let least = LINK_END + record_bytes(record.saturating_sub(RECORD_HEADER_BYTES));
+        let mut state = self.state.lock();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if state.is_prepared(least) || left.is_zero() {
+                return state.is_prepared(least);
+            }
+            self.turn.wait_for(&mut state, left);
+        }
     }
 
     /// Makes some pages ahead of the writer ready for stores, or takes some behind it out of
@@ -697,6 +741,10 @@ impl State {
     /// All segments with records, oldest first.
     fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.retired.iter().map(|retired| &retired.segment).chain([&self.active])
+    }
+
+    fn is_prepared(&self, least: u64) -> bool {
+        self.prepared.as_ref().is_some_and(|prepared| prepared.file.len() >= least)
     }
 
     /// How to get a segment with room for `least` bytes.

@@ -41,7 +41,7 @@ pub const UNSAFE: [&str; 23] = [
 
 /// The only files with tests that sleep. None of these pauses decides whether the test passes on a
 /// slow machine.
-pub const SLEEPING_TESTS: [&str; 20] = [
+pub const SLEEPING_TESTS: [&str; 21] = [
     // `wait_until`, and loops like it: looking again after a while.
     "crates/esker-bench/src/watch.rs",
     "crates/esker-bench/tests/bench_core.rs",
@@ -66,6 +66,7 @@ pub const SLEEPING_TESTS: [&str; 20] = [
     "crates/esker-bench/src/expiries.rs",
     "crates/esker-bench/tests/workloads/altered.rs",
     "crates/esker-bench/tests/workloads/recovery.rs",
+    "crates/esker-opentelemetry/tests/observed.rs",
     "crates/esker/src/base/stall_stats.rs",
     "crates/esker/src/db/write_controller/delay.rs",
 ];

@@ -10,6 +10,7 @@ use crate::db::background::range_del_drop::reclaim_all;
 use crate::db::files::remover;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
 use crate::db::state::snapshots::Readers;
 use crate::db::write_controller::condition;
@@ -205,7 +206,8 @@ fn carry_out_emptying(inner: &Inner, job: Job, emptied: &BTreeSet<u64>) -> Resul
                 let refers = |table: &TableSummary| table.blobs.keys().any(|file| emptied.contains(file));
                 task.keep_apart(|table, oldest| !gains(table.summary(), oldest) && !refers(table.summary()));
             }
-            match merge(inner, &keyspace, task, (bottom, rewrite), emptied) {
+            let merged = inner.timed(Timed::Compaction, || merge(inner, &keyspace, task, (bottom, rewrite), emptied));
+            match merged {
                 // Given up: nothing of it is needed.
                 Err(Error::KeyspaceDropped { .. }) => {}
                 result => result?,

@@ -6,6 +6,7 @@ use crate::db::files::remover;
 use crate::db::read::memtable_sort;
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
+use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
 use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
 use crate::db::write_controller::time_share::TimeShare;
@@ -178,6 +179,9 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     // What a small one costs says nothing about a full one.
     if memtable.end() >= inner.options.write_buffer_bytes / 4 {
         inner.counters.flush_speed.note(memtable.end(), started.elapsed());
+    }
+    if let Some(latencies) = inner.latencies.get() {
+        latencies.note(Timed::Flush, started.elapsed());
     }
     memory::flushed(inner, memtable);
     if let Some(floor) = floor {

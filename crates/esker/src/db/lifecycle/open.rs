@@ -32,6 +32,7 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
 use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
+use crate::db::state::latencies::Measured;
 use crate::db::state::memory;
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::ReadState;
@@ -270,6 +271,7 @@ fn assemble(
     let Writing { log, manifest, lock } = writing;
     let next_file = manifest.as_ref().map_or(1, |manifest| manifest.state().next_file);
     let events = Events::new(options.event_listener.clone());
+    let latencies = Measured::new(options.latency_histograms);
     let inner = Inner {
         directory: directory.to_path_buf(),
         number,
@@ -298,6 +300,7 @@ fn assemble(
         error_state: crate::db::state::error_state::ErrorState::new(events.clone()),
         events,
         counters: Counters::default(),
+        latencies,
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
         obsolete: ObsoleteTables::default(),
         dropped: DroppedKeyspaces::default(),

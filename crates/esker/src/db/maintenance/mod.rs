@@ -8,12 +8,16 @@
 //! | `verify` | everything is read and checked |
 //! | `repair` | a damaged database opens again |
 //! | `stats` | statistics |
+//! | `metrics` | the table of metrics, and what takes their values |
 //! | `properties` | the same as text |
+//! | `prometheus` | the same in the format of Prometheus |
 //! | `sizes` | how large ranges are |
 
 pub mod checked_copy;
 pub mod checkpoint;
 pub mod ingest;
+pub mod metrics;
+pub mod prometheus;
 pub mod properties;
 pub mod repair;
 pub mod sizes;

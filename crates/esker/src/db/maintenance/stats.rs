@@ -71,6 +71,9 @@ pub struct Stats {
     pub stall_micros: u64,
     /// Times that a writer stopped.
     pub stalls: u64,
+    /// Writes that failed with [`Error::WriteStalled`](crate::Error::WriteStalled) instead of
+    /// waiting, or after waiting for as long as they were to.
+    pub refused_writes: u64,
     /// Dead entries that scans skipped: deletes, expired entries, and what they hide.
     pub skipped_entries: u64,
     /// Entries whose bytes flushes and compactions gave back because they had expired.
@@ -161,6 +164,7 @@ pub fn collect(inner: &Inner) -> Stats {
         delay_micros: counters.delays.micros(),
         stall_micros: counters.stops.micros() + inner.log.as_ref().map_or(0, |log| log.stalls.micros()),
         stalls: counters.stops.count() + inner.log.as_ref().map_or(0, |log| log.stalls.count()),
+        refused_writes: counters.refused_writes.load(Relaxed),
         skipped_entries: counters.skipped_entries.load(Relaxed),
         expired_entries: counters.expired_entries.load(Relaxed),
         live_snapshots: inner.snapshots.all().len() as u64,
@@ -229,6 +233,7 @@ impl fmt::Display for Stats {
         }
         writeln!(f, "delays: {}, {:.3} s", self.delays, self.delay_micros as f64 / 1e6)?;
         writeln!(f, "stalls: {}, {:.3} s", self.stalls, self.stall_micros as f64 / 1e6)?;
+        writeln!(f, "writes refused instead of stalled: {}", self.refused_writes)?;
         writeln!(
             f,
             "scans passed {} dead entries; {} expired entries were removed",

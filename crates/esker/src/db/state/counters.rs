@@ -17,6 +17,8 @@ pub struct Counters {
     pub delays: StallStats,
     /// Writers that a limit stopped.
     pub stops: StallStats,
+    /// Writes that failed instead of waiting for either.
+    pub refused_writes: AtomicU64,
     /// Dead entries that scans skipped.
     pub skipped_entries: AtomicU64,
     /// Entries whose bytes went because they had expired.

@@ -6,7 +6,8 @@
 //! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
-//!    the background thread did not get to it in time.
+//!    the background thread did not get to it in time. A write that is not to wait
+//!    (`write/lock_within.rs`) tries it for a limited time.
 //! 3. `manifest`: held while an edit is made durable.
 //! 4. a keyspace's, in its `ReadStateCell`: held while a read state is replaced, never over I/O.
 //! 5. `keyspaces`: held while a keyspace is looked up or added.
@@ -49,6 +50,7 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
+use crate::db::state::latencies::{Measured, Timed};
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
 use crate::db::state::read_stats::ReadStats;
@@ -269,6 +271,8 @@ pub struct Inner {
     pub error_state: ErrorState,
     pub events: Events,
     pub counters: Counters,
+    /// How long calls take.
+    pub latencies: Measured,
     /// When the last write was seen by the background thread: the last sequence number, and how
     /// many were made without one.
     pub last_write: Mutex<((Sequence, u64), Instant)>,
@@ -315,6 +319,15 @@ impl Inner {
     #[cold]
     pub fn in_callback(&self) -> Error {
         Error::InCallback { database: self.directory.clone() }
+    }
+
+    /// Makes a call, and measures it where that is requested.
+    #[inline(always)]
+    pub fn timed<T>(&self, timed: Timed, call: impl FnOnce() -> T) -> T {
+        match self.latencies.get() {
+            None => call(),
+            Some(latencies) => latencies.time(timed, call),
+        }
     }
 
     /// A reader's snapshot guard at the last write acknowledged.
@@ -371,6 +384,12 @@ impl Inner {
     /// before the lines it writes to move to another processor.
     #[inline]
     pub fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        self.try_lock_writer().unwrap_or_else(|| self.writer.lock())
+    }
+
+    /// As [`Inner::lock_writer`], but gives up where that puts the thread to sleep.
+    #[inline]
+    pub fn try_lock_writer(&self) -> Option<MutexGuard<'_, Writer>> {
         const LOOKS: u32 = 15;
         const MOST_PAUSES: u32 = 32;
         let mut pauses = 4;
@@ -378,14 +397,14 @@ impl Inner {
             if !self.writer.is_locked()
                 && let Some(writer) = self.writer.try_lock()
             {
-                return writer;
+                return Some(writer);
             }
             for _ in 0..pauses {
                 std::hint::spin_loop();
             }
             pauses = MOST_PAUSES.min(pauses * 2);
         }
-        self.writer.lock()
+        None
     }
 
     /// Releases the directory, and ends events: no write follows.
@@ -465,7 +484,7 @@ impl Inner {
     pub fn sync_log(&self) -> Result<()> {
         self.refuse_in_callback()?;
         match &self.log {
-            Some(log) => log.sync_all().map_err(|error| self.error_state.poison(error)),
+            Some(log) => self.timed(Timed::Sync, || log.sync_all()).map_err(|error| self.error_state.poison(error)),
             None => Ok(()),
         }
     }

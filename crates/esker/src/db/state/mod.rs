@@ -10,6 +10,7 @@
 //! | `events` | telling a listener what happens |
 //! | `error_state` | whether the database can be written, and what is wrong if not |
 //! | `dropped_keyspaces` | keyspaces that were dropped and that a snapshot still sees |
+//! | `latencies` | how long calls take, if that is measured |
 //! | `memory` | memory by part, and memory prefaulted ahead of the writer |
 //! | `write_buffer_manager` | the bytes that memtables hold of the memory budget |
 //! | `obsolete_tables` | tables that readers still hold after a compaction replaced them |
@@ -24,6 +25,7 @@ pub mod dropped_keyspaces;
 pub mod error_state;
 pub mod events;
 pub mod inner;
+pub mod latencies;
 pub mod memory;
 pub mod obsolete_tables;
 pub mod read_state;

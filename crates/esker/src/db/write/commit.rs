@@ -1,9 +1,9 @@
 //! The write path.
 //!
 //! 1. The operations are encoded into one record, outside any lock.
-//! 2. Under the writer lock: make room in the memtables (`write_controller/stop.rs` if that has to
-//!    wait), append the record to the log, apply it to the memtables, and move the last sequence
-//!    number.
+//! 2. Under the writer lock: make room in the memtables (`make_room.rs`, or `lock_within.rs` for a
+//!    write that is not to wait), append the record to the log, apply it to the memtables, and move
+//!    the last sequence number.
 //! 3. After the lock: wait for the device, if the write is synced.
 //!
 //! A sync write is visible to readers from step 2 on, before it is durable; if the sync then fails,
@@ -11,26 +11,24 @@
 
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::key::{Entry, Kind, Sequence, hash};
-use crate::db::background::rotate::rotate;
-use crate::db::background::run;
-use crate::db::read::blob_value::MAX_MEMTABLE_BLOB_BYTES;
 use crate::db::state::inner::{Inner, KeyspaceWriter, Writer};
+use crate::db::state::latencies::Timed;
 use crate::db::state::memory;
-use crate::db::state::memory::Step;
 use crate::db::write::batch_size::{ArenaReservation, reservation_bytes};
 use crate::db::write::collapse_operands::{LongChain, collapse};
+use crate::db::write::lock_within::{Room, lock_within};
+use crate::db::write::make_room::lock_with_room;
 use crate::db::write::merge_expiry;
-use crate::db::write_controller::condition::{StopCause, stop_cause};
-use crate::db::write_controller::{delay, stop};
+use crate::db::write_controller::wait_limit::WaitLimit;
 use crate::error::{Error, Result};
-use crate::memtable::{MAX_ARENA_BYTES, Memtable, WriteContext};
-use crate::options::WriteOptions;
+use crate::memtable::{MAX_ARENA_BYTES, WriteContext};
+use crate::options::{StallPolicy, WriteOptions};
 use crate::wal::format::RECORD_HEADER_BYTES;
 use crate::wal::writer::{AppendError, Position};
 use parking_lot::MutexGuard;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 
 /// Operations of a batch whose memory is prefetched.
 const LOOK_AHEAD: usize = 8;
@@ -112,7 +110,9 @@ pub fn commit_if(
     precondition: &mut impl Precondition,
 ) -> Result<bool> {
     check(inner, record.len(), needs, options)?;
-    let Some(writer) = lock_if(inner, needs, precondition)? else { return Ok(false) };
+    let limit = WaitLimit::begin(options.stall);
+    let room = Room { needs, record_bytes: record.len(), is_logged: !options.disable_wal };
+    let Some(writer) = lock_if(inner, room, limit.as_ref(), precondition)? else { return Ok(false) };
     commit_locked(inner, writer, record, content, needs, options, precondition)?;
     Ok(true)
 }
@@ -128,10 +128,12 @@ pub fn commit_merges_if(
     options: &WriteOptions,
     precondition: &mut impl Precondition,
 ) -> Result<bool> {
-    let mut needs = needs.to_vec();
+    let limit = WaitLimit::begin(options.stall);
+    let (mut needs, mut record_bytes) = (needs.to_vec(), record.len());
     loop {
         check(inner, record.len(), &needs, options)?;
-        let Some(writer) = lock_if(inner, &needs, precondition)? else { return Ok(false) };
+        let room = Room { needs: &needs, record_bytes, is_logged: !options.disable_wal };
+        let Some(writer) = lock_if(inner, room, limit.as_ref(), precondition)? else { return Ok(false) };
         // What a reader has seen expired while this write was delayed stays expired.
         let now_ms = precondition.now_ms().unwrap_or_else(|| now_ms.max(inner.options.clock.now_ms()));
         let mut resolved = merge_expiry::resolve(inner, &writer, &record[RECORD_HEADER_BYTES..], now_ms)?;
@@ -140,7 +142,8 @@ pub fn commit_merges_if(
         }
         let has_room =
             |need: &ArenaReservation| needs.iter().any(|(keyspace, bytes)| *keyspace == need.0 && *bytes >= need.1);
-        if resolved.needs.iter().all(has_room) {
+        let fits = limit.is_none() || resolved.record.len() <= record_bytes;
+        if fits && resolved.needs.iter().all(has_room) {
             check(inner, resolved.record.len(), &resolved.needs, options)?;
             let content = Content::Encoded(resolved.count);
             commit_resolved(inner, writer, &mut resolved.record, content, &resolved.needs, options, precondition)?;
@@ -149,6 +152,7 @@ pub fn commit_merges_if(
         // Chains have to be copied. Without other writes they only get shorter; another write makes
         // them longer.
         needs = resolved.needs;
+        record_bytes = record_bytes.max(resolved.record.len());
     }
 }
 
@@ -247,11 +251,12 @@ fn commit_locked(
         memory::want_touched(inner);
     }
     if !long.is_empty() {
-        collapse(inner, &long);
+        collapse(inner, &long, options.stall == StallPolicy::Wait);
     }
     match (position, &inner.log) {
         (Some(position), Some(log)) if options.sync => {
-            log.sync_to(position).map_err(|error| inner.error_state.poison(error))
+            let synced = inner.timed(Timed::Sync, || log.sync_to(position));
+            synced.map_err(|error| inner.error_state.poison(error))
         }
         _ => Ok(()),
     }
@@ -351,105 +356,28 @@ fn apply_batch(
     }
 }
 
-/// The writer lock, with room for `needs` in the memtables, and with `precondition` true; none if
-/// it declined.
+/// The writer lock, with room for the write, and with `precondition` true; none if it declined.
 #[inline]
 fn lock_if<'a>(
     inner: &'a Inner,
-    needs: &[ArenaReservation],
+    room: Room<'_>,
+    limit: Option<&WaitLimit>,
     precondition: &mut impl Precondition,
 ) -> Result<Option<MutexGuard<'a, Writer>>> {
     loop {
         if precondition.catch_up()? == Verdict::Declined {
             return Ok(None);
         }
-        let writer = lock_with_room(inner, needs)?;
+        let writer = match limit {
+            None => lock_with_room(inner, room.needs)?,
+            Some(limit) => lock_within(inner, room, limit)?,
+        };
         match precondition.holds(&writer)? {
             Verdict::Holds => return Ok(Some(writer)),
             Verdict::Declined => return Ok(None),
             Verdict::Repeat => {}
         }
     }
-}
-
-/// The writer lock, with room for `needs` in the memtables.
-#[inline(always)]
-fn lock_with_room<'a>(inner: &'a Inner, needs: &[ArenaReservation]) -> Result<MutexGuard<'a, Writer>> {
-    loop {
-        inner.error_state.check()?;
-        let mut writer = inner.lock_writer();
-        // Again under the lock: a write that failed may just have released it.
-        inner.error_state.check()?;
-        if !inner.write_buffer_manager.has_credit(needs) && make_memory_room(inner, &mut writer, needs)? {
-            continue;
-        }
-        let mut full = None;
-        for &(keyspace, bytes) in needs {
-            let Some(Some(target)) = writer.keyspaces.get(keyspace as usize) else {
-                return Err(inner.no_keyspace(keyspace));
-            };
-            let memtable = target.memtable.memtable();
-            // One that is empty is not immutable, whatever its index takes.
-            let is_small = memtable.is_empty()
-                || (memtable.bytes() < target.throttle.limit_bytes && memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
-            if !is_small || !target.memtable.has_room(bytes) {
-                full = Some((keyspace, bytes));
-                break;
-            }
-        }
-        let Some((keyspace, bytes)) = full else { return Ok(writer) };
-        if let Some(left) = delay::wait(inner, &mut writer, keyspace) {
-            drop(writer);
-            delay::sleep(inner, left);
-            continue;
-        }
-        if stop_cause_of(inner, &writer, keyspace).is_none() {
-            rotate(inner, &mut writer, keyspace, bytes);
-            drop(writer);
-            run::work_was_added(inner)?;
-        } else {
-            let full = active(&writer, keyspace);
-            drop(writer);
-            stop::wait_for_room(inner, keyspace, &full)?;
-        }
-    }
-}
-
-#[cold]
-fn stop_cause_of(inner: &Inner, writer: &Writer, keyspace: u64) -> Option<StopCause> {
-    let target = writer.keyspaces.get(keyspace as usize)?.as_ref()?;
-    stop_cause(inner, &target.keyspace)
-}
-
-/// The keyspace's active memtable, to know it by. Held on to, it would keep its memory.
-#[cold]
-fn active(writer: &Writer, keyspace: u64) -> Weak<Memtable> {
-    let target = writer.keyspaces.get(keyspace as usize).and_then(Option::as_ref);
-    target.map_or_else(Weak::new, |target| Arc::downgrade(target.memtable.memtable()))
-}
-
-/// Brings the memtables of all keyspaces within their share of the memory budget, if they are not.
-/// True if the lock was released for that.
-#[cold]
-fn make_memory_room(inner: &Inner, writer: &mut MutexGuard<'_, Writer>, needs: &[ArenaReservation]) -> Result<bool> {
-    let needed = needs.iter().map(|(_, bytes)| bytes).sum();
-    let Some(step) = memory::next_step(inner, needed) else { return Ok(false) };
-    match step {
-        // A memtable that cannot be rotated for another reason is waited for all the same: every
-        // writer lacks the memory.
-        Step::Rotate(keyspace) if stop_cause_of(inner, writer, keyspace).is_some() => {
-            let full = active(writer, keyspace);
-            MutexGuard::unlocked(writer, || stop::wait_for_room(inner, keyspace, &full))?;
-        }
-        Step::Rotate(keyspace) => {
-            rotate(inner, writer, keyspace, 0);
-            MutexGuard::unlocked(writer, || run::work_was_added(inner))?;
-        }
-        // A flush at work is waited for by its lock.
-        Step::Wait if inner.inline_jobs() => MutexGuard::unlocked(writer, || run::work_was_added(inner))?,
-        Step::Wait => MutexGuard::unlocked(writer, || stop::wait_for_memory(inner, needed))?,
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

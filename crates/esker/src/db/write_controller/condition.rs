@@ -4,6 +4,7 @@
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::db::state::memory;
 use crate::db::state::write_throttle::MAX_IMMUTABLE_MEMTABLES;
+use crate::error::StallCause;
 use crate::options::CompactionStyle;
 use std::fmt;
 
@@ -46,23 +47,35 @@ pub enum StopCause {
     LogSegment,
 }
 
+impl From<DelayCause> for StallCause {
+    fn from(cause: DelayCause) -> StallCause {
+        match cause {
+            DelayCause::ImmutableMemtables => StallCause::FlushDelay,
+            DelayCause::Runs => StallCause::CompactionDelay,
+        }
+    }
+}
+
+impl From<StopCause> for StallCause {
+    fn from(cause: StopCause) -> StallCause {
+        match cause {
+            StopCause::ImmutableMemtables => StallCause::Flush,
+            StopCause::Runs => StallCause::Compaction,
+            StopCause::Memory => StallCause::MemoryBudget,
+            StopCause::LogSegment => StallCause::LogSegment,
+        }
+    }
+}
+
 impl fmt::Display for DelayCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DelayCause::ImmutableMemtables => "writes are delayed: memtables wait for their flush",
-            DelayCause::Runs => "writes are delayed: many runs wait for their compaction",
-        })
+        StallCause::from(*self).fmt(f)
     }
 }
 
 impl fmt::Display for StopCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            StopCause::ImmutableMemtables => "too many memtables wait for their flush",
-            StopCause::Runs => "too many runs wait for their compaction",
-            StopCause::Memory => "memtables take their share of the memory budget",
-            StopCause::LogSegment => "the next segment of the log is not ready",
-        })
+        StallCause::from(*self).fmt(f)
     }
 }
 
@@ -98,6 +111,14 @@ pub fn delay(inner: &Inner, keyspace: &KeyspaceInner) -> Option<(DelayCause, u32
         return None;
     }
     delay_for(compactable_runs(keyspace), keyspace.read_state.load().immutable.len())
+}
+
+/// Why writes to the keyspace of this number are delayed; that they were, a moment ago.
+pub fn delay_cause(inner: &Inner, keyspace: u64) -> StallCause {
+    let keyspaces = inner.all_keyspaces();
+    let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
+    let cause = target.and_then(|target| delay(inner, target));
+    cause.map_or(DelayCause::ImmutableMemtables, |(cause, _)| cause).into()
 }
 
 fn delay_for(runs: u32, immutable_memtables: usize) -> Option<(DelayCause, u32)> {

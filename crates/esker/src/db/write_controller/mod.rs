@@ -10,9 +10,11 @@
 //! | `condition` | the decision: open, delayed or stopped, with the cause |
 //! | `delay` | the target rate of a memtable, and the sleep of a writer ahead of it |
 //! | `stop` | the wait of a writer that a limit stops |
+//! | `wait_limit` | how long a write may wait that is not to wait for as long as it takes |
 //! | `time_share` | how a flush divides the time of its thread with what writers need from it |
 
 pub mod condition;
 pub mod delay;
 pub mod stop;
 pub mod time_share;
+pub mod wait_limit;

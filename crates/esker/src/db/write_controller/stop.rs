@@ -2,7 +2,7 @@
 //!
 //! It waits until exactly that limit allows it again; the listener receives the cause, and the time
 //! counts as stopped. If the background work it waits for keeps failing, the write fails with that
-//! error instead.
+//! error instead. A write with a limit (`wait_limit.rs`) ends its wait when that is reached.
 
 use crate::db::state::events::Event;
 use crate::db::state::inner::{Inner, KeyspaceInner};
@@ -11,50 +11,70 @@ use crate::db::write_controller::condition::{StopCause, stop_cause};
 use crate::error::Result;
 use crate::memtable::Memtable;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a stopped writer sleeps at most before it checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Waits while the keyspace is stopped, if another thread does the background work.
 pub fn wait_if_behind(inner: &Inner, keyspace: &KeyspaceInner) -> Result<()> {
-    wait_while(inner, &keyspace.name, || stop_cause(inner, keyspace))
+    wait_while(inner, &keyspace.name, None, || stop_cause(inner, keyspace))
 }
 
 /// Waits until the keyspace's memtable, which is `full`, can become immutable, or has: of all
 /// writers that wait for the same flush one rotates the memtable, and then there is room for the
-/// others, although as many memtables wait as before.
-pub fn wait_for_room(inner: &Inner, keyspace: u64, full: &Weak<Memtable>) -> Result<()> {
+/// others, although as many memtables wait as before. No longer than `until`.
+pub fn wait_for_room(inner: &Inner, keyspace: u64, full: &Weak<Memtable>, until: Option<Instant>) -> Result<()> {
     let keyspaces = inner.all_keyspaces();
     let target = keyspaces.iter().find(|candidate| candidate.id == keyspace);
     let Some(target) = target else { return Ok(()) };
     let is_active = || std::ptr::eq(Arc::as_ptr(&target.read_state.load().active), full.as_ptr());
-    wait_while(inner, &target.name, || stop_cause(inner, target).filter(|_| is_active()))
+    wait_while(inner, &target.name, until, || stop_cause(inner, target).filter(|_| is_active()))
 }
 
 /// Waits until memtables may take `needed` bytes more of the memory budget; another thread does the
-/// background work.
-pub fn wait_for_memory(inner: &Inner, needed: usize) -> Result<()> {
+/// background work. No longer than `until`.
+pub fn wait_for_memory(inner: &Inner, needed: usize, until: Option<Instant>) -> Result<()> {
     let keyspaces = inner.all_keyspaces();
-    wait_while(inner, "", || memory::exceeds_budget(inner, &keyspaces, needed).then_some(StopCause::Memory))
+    wait_while(inner, "", until, || memory::exceeds_budget(inner, &keyspaces, needed).then_some(StopCause::Memory))
 }
 
-/// Waits while there is a cause. `keyspace`: the name of the one that is written to; empty if that
-/// does not matter.
-fn wait_while(inner: &Inner, keyspace: &str, cause: impl Fn() -> Option<StopCause>) -> Result<()> {
+/// Waits until the log has a segment ready for a record of so many bytes, no longer than `until`.
+/// Without the writer lock, which a writer holds that waits for as long as it takes.
+pub fn wait_for_segment(inner: &Inner, record_bytes: usize, until: Instant) -> Result<()> {
+    let Some(log) = &inner.log else { return Ok(()) };
+    let _wait = log.stalls.begin();
+    inner.wake();
+    while !log.wait_until_prepared(record_bytes, until.min(Instant::now() + LOOK_AGAIN)) && Instant::now() < until {
+        inner.error_state.check()?;
+        inner.error_state.check_background()?;
+        inner.wake();
+    }
+    Ok(())
+}
+
+/// Waits while there is a cause, no longer than `until`. `keyspace`: the name of the one that is
+/// written to; empty if that does not matter.
+fn wait_while(
+    inner: &Inner,
+    keyspace: &str,
+    until: Option<Instant>,
+    cause: impl Fn() -> Option<StopCause>,
+) -> Result<()> {
     let Some(first) = cause() else { return Ok(()) };
     let stop = inner.counters.stops.begin();
     inner.events.note(|| Event::StallBegan { keyspace: keyspace.to_owned(), reason: first.to_string() });
     let mut result = Ok(());
     let mut signals = inner.signals.lock();
-    while cause().is_some() && !signals.shutting_down {
+    let left = || until.map_or(LOOK_AGAIN, |until| until.saturating_duration_since(Instant::now()));
+    while cause().is_some() && !signals.shutting_down && !left().is_zero() {
         result = inner.error_state.check().and_then(|()| inner.error_state.check_background());
         if result.is_err() {
             break;
         }
         signals.work = true;
         inner.work_arrived.notify_one();
-        inner.work_done.wait_for(&mut signals, LOOK_AGAIN);
+        inner.work_done.wait_for(&mut signals, left().min(LOOK_AGAIN));
     }
     drop(signals);
     inner.events.note(|| Event::StallEnded { keyspace: keyspace.to_owned(), waited: stop.elapsed() });
@@ -75,7 +95,6 @@ mod tests {
     use crate::options::{KeyspaceOptions, Options};
     use std::path::Path;
     use std::sync::mpsc;
-    use std::time::Instant;
 
     #[test]
     fn whoever_waits_with_others_goes_on_when_one_of_them_has_made_room() {
@@ -100,7 +119,7 @@ mod tests {
             for _ in 0..2 {
                 let done = done.clone();
                 let (inner, full, id) = (&inner, &full, keyspace.id);
-                scope.spawn(move || done.send(wait_for_room(inner, id, full).is_ok()).unwrap());
+                scope.spawn(move || done.send(wait_for_room(inner, id, full, None).is_ok()).unwrap());
             }
             let begun = Instant::now();
             while inner.counters.stops.count() < 2 && begun.elapsed() < Duration::from_secs(300) {

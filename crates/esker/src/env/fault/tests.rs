@@ -147,3 +147,25 @@ fn an_effect_may_come_with_an_error_or_be_missing_without_one() {
     assert!(env.create(path("g")).is_err());
     assert!(inner.exists(path("g")).unwrap());
 }
+
+#[test]
+fn a_slow_call_is_made_when_its_time_has_come_or_the_rules_are_gone() {
+    let (_, env) = wrapped();
+    env.add(Rule::new(Class::Create, 0, Action::Delay(Duration::from_millis(1))));
+    env.create(path("soon")).unwrap();
+    for most in [Duration::from_secs(3600), Duration::MAX] {
+        env.add(Rule::new(Class::Create, 0, Action::Delay(most)));
+        let fired = env.fired();
+        std::thread::scope(|scope| {
+            let slow = scope.spawn(|| env.create(path("late")).map(drop));
+            while env.fired() == fired {
+                std::thread::yield_now();
+            }
+            assert!(!slow.is_finished(), "it did not wait");
+            env.create(path("other")).unwrap();
+            env.clear();
+            slow.join().unwrap().unwrap();
+        });
+    }
+    assert!(env.exists(path("late")).unwrap());
+}

@@ -112,6 +112,10 @@ pub const READS: &[Listed] = &[
         drop(db.property("esker.flushes"));
         Ok(())
     }),
+    call!("Db::record", Works, |db: &Own| {
+        db.record(&mut esker::PrometheusText::new());
+        Ok(())
+    }),
     call!("Db::health", Works, |db: &Own| {
         drop(db.health());
         Ok(())
