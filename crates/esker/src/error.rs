@@ -99,6 +99,19 @@ pub enum Error {
         /// The key, in escaped form.
         key: String,
     },
+    /// A stored key or value is not the encoding of the type that it is read as.
+    Decode {
+        /// The keyspace.
+        keyspace: String,
+        /// The key, in escaped form.
+        key: String,
+        /// Which of the two: `"key"` or `"value"`.
+        part: &'static str,
+        /// The name of the type that it is read as.
+        expected: &'static str,
+        /// What was expected of its encoding, and what was found.
+        what: String,
+    },
     /// A write that must not wait would have had to wait.
     Stalled {
         /// Why writes are delayed or stopped at the moment.
@@ -237,6 +250,10 @@ impl fmt::Display for Error {
             Error::Conflict { keyspace, key } => write!(
                 f,
                 "the transaction met a conflict: key {key} of keyspace {keyspace:?} was written since it began; run the transaction again"
+            ),
+            Error::Decode { keyspace, key, part, expected, what } => write!(
+                f,
+                "the {part} of key {key} in keyspace {keyspace:?} is not the encoding of a {expected}: {what}; read it as the type that it was written as"
             ),
             Error::Stalled { reason } => write!(f, "the write would have to wait: {reason}; try again later"),
             Error::ReadOnly { why } => write!(f, "the database is read-only: {why}; reopen it to write"),

@@ -11,6 +11,8 @@ mod counters;
 mod custom_operator;
 #[path = "../../examples/max_gauge.rs"]
 mod max_gauge;
+#[path = "../../examples/page_views.rs"]
+mod page_views;
 #[path = "../../examples/session_store.rs"]
 mod session_store;
 
@@ -40,6 +42,11 @@ fn custom_operator() {
 #[test]
 fn max_gauge() {
     twice("max-gauge", max_gauge::run);
+}
+
+#[test]
+fn page_views() {
+    twice("page-views", page_views::run);
 }
 
 #[test]

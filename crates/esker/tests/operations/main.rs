@@ -51,4 +51,5 @@ mod thread_end;
 mod transactions;
 mod ttl;
 mod ttl_merge;
+mod typed;
 mod verify;
