@@ -132,6 +132,15 @@ pub enum Error {
         /// The newest version this build reads.
         supported: u32,
     },
+    /// A file was compressed in a way that this build was made without. Nothing was changed.
+    UnsupportedCompression {
+        /// The file.
+        path: PathBuf,
+        /// The name of the compression.
+        compression: &'static str,
+        /// The cargo feature that builds have it with.
+        feature: &'static str,
+    },
     /// No database, keyspace or file of that name exists.
     NotFound {
         /// The missing object.
@@ -260,6 +269,11 @@ impl fmt::Display for Error {
             Error::Unsupported { path, version, supported } => write!(
                 f,
                 "{} has format version {version}, this build reads up to {supported}; use a newer esker",
+                path.display()
+            ),
+            Error::UnsupportedCompression { path, compression, feature } => write!(
+                f,
+                "{} is compressed with {compression}, which this build cannot read; build esker with the feature `{feature}`",
                 path.display()
             ),
             Error::NotFound { what } => write!(f, "not found: {what}"),

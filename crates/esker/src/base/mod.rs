@@ -21,3 +21,4 @@ pub mod range_tombstone;
 pub mod slice;
 pub mod stall_stats;
 pub mod sync;
+pub mod zstd;

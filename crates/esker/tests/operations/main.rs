@@ -53,3 +53,4 @@ mod ttl;
 mod ttl_merge;
 mod typed;
 mod verify;
+mod zstd;
