@@ -9,6 +9,7 @@ pub mod filled;
 pub mod flags;
 pub mod histogram;
 pub mod host;
+pub mod import;
 pub mod inserts;
 pub mod interrupt;
 pub mod judgement;

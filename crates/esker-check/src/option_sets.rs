@@ -23,6 +23,11 @@ impl OptionSet {
     }
 }
 
+/// zstd, or LZ4 in a build without it.
+fn zstd_if_available() -> Compression {
+    if Compression::Zstd.is_available() { Compression::Zstd } else { Compression::Lz4 }
+}
+
 fn small(options: Options) -> Options {
     options
         .write_buffer_bytes(4 << 10)
@@ -92,6 +97,7 @@ pub const OPTION_SETS: &[OptionSet] = &[
     memory("upper-compression", 100, |o| {
         small(o).compression(Compression::Lz4).upper_compression(Compression::Lz4).background_threads(0)
     }),
+    memory("zstd", 100, |o| small(o).compression(zstd_if_available()).background_threads(0)),
     memory("everything-tiny-and-threaded", 50, |o| {
         o.write_buffer_bytes(1)
             .block_bytes(1)

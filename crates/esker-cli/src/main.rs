@@ -15,6 +15,7 @@ mod explain;
 mod exposition;
 mod failure;
 mod get;
+mod import;
 mod keyspaces;
 mod load;
 mod measure;
@@ -27,6 +28,7 @@ mod record;
 mod repair;
 mod scan;
 mod settings;
+mod shell;
 mod stats;
 mod text;
 mod usage;
@@ -67,6 +69,8 @@ enum Command {
     Scan(scan::Scan),
     Load(load::Load),
     Dump(dump::Dump),
+    Import(import::Import),
+    Shell(shell::Shell),
     Stats(stats::StatsCommand),
     Compact(compact::Compact),
     Verify(verify::Verify),
@@ -119,6 +123,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Scan(command) => command.run(),
         Command::Load(command) => command.run(),
         Command::Dump(command) => command.run(),
+        Command::Import(command) => command.run(),
+        Command::Shell(command) => command.run(),
         Command::Stats(command) => command.run(),
         Command::Compact(command) => command.run(),
         Command::Verify(command) => command.run(),

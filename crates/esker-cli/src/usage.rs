@@ -26,7 +26,7 @@ pub fn report(error: &Error, arguments: &[OsString]) -> ExitCode {
 
 /// The first argument if it looks like the name of a command.
 fn command_name(arguments: &[OsString]) -> Option<&str> {
-    const COMMANDS: [&str; 14] = [
+    const COMMANDS: [&str; 16] = [
         "put",
         "get",
         "delete",
@@ -34,6 +34,8 @@ fn command_name(arguments: &[OsString]) -> Option<&str> {
         "scan",
         "load",
         "dump",
+        "import",
+        "shell",
         "stats",
         "compact",
         "verify",

@@ -100,7 +100,20 @@ pub enum Error {
         /// The key, in escaped form.
         key: String,
     },
-    /// A read-only open met a writer that changes the files faster than they can be read.
+    /// A stored key or value is not the encoding of the type that it is read as.
+    Decode {
+        /// The keyspace.
+        keyspace: String,
+        /// The key, in escaped form.
+        key: String,
+        /// Which of the two: `"key"` or `"value"`.
+        part: &'static str,
+        /// The name of the type that it is read as.
+        expected: &'static str,
+        /// What was expected of its encoding, and what was found.
+        what: String,
+    },
+    /// A read beside a writer met one that changes the files faster than they can be read.
     Stalled {
         /// What has happened, and what to do about it.
         reason: String,
@@ -129,6 +142,15 @@ pub enum Error {
         version: u32,
         /// The newest version this build reads.
         supported: u32,
+    },
+    /// A file was compressed in a way that this build was made without. Nothing was changed.
+    UnsupportedCompression {
+        /// The file.
+        path: PathBuf,
+        /// The name of the compression.
+        compression: &'static str,
+        /// The cargo feature that builds have it with.
+        feature: &'static str,
     },
     /// No database, keyspace or file of that name exists.
     NotFound {
@@ -315,7 +337,11 @@ impl fmt::Display for Error {
                 f,
                 "the transaction met a conflict: key {key} of keyspace {keyspace:?} was written since it began; run the transaction again"
             ),
-            Error::Stalled { reason } => write!(f, "cannot open for reading: {reason}"),
+            Error::Decode { keyspace, key, part, expected, what } => write!(
+                f,
+                "the {part} of key {key} in keyspace {keyspace:?} is not the encoding of a {expected}: {what}; read it as the type that it was written as"
+            ),
+            Error::Stalled { reason } => write!(f, "cannot read beside the writer: {reason}"),
             Error::WriteStalled { keyspace, cause, waited } => {
                 write!(f, "nothing was written: {cause}")?;
                 if let Some(keyspace) = keyspace {
@@ -330,6 +356,11 @@ impl fmt::Display for Error {
             Error::Unsupported { path, version, supported } => write!(
                 f,
                 "{} has format version {version}, this build reads up to {supported}; use a newer esker",
+                path.display()
+            ),
+            Error::UnsupportedCompression { path, compression, feature } => write!(
+                f,
+                "{} is compressed with {compression}, which this build cannot read; build esker with the feature `{feature}`",
                 path.display()
             ),
             Error::NotFound { what } => write!(f, "not found: {what}"),

@@ -32,7 +32,7 @@
 //!
 //! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
 //! `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`, `table`;
-//! `version`; `job`; `db`; `handle`.
+//! `version`; `job`; `db`; `handle`; `typed`.
 
 mod base;
 mod blob;
@@ -52,6 +52,7 @@ mod memtable;
 mod merge_operator;
 mod options;
 mod table;
+pub mod typed;
 mod version;
 mod wal;
 
@@ -89,3 +90,4 @@ pub use options::{
     StallPolicy, WalMode, WriteOptions,
 };
 pub use table::LostRange;
+pub use typed::{Counters, TypedKeyspace};

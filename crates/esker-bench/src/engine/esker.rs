@@ -60,6 +60,8 @@ fn engine_options(options: &EngineOptions) -> Result<Options> {
     engine = engine.compression(match options.compression {
         Compression::None => esker::Compression::None,
         Compression::Lz => esker::Compression::Lz4,
+        // LZ4 above the last run, by itself.
+        Compression::Zstd => esker::Compression::Zstd,
     });
     if stores_upper_runs(options)? {
         engine = engine.upper_compression(esker::Compression::None);
@@ -151,6 +153,7 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
     let compression = match options.compression {
         Compression::None => "none",
         Compression::Lz => "lz4",
+        Compression::Zstd => "lz4, zstd in the last run",
     };
     let memory = format!("{} write buffer + {cache} block cache", options.write_buffer_bytes);
     let mut settings = Settings::new(durability, how, memory, compression);

@@ -9,7 +9,7 @@
 
 use super::locked;
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
-use super::settings::{Settings, make_directory, number, wait_until_quiet};
+use super::settings::{Settings, make_directory, number, refuse_zstd, wait_until_quiet};
 use super::two_way::{Bounds, Ranges, TwoWay};
 use super::{
     Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
@@ -52,6 +52,7 @@ fn failed(error: fjall::Error) -> EngineError {
 
 fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> Result<Box<dyn Engine>> {
     let operator = MergeOperator::from_option(options.merge_operator.as_deref())?;
+    refuse_zstd(NAME, options)?;
     make_directory(NAME, directory)?;
     let workers: Option<usize> = number(options, "max_background_jobs")?.filter(|jobs| *jobs > 0);
     let mut builder = Database::builder(directory).manual_journal_persist(options.disable_wal);
@@ -81,7 +82,8 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
 fn keyspace_options(options: &EngineOptions) -> KeyspaceCreateOptions {
     let compression = match options.compression {
         Compression::None => CompressionPolicy::disabled(),
-        Compression::Lz => CompressionPolicy::all(CompressionType::Lz4),
+        // zstd was refused.
+        Compression::Lz | Compression::Zstd => CompressionPolicy::all(CompressionType::Lz4),
     };
     let block = u32::try_from(options.block_bytes).unwrap_or(1 << 20).clamp(1024, 1 << 20);
     let created = KeyspaceCreateOptions::default()

@@ -41,7 +41,8 @@ fn version() -> String {
     format!("{}.{}.{} (bundled with heed)", version.major, version.minor, version.patch)
 }
 
-fn failed(error: heed::Error) -> EngineError {
+/// The line for a person of what LMDB refused.
+pub fn failed(error: heed::Error) -> EngineError {
     match error {
         heed::Error::Mdb(heed::MdbError::MapFull) => {
             EngineError(format!("{NAME}: the map is full: raise the expected size of the data"))
@@ -77,6 +78,25 @@ fn open(directory: &Path, options: &EngineOptions, _library: Option<&Path>) -> R
     let database = create_database(&env)?;
     let description = settings(options, operator, map, write_map).describe(&KIND, version());
     Ok(Box::new(Lmdb { env, database, commits: AtomicU64::new(0), always_synced: options.sync, operator, description }))
+}
+
+/// Opens a database that another program has made, the directory or the file, and changes nothing
+/// in it.
+pub fn open_for_reading(path: &Path) -> Result<Env<WithoutTls>> {
+    let mut flags = EnvFlags::READ_ONLY;
+    if path.is_file() {
+        flags |= EnvFlags::NO_SUB_DIR;
+    }
+    let mut opening = EnvOpenOptions::new().read_txn_without_tls();
+    // One named database is read; others are opened to see whether they are one.
+    opening.max_dbs(1001);
+    // SAFETY: it is only read, and LMDB's own lock keeps it whole beside a program that writes to
+    // it. A program that changes the file without LMDB would have to be told not to, as with any
+    // mapped file: the command says that the source must not be changed meanwhile.
+    unsafe {
+        opening.flags(flags);
+        opening.open(path).map_err(failed)
+    }
 }
 
 fn create_database(env: &Env<WithoutTls>) -> Result<Database<'static, Bytes, Bytes>> {
@@ -335,5 +355,47 @@ impl Iteration for LmdbIteration {
 
     fn value(&self) -> &[u8] {
         self.scan.borrow_dependent().current.map_or(&[], |(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::{Place, open as import};
+
+    #[test]
+    fn named_databases_are_imported_by_their_names() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut opening = EnvOpenOptions::new().read_txn_without_tls();
+        // SAFETY: nothing else has the new directory.
+        let env = unsafe { opening.max_dbs(4).open(scratch.path()) }.unwrap();
+        for name in ["one", "two"] {
+            let txn = env.write_txn().unwrap();
+            let created = env.create_databases_and_commit(txn, |opener, txn| {
+                let database = opener.create_database::<Bytes, Bytes>(txn, Some(name))?;
+                database.put(txn, b"key", name.as_bytes())?;
+                heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(database))
+            });
+            assert!(created.is_ok());
+        }
+        env.prepare_for_closing().wait();
+        let place = |table: Option<&str>| Place {
+            path: scratch.path().to_path_buf(),
+            table: table.map(str::to_owned),
+            ..Place::default()
+        };
+        for wrong in [None, Some("three")] {
+            let error = import("lmdb", &place(wrong)).err().expect("an error").0;
+            assert!(error.contains("there are: one, two"), "{error}");
+        }
+        let mut found = Vec::new();
+        let mut source = import("lmdb", &place(Some("two"))).unwrap();
+        source
+            .read(None, &mut |key, value| {
+                found.push((key.to_vec(), value.to_vec()));
+                true
+            })
+            .unwrap();
+        assert_eq!(found, [(b"key".to_vec(), b"two".to_vec())]);
     }
 }

@@ -82,6 +82,9 @@ pub enum Compression {
     None,
     /// The engine's LZ-class codec (LZ4, Snappy, LZO), where it has one.
     Lz,
+    /// zstd, at the engine's default level, for what is in the last level or run, and the LZ-class
+    /// codec above. Engines that compress, but not so, refuse it.
+    Zstd,
 }
 
 /// What a run asks of an engine. Each adapter maps it to its engine's own settings in one place,

@@ -2,7 +2,7 @@
 //! show.
 
 use super::merge::MergeOperator;
-use super::{Description, Durability, EngineError, EngineKind, EngineOptions, Result};
+use super::{Compression, Description, Durability, EngineError, EngineKind, EngineOptions, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,15 @@ pub fn switch(options: &EngineOptions, name: &str) -> Result<Option<bool>> {
         Some("1" | "true" | "yes" | "") => Ok(Some(true)),
         Some("0" | "false" | "no") => Ok(Some(false)),
         Some(text) => Err(EngineError(format!("--{name}={text}: must be 0 or 1"))),
+    }
+}
+
+/// Refuses zstd for an engine that compresses with another codec only: with that its figures would
+/// be of something else.
+pub fn refuse_zstd(engine: &str, options: &EngineOptions) -> Result<()> {
+    match options.compression {
+        Compression::Zstd => Err(EngineError(format!("{engine}: zstd is for esker and rocksdb; give --compression=1"))),
+        _ => Ok(()),
     }
 }
 

@@ -327,6 +327,7 @@ fn engine_options(given: &Given, scale: f64) -> Result<EngineOptions, String> {
         bloom_bits: given.number("bloom_bits"),
         compression: match given.get("compression_type").or_else(|| given.get("compression")) {
             Some("0" | "false" | "none" | "no") => Compression::None,
+            Some("zstd") => Compression::Zstd,
             _ => Compression::Lz,
         },
         open_files: given.number::<i64>("open_files").and_then(|n| u32::try_from(n).ok()).unwrap_or(0),

@@ -62,7 +62,11 @@ pub fn options(bytes: &[u8]) {
     for _ in 0..random.below(8) {
         let number = magnitude(&mut random);
         let size = number as usize;
-        let compression = if number.is_multiple_of(2) { Compression::None } else { Compression::Lz4 };
+        let compression = match number % 4 {
+            0 | 2 => Compression::None,
+            3 if Compression::Zstd.is_available() => Compression::Zstd,
+            _ => Compression::Lz4,
+        };
         options = match random.below(14) {
             0 => options.write_buffer_bytes(size),
             1 => options.block_cache_bytes(size),

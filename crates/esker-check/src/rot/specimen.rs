@@ -98,6 +98,12 @@ fn variants() -> Vec<(Options, Tables)> {
         (base.clone().read_mode(ReadMode::MmapChecked), Tables::MappedChecked),
         (base.read_mode(ReadMode::MmapChecked).compression(Compression::None), Tables::MappedChecked),
     ]);
+    if Compression::Zstd.is_available() {
+        let base = variants[0].0.clone().write_buffer_bytes(4 << 10).min_blob_size(100);
+        let zstd = base.compression(Compression::Zstd).upper_compression(Compression::Zstd);
+        variants.push((zstd.clone(), Tables::Mapped));
+        variants.push((zstd.read_mode(ReadMode::Pread).block_cache_bytes(0), Tables::FromFiles));
+    }
     variants
 }
 

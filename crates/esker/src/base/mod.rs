@@ -22,3 +22,4 @@ pub mod range_tombstone;
 pub mod slice;
 pub mod stall_stats;
 pub mod sync;
+pub mod zstd;

@@ -141,7 +141,7 @@ impl BlobFile {
         if !reference.compressed {
             return Ok(stored);
         }
-        decompress(&stored, Vec::new()).map_err(|error| error.at(&self.path, reference.offset))
+        decompress(self.values.codec(), &stored, Vec::new()).map_err(|error| error.at(&self.path, reference.offset))
     }
 
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {

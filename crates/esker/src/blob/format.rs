@@ -14,6 +14,7 @@
 use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, BlobReference, split_stored};
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
+use crate::base::compression::Codec;
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -26,12 +27,34 @@ const SUMMED_BYTES: usize = HEADER_BYTES as usize - 4;
 pub enum Values {
     /// As they were written; compression was not tried.
     AsWritten = 1,
-    /// Compressed, where that pays.
-    Compressed = 2,
+    /// Compressed with LZ4, where that pays.
+    Lz4 = 2,
+    /// Compressed with zstd, where that pays.
+    Zstd = 3,
+}
+
+impl Values {
+    /// As they are stored by what compresses so.
+    pub fn of(codec: Option<Codec>) -> Values {
+        match codec {
+            None => Values::AsWritten,
+            Some(Codec::Lz4) => Values::Lz4,
+            Some(Codec::Zstd) => Values::Zstd,
+        }
+    }
+
+    /// How a compressed one was compressed.
+    pub fn codec(self) -> Codec {
+        match self {
+            // The first has none.
+            Values::AsWritten | Values::Lz4 => Codec::Lz4,
+            Values::Zstd => Codec::Zstd,
+        }
+    }
 }
 
 /// The newest format version that is read.
-const NEWEST: u32 = Values::Compressed as u32;
+const NEWEST: u32 = Values::Zstd as u32;
 
 /// The name of blob file `number`.
 pub fn file_name(number: u64) -> String {
@@ -61,7 +84,8 @@ pub fn encode_header(number: u64, values: Values) -> [u8; HEADER_BYTES as usize]
 /// Checks that `bytes` are the header of blob file `number`, and says how its values are stored.
 ///
 /// # Errors
-/// `Corruption`, and `Unsupported` for an intact header of a newer version.
+/// `Corruption`; for an intact header `Unsupported` if the version is newer, and
+/// `UnsupportedCompression`.
 pub fn check_header(path: &Path, number: u64, bytes: &[u8; HEADER_BYTES as usize]) -> Result<Values> {
     let (body, sum) = bytes.split_at(SUMMED_BYTES);
     if body[..8] != MAGIC {
@@ -73,7 +97,8 @@ pub fn check_header(path: &Path, number: u64, bytes: &[u8; HEADER_BYTES as usize
     let version = Cursor::new(&body[8..]).u32("a version").map_err(|e| e.at(path, 8))?;
     match version {
         1 => Ok(Values::AsWritten),
-        NEWEST => Ok(Values::Compressed),
+        2 => Ok(Values::Lz4),
+        NEWEST => Codec::Zstd.check(path).map(|()| Values::Zstd),
         _ => Err(Error::Unsupported { path: path.to_path_buf(), version, supported: NEWEST }),
     }
 }

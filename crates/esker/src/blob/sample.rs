@@ -4,7 +4,7 @@ use super::file::BlobFile;
 use super::format::{HEADER_BYTES, decode_record_length};
 use super::writer::MOST_COMPRESSED_BYTES;
 use crate::base::blob_reference::{BLOB_RECORD_HEADER_BYTES, stored_bytes};
-use crate::base::compression::Compressor;
+use crate::base::compression::{Codec, Compressor};
 use crate::error::{Error, Result};
 
 /// So many values are sampled, spread over the file.
@@ -17,11 +17,11 @@ const MOST_PLACES: usize = 512;
 impl BlobFile {
     /// Whether its values, compressed, would take at least a quarter less, as far as a few of them
     /// tell. Reads the first few hundred places, and 1 MiB at most of the values there.
-    pub(super) fn would_shrink(&self) -> Result<bool> {
+    pub(super) fn would_shrink(&self, codec: Codec) -> Result<bool> {
         let places = self.places()?;
         let (short, long): (Vec<_>, Vec<_>) =
             places.into_iter().partition(|&(_, length)| length as usize <= MOST_COMPRESSED_BYTES);
-        let mut compressor = Compressor::new();
+        let mut compressor = Compressor::new(codec);
         let (mut looked_at, mut compressed) = (0u64, 0u64);
         for &(offset, length) in short.iter().step_by(short.len().div_ceil(SAMPLES).max(1)) {
             let mut sample = vec![0; (length as usize).min(SAMPLE_BYTES)];
@@ -95,7 +95,7 @@ mod tests {
                 end = offset + u64::from(bytes_there);
                 assert!(end <= bytes.len() as u64, "{length}");
             }
-            file.would_shrink().expect("no fault is set");
+            file.would_shrink(Codec::Lz4).expect("no fault is set");
         }
     }
 }

@@ -12,6 +12,7 @@
 use super::file::BlobFile;
 use super::format::{Values, file_name};
 use crate::base::blob_reference::BlobReference;
+use crate::base::compression::Codec;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::options::Compression;
@@ -325,9 +326,14 @@ impl BlobStore {
         Some(Error::corruption(self.directory.join(file_name(number)), *offset, what.clone()))
     }
 
+    /// How jobs compress values, if they do.
+    pub fn codec(&self) -> Option<Codec> {
+        self.compression.codec()
+    }
+
     /// Whether jobs compress values.
     pub fn compresses(&self) -> bool {
-        self.compression != Compression::None
+        self.codec().is_some()
     }
 
     /// The file, if its values could be compressed and a sample has not shown that it does not pay,
@@ -359,7 +365,7 @@ impl BlobStore {
             None => false,
             Some((_, true)) => true,
             Some((file, false)) => {
-                let shrinks = file.would_shrink().unwrap_or(false);
+                let shrinks = self.codec().is_some_and(|codec| file.would_shrink(codec).unwrap_or(false));
                 self.would_shrink.lock().insert(number, (shrinks, file.bytes()));
                 shrinks
             }

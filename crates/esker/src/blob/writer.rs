@@ -43,9 +43,12 @@ impl<'a> BlobWriter<'a> {
     /// `Io`; the job is to be given up then.
     pub fn append(&mut self, value: &[u8], next_number: &dyn Fn() -> u64) -> Result<BlobReference> {
         let BlobWriter { store, one_by_one, files, compressor, written_bytes } = self;
-        let values = if store.compresses() { Values::Compressed } else { Values::AsWritten };
-        let compress = values == Values::Compressed && value.len() <= MOST_COMPRESSED_BYTES;
-        let compressed = if compress { compressor.get_or_insert_with(Compressor::new).compress(value) } else { None };
+        let values = Values::of(store.codec());
+        let codec = store.codec().filter(|_| value.len() <= MOST_COMPRESSED_BYTES);
+        let compressed = match codec {
+            Some(codec) => compressor.get_or_insert_with(|| Compressor::new(codec)).compress(value),
+            None => None,
+        };
         let (stored, compressed) = (compressed.unwrap_or(value), compressed.is_some());
         store.note_written(stored.len());
         *written_bytes += stored.len() as u64;

@@ -8,9 +8,9 @@
 
 use crate::base::batch::{AnyOperation, Operations, encode, encode_range};
 use crate::base::blob_reference::BlobReference;
-use crate::base::compression::{Compressor, Partly, decompress};
+use crate::base::compression::{Codec, Compressor, Partly, Walk, decompress};
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
-use crate::base::lz4::{Progress, SLACK_BYTES, decode_until};
+use crate::base::lz4::{End, Progress, SLACK_BYTES, decode_until};
 use crate::blob::BlobStore;
 use crate::blob::format::{Values, encode_header as encode_blob_header};
 use crate::cache::Cache;
@@ -42,10 +42,11 @@ pub struct Decoder {
 }
 
 /// All of them.
-pub const DECODERS: [Decoder; 7] = [
+pub const DECODERS: [Decoder; 8] = [
     Decoder { name: "batch", run: batch },
     Decoder { name: "blob", run: blob },
     Decoder { name: "lz4", run: lz4 },
+    Decoder { name: "zstd", run: zstd },
     Decoder { name: "manifest_edit", run: manifest_edit },
     Decoder { name: "manifest", run: manifest },
     Decoder { name: "log", run: log },
@@ -97,17 +98,17 @@ pub fn batch(bytes: &[u8]) {
 /// What was compressed decompresses to itself; what a fuzzer made decompresses to the same in one
 /// go, in pieces, and with the library that compresses.
 pub fn lz4(bytes: &[u8]) {
-    let mut compressor = Compressor::new();
+    let mut compressor = Compressor::new(Codec::Lz4);
     if let Some(stored) = compressor.compress(bytes) {
-        assert_eq!(decompress(stored, Vec::new()).as_deref(), Ok(bytes));
+        assert_eq!(decompress(Codec::Lz4, stored, Vec::new()).as_deref(), Ok(bytes));
     }
-    let whole = decompress(bytes, vec![0xaa; 300]);
+    let whole = decompress(Codec::Lz4, bytes, vec![0xaa; 300]);
     if let Ok(whole) = &whole {
         let theirs = lz4_flex::block::decompress(&bytes[4..], whole.len());
         assert!(theirs.is_ok_and(|theirs| theirs == *whole), "another decoder has another result");
     }
     let mut memory = Vec::new();
-    if let (Ok(mut partly), Ok(whole)) = (Partly::new(bytes, &mut memory), &whole) {
+    if let (Ok(mut partly), Ok(whole)) = (Partly::new(Codec::Lz4, bytes, &mut memory), &whole) {
         for until in [whole.len() / 3, whole.len() / 2, whole.len()] {
             let start = partly.up_to(until).expect("all of it decompresses");
             assert_eq!(start, &whole[..start.len()]);
@@ -120,6 +121,26 @@ pub fn lz4(bytes: &[u8]) {
         let theirs = lz4_flex::block::decompress(bytes, 4096).expect("another decoder takes it too");
         assert_eq!(theirs, &output[..progress.to]);
     }
+}
+
+/// As `lz4`, for zstd: what was compressed decompresses to itself and ends where it does; what a
+/// fuzzer made takes no more memory than the size that it claims.
+pub fn zstd(bytes: &[u8]) {
+    let mut compressor = Compressor::new(Codec::Zstd);
+    if let Some(stored) = compressor.compress(bytes) {
+        assert_eq!(decompress(Codec::Zstd, stored, Vec::new()).as_deref(), Ok(bytes));
+        let followed = [stored, bytes].concat();
+        assert_eq!(Walk::new(Codec::Zstd).end(&followed), End::At(stored.len()));
+    }
+    let whole = decompress(Codec::Zstd, bytes, vec![0xaa; 300]);
+    let mut memory = Vec::new();
+    let partly = Partly::new(Codec::Zstd, bytes, &mut memory);
+    assert_eq!(partly.is_ok(), whole.is_ok());
+    if let (Ok(mut partly), Ok(whole)) = (partly, whole) {
+        assert_eq!(partly.up_to(whole.len()), Ok(&*whole));
+        assert!(partly.up_to(whole.len() + 1).is_err());
+    }
+    let _ = Walk::new(Codec::Zstd).end(bytes);
 }
 
 /// Applies what an edit says as far as it is possible. The state that comes of it is that which its
@@ -287,7 +308,11 @@ pub fn table(bytes: &[u8]) {
 /// A table of a few entries, with some of its bytes changed and all its checksums right.
 fn changed_table(parts: &mut Parts<'_>, number: u64) -> Vec<u8> {
     let (env, path) = (MemEnv::new(), PathBuf::from("built"));
-    let compression = if parts.byte().is_multiple_of(2) { Compression::None } else { Compression::Lz4 };
+    let compression = match parts.byte() % 4 {
+        0 | 2 => Compression::None,
+        3 if Compression::Zstd.is_available() => Compression::Zstd,
+        _ => Compression::Lz4,
+    };
     let options = TableOptions { block_bytes: 64, compression, filter_bits_per_key: u32::from(parts.byte() % 12) };
     let file = env.create(&path).expect("no fault is set");
     let mut builder = TableBuilder::new(file, path.clone(), number, options);
@@ -316,7 +341,11 @@ pub fn blob(bytes: &[u8]) {
     let reference = BlobReference::decode(parts.0.get(..24).unwrap_or_default());
     let mut content = parts.0.to_vec();
     if mode.is_multiple_of(2) {
-        let values = if mode & 2 == 0 { Values::AsWritten } else { Values::Compressed };
+        let values = match mode & 6 {
+            0 | 4 => Values::AsWritten,
+            6 => Values::Zstd,
+            _ => Values::Lz4,
+        };
         content.splice(..0, encode_blob_header(NUMBER, values));
     }
     let (env, directory) = (MemEnv::new(), PathBuf::from("db"));

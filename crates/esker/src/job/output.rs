@@ -35,10 +35,9 @@ pub struct OutputOptions<'a> {
 
 /// How the options of a database say that tables of its last run are written, or of the others.
 pub fn table_options(options: &Options, last_run: bool) -> TableOptions {
-    let upper = options.upper_compression.unwrap_or(options.compression);
     TableOptions {
         block_bytes: options.block_bytes,
-        compression: if last_run { options.compression } else { upper },
+        compression: if last_run { options.compression } else { options.upper() },
         filter_bits_per_key: options.filter_bits_per_key,
     }
 }

@@ -86,7 +86,7 @@ impl Options {
             write_buffer_bytes: size(self.write_buffer_bytes) => "larger: fewer flushes, less compaction; smaller: less memory, faster recovery";
             block_cache_bytes: size(self.block_cache_bytes) => "larger: fewer reads and decompressions; smaller: less memory";
             block_bytes: size(self.block_bytes) => "larger: better compression and scans; smaller: cheaper point reads that miss the cache";
-            compression: name(self.compression) => "lz4: less space; none: blocks are read in place where files are mapped";
+            compression: name(self.compression) => "lz4: less space; none: blocks are read in place where files are mapped; zstd: least space, slower, with the feature zstd";
             filter_bits_per_key: self.filter_bits_per_key.to_string() => "more: fewer useless block reads; fewer: less memory";
             target_file_bytes: bytes(self.target_file_bytes) => "larger: fewer files; smaller: compaction takes less memory";
             min_blob_size: bytes(self.min_blob_size as u64) => "smaller: less is rewritten; larger: fewer reads of another file";
@@ -94,7 +94,7 @@ impl Options {
             wal_mode: name(self.wal_mode) => "mapped: cheaper writes; plain: for network and copy-on-write file systems";
             read_mode: name(self.read_mode) => "auto, mmap: nothing is copied; pread: bounded memory, no page faults; mmapchecked: as mmap, every read checked";
             background_threads: self.background_threads.to_string() => "0: flush and compaction inside writing calls, deterministic; 1: beside them; more: compactions end sooner; unset: a second one while writers are delayed for compaction";
-            upper_compression: self.upper_compression.map_or("as compression".into(), name) => "none: cheaper flushes and first compactions; lz4: less space in upper runs";
+            upper_compression: self.upper_compression.map_or_else(|| if self.upper() == self.compression { "as compression".into() } else { name(self.upper()) }, name) => "none: cheaper flushes and first compactions; lz4: less space in upper runs";
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";
             env: self.given("env", "the operating system") => "a simulation can fail calls and lose power, for tests";

@@ -18,6 +18,7 @@ pub use profile::Profile;
 pub use write::{StallPolicy, WriteOptions};
 
 use crate::base::clock::{Clock, SystemClock};
+use crate::base::compression::Codec;
 use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
@@ -94,6 +95,32 @@ pub enum Compression {
     None,
     /// LZ4; blocks that it does not make an eighth smaller are stored as they are.
     Lz4,
+    /// zstd, level 3, with the cargo feature `zstd`, which needs a C compiler: without it no
+    /// database opens with it, and one that was written with it is
+    /// [`Error::UnsupportedCompression`]. Smaller than LZ4, and slower to compress and to
+    /// decompress; a get that misses the cache decompresses the whole block. Meant for the last
+    /// run: [`Options::upper_compression`] is LZ4 beside it, if it is not set.
+    Zstd,
+}
+
+impl Compression {
+    /// Whether this build has it: all but [`Compression::Zstd`] without the cargo feature `zstd`.
+    ///
+    /// ```
+    /// assert!(esker::Compression::Lz4.is_available());
+    /// ```
+    pub fn is_available(self) -> bool {
+        self != Compression::Zstd || cfg!(feature = "zstd")
+    }
+
+    /// How it is done, if at all.
+    pub(crate) fn codec(self) -> Option<Codec> {
+        match self {
+            Compression::None => None,
+            Compression::Lz4 => Some(Codec::Lz4),
+            Compression::Zstd => Some(Codec::Zstd),
+        }
+    }
 }
 
 /// How the tables of a keyspace are compacted: write amplification against read and space
@@ -280,7 +307,8 @@ impl Options {
     ///
     /// Default: LZ4. Trade-off: LZ4 takes less space and fewer reads of the device, and a
     /// decompression at each miss of the block cache; without it, blocks are read in place where
-    /// the file is mapped.
+    /// the file is mapped. [`Compression::Zstd`] takes still less space, for slower compactions and
+    /// reads.
     ///
     /// ```
     /// let options = esker::Options::default().compression(esker::Compression::None);
@@ -414,8 +442,8 @@ impl Options {
     /// let options = Options::default().compression(Compression::Lz4).upper_compression(Compression::None);
     /// ```
     ///
-    /// Default: as `compression`. Trade-off: none makes flushes and first compactions cheaper, for
-    /// more space there.
+    /// Default: as `compression`, and LZ4 beside [`Compression::Zstd`]. Trade-off: none makes
+    /// flushes and first compactions cheaper, for more space there.
     pub fn upper_compression(mut self, compression: Compression) -> Options {
         self.upper_compression = Some(compression);
         self.note("upper_compression");
@@ -592,7 +620,21 @@ impl Options {
                 return Err(Error::invalid(format!("{name} is {value}; use {least} to {most}")));
             }
         }
+        if ![self.compression, self.upper()].into_iter().all(Compression::is_available) {
+            return Err(Error::invalid(
+                "compression is zstd, which this build has not; build esker with the feature `zstd`",
+            ));
+        }
         Ok(())
+    }
+
+    /// Compression of the blocks of all runs but the last.
+    pub(crate) fn upper(&self) -> Compression {
+        match (self.upper_compression, self.compression) {
+            (Some(upper), _) => upper,
+            (None, Compression::Zstd) => Compression::Lz4,
+            (None, other) => other,
+        }
     }
 
     /// The least bytes of a large value.

@@ -2,11 +2,11 @@
 
 use super::block_builder::BlockBuilder;
 use super::filter;
-use super::format::{FOOTER_BYTES, Footer, Handle, LZ4, STORED, seal};
+use super::format::{FOOTER_BYTES, Footer, Handle, STORED, kind_of, seal};
 use super::index::IndexBuilder;
 use super::keyspace::TableKeyspace;
 use super::summary::TableSummary;
-use crate::base::compression::Compressor;
+use crate::base::compression::{Codec, Compressor};
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
 use crate::base::range_tombstone::RangeTombstones;
 use crate::env::WriteFile;
@@ -89,7 +89,7 @@ impl TableBuilder {
             last_sequence: 0,
             index: IndexBuilder::default(),
             hashes: Vec::new(),
-            compressor: (options.compression == Compression::Lz4).then(Compressor::new),
+            compressor: options.compression.codec().map(Compressor::new),
             out: Vec::new(),
             written: 0,
             summary: TableSummary { file_number, ..TableSummary::default() },
@@ -101,7 +101,8 @@ impl TableBuilder {
     /// This builder, to which nothing was added yet, with the memory of a finished one.
     pub fn reusing(self, buffers: Buffers) -> TableBuilder {
         let Buffers { block, hashes, out, compressor } = buffers;
-        let compressor = self.compressor.map(|fresh| compressor.unwrap_or(fresh));
+        let same = |fresh: &Compressor| compressor.filter(|kept| kept.codec() == fresh.codec());
+        let compressor = self.compressor.map(|fresh| same(&fresh).unwrap_or(fresh));
         TableBuilder { block, hashes, out, compressor, ..self }
     }
 
@@ -253,12 +254,14 @@ impl TableBuilder {
         let (start, offset) = (self.out.len(), self.offset());
         self.block.write(&mut self.out);
         let mut kind = STORED;
-        if let Some(compressor) = &mut self.compressor
-            && let Some(packed) = compressor.compress(&self.out[start..])
-        {
-            self.out.truncate(start);
-            self.out.extend_from_slice(packed);
-            kind = LZ4;
+        if let Some(compressor) = &mut self.compressor {
+            let codec = compressor.codec();
+            if let Some(packed) = compressor.compress(&self.out[start..]) {
+                self.out.truncate(start);
+                self.out.extend_from_slice(packed);
+                kind = kind_of(codec);
+                self.summary.has_zstd |= codec == Codec::Zstd;
+            }
         }
         seal(&mut self.out, start, kind, self.summary.file_number, offset);
         if self.summary.entries == 0 {

@@ -13,6 +13,7 @@
 
 use crate::base::checksum::checksum;
 use crate::base::coding::{Cursor, DecodeError};
+use crate::base::compression::Codec;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
 use std::path::Path;
@@ -29,8 +30,27 @@ pub(super) const FOOTER_SUMMED_BYTES: usize = 52;
 
 /// The compression kind of a block stored as it is.
 pub(super) const STORED: u8 = 0;
-/// The compression kind of one that `base/compression.rs` made.
+/// The compression kinds of what `base/compression.rs` made.
 pub(super) const LZ4: u8 = 1;
+pub(super) const ZSTD: u8 = 2;
+
+/// The compression kind of what was compressed so.
+pub(super) fn kind_of(codec: Codec) -> u8 {
+    match codec {
+        Codec::Lz4 => LZ4,
+        Codec::Zstd => ZSTD,
+    }
+}
+
+/// How a block of this kind, which is a known one, was compressed, if it was.
+#[inline]
+pub(super) fn codec_of(kind: u8) -> Option<Codec> {
+    match kind {
+        STORED => None,
+        ZSTD => Some(Codec::Zstd),
+        _ => Some(Codec::Lz4),
+    }
+}
 
 /// Where a block is, trailer included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -143,10 +163,11 @@ pub(super) fn unseal<'a>(stored: &'a [u8], path: &Path, file_number: u64, offset
     if checksum(file_number, offset, &stored[..content.len() + 1]) != sum {
         return Err(Error::corruption(path, offset, "a block's checksum does not match"));
     }
-    if compression != STORED && compression != LZ4 {
-        return Err(Error::corruption(path, offset, format!("a block has unknown compression {compression}")));
+    match compression {
+        STORED | LZ4 => Ok((content, compression)),
+        ZSTD => Codec::Zstd.check(path).map(|()| (content, compression)),
+        _ => Err(Error::corruption(path, offset, format!("a block has unknown compression {compression}"))),
     }
-    Ok((content, compression))
 }
 
 /// The length of a block that is kept in memory as long as its table is open. Checked before memory

@@ -1,7 +1,7 @@
 //! Where a table's blocks come from: the mapping, the cache, or the file.
 
 use super::block::{Block, KEY_LINES, Layout};
-use super::format::{Handle, LZ4, STORED, TRAILER_BYTES, split, unseal};
+use super::format::{Handle, LZ4, STORED, TRAILER_BYTES, ZSTD, codec_of, split, unseal};
 use super::reader::Table;
 use crate::base::coding::DecodeError;
 use crate::base::compression::{decompress, split_size};
@@ -191,12 +191,10 @@ impl Table {
     /// The length of the block with this content and compression kind, and the memory that it takes
     /// to make it.
     pub(super) fn raw_size(&self, offset: u64, (content, compression): (&[u8], u8)) -> Result<(usize, usize)> {
-        match compression {
-            STORED => Ok((content.len(), content.len())),
-            _ => match split_size(content) {
-                Ok((raw_bytes, _)) => Ok((raw_bytes, raw_bytes + SLACK_BYTES)),
-                Err(error) => Err(self.damaged(offset, error)),
-            },
+        let Some(codec) = codec_of(compression) else { return Ok((content.len(), content.len())) };
+        match split_size(codec, content) {
+            Ok((raw_bytes, _)) => Ok((raw_bytes, raw_bytes + SLACK_BYTES)),
+            Err(error) => Err(self.damaged(offset, error)),
         }
     }
 
@@ -228,7 +226,7 @@ impl Table {
     /// checked if it is known to be right, in the mapping.
     pub(super) fn content<'a>(&self, stored: &'a [u8], offset: u64, is_known: bool) -> Result<(&'a [u8], u8)> {
         match split(stored) {
-            Some((content, LZ4, _)) if is_known && !self.file.has_lost_mapping() => Ok((content, LZ4)),
+            Some((content, kind @ (LZ4 | ZSTD), _)) if is_known && !self.file.has_lost_mapping() => Ok((content, kind)),
             _ => unseal(stored, &self.path, self.file_number, offset),
         }
     }
@@ -279,13 +277,13 @@ impl Table {
     }
 
     fn unpack_content(&self, offset: u64, (content, compression): (&[u8], u8), mut spare: Vec<u8>) -> Result<Block> {
-        let bytes = match compression {
-            STORED => {
+        let bytes = match codec_of(compression) {
+            None => {
                 spare.clear();
                 spare.extend_from_slice(content);
                 spare
             }
-            _ => decompress(content, spare).map_err(|error| self.damaged(offset, error))?,
+            Some(codec) => decompress(codec, content, spare).map_err(|error| self.damaged(offset, error))?,
         };
         Block::new(bytes).map_err(|error| self.damaged(offset, error))
     }

@@ -12,16 +12,19 @@
 //! 7 range deletes  { start:bytes end:bytes tombstones:varint newest:varint { to the next older:varint }* }*
 //!                  only in a table that has any; an empty end is behind every key
 //! 8 blobs          (blob file number:varint bytes:varint)*    ascending; left out if no entry refers to one
+//! 9 compressions   compression kind:varint, 2 for zstd; only in a table that has such blocks, which not every
+//!                  build can read
 //! 128 keyspace     `keyspace.rs`; may be missing
 //! ```
 //! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the
 //! range tombstones. A reader that does not know a section must refuse the table if its id is below
 //! 128, and may skip it otherwise.
 
-use super::format::FORMAT_VERSION;
+use super::format::{FORMAT_VERSION, ZSTD};
 use super::keyspace::TableKeyspace;
 use crate::base::blob_reference::BlobReference;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+use crate::base::compression::Codec;
 use crate::base::key::{Kind, NEVER, Sequence, less};
 use crate::base::range_tombstone::{RangeTombstones, is_before_end};
 use crate::error::{Error, Result};
@@ -66,6 +69,8 @@ pub struct TableSummary {
     pub range_tombstones: RangeTombstones,
     /// The blob files that entries refer to, and the bytes of these values in them.
     pub blobs: BTreeMap<u64, u64>,
+    /// Whether blocks are compressed with zstd, which not every build can read.
+    pub has_zstd: bool,
     /// Whose table it is, if it says so.
     pub keyspace: Option<TableKeyspace>,
 }
@@ -81,6 +86,8 @@ const EXPIRIES: u64 = 5;
 const RAW_SIZES: u64 = 6;
 const RANGE_TOMBSTONES: u64 = 7;
 const BLOBS: u64 = 8;
+/// The compression kinds of blocks that only some builds can read.
+const COMPRESSIONS: u64 = 9;
 /// Sections from this id on may be skipped by a reader that does not know them.
 const FIRST_OPTIONAL: u64 = 128;
 const KEYSPACE: u64 = 128;
@@ -165,6 +172,9 @@ impl TableSummary {
             let numbers: Vec<u64> = self.blobs.iter().flat_map(|(&number, &bytes)| [number, bytes]).collect();
             put_numbers(&mut out, BLOBS, &numbers);
         }
+        if self.has_zstd {
+            put_numbers(&mut out, COMPRESSIONS, &[u64::from(ZSTD)]);
+        }
         if let Some(keyspace) = &self.keyspace {
             put_section(&mut out, KEYSPACE, &keyspace.encode());
         }
@@ -195,6 +205,9 @@ impl TableSummary {
             } else if id == KEYSPACE {
                 let keyspace = TableKeyspace::decode(payload).map_err(|error| error.at(path, start))?;
                 summary.keyspace = Some(keyspace);
+            } else if id == COMPRESSIONS && payload == [ZSTD] {
+                Codec::Zstd.check(path)?;
+                summary.has_zstd = true;
             } else if id < FIRST_OPTIONAL {
                 // Only a later version writes such a section, and it changes what the entries mean.
                 let version = FORMAT_VERSION + 1;
@@ -272,6 +285,29 @@ fn put_numbers(out: &mut Vec<u8>, id: u64, numbers: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_with_zstd_is_refused_by_builds_without() {
+        let path = Path::new("7.table");
+        let summary = TableSummary { has_zstd: true, ..TableSummary::default() };
+        let content = summary.encode_with(&RangeTombstones::default());
+        match TableSummary::decode(&content, path, 0) {
+            Ok(decoded) => assert!(cfg!(feature = "zstd") && decoded == summary),
+            Err(error) => {
+                assert!(!cfg!(feature = "zstd") && matches!(error, Error::UnsupportedCompression { .. }), "{error}");
+                assert!(error.to_string().contains("7.table") && error.to_string().contains("feature `zstd`"));
+            }
+        }
+        // A kind of a later version.
+        let mut content = TableSummary::default().encode_with(&RangeTombstones::default());
+        put_section(&mut content, COMPRESSIONS, &[3]);
+        assert!(matches!(TableSummary::decode(&content, path, 0), Err(Error::Unsupported { .. })));
+        // Without the section its blocks say it.
+        let mut block = b"content".to_vec();
+        super::super::format::seal(&mut block, 0, ZSTD, 7, 0);
+        let unsealed = super::super::format::unseal(&block, path, 7, 0);
+        assert_eq!(unsealed.is_ok(), cfg!(feature = "zstd"), "{unsealed:?}");
+    }
 
     #[test]
     fn optional_sections_are_skipped_and_others_refused() {

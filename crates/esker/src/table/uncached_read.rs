@@ -6,7 +6,7 @@
 //! allocated, counted or freed.
 
 use super::block::{Block, HEADER_BYTES, Layout};
-use super::format::{STORED, TRAILER_BYTES};
+use super::format::{TRAILER_BYTES, codec_of};
 use super::found_entry::{FoundEntry, Place};
 use super::reader::Table;
 use super::visit::{Visited, visit_block};
@@ -90,12 +90,12 @@ impl Table {
             let place = Place::Block(&block);
             return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
         }
-        if compression == STORED {
+        let Some(codec) = codec_of(compression) else {
             let layout = Layout::parse(content).map_err(damaged)?;
             layout.validate(content).map_err(damaged)?;
             return visit_block(content, &layout, key, max_sequence, Place::Passing, visit).map_err(damaged);
-        }
-        let mut partly = Partly::new(content, &mut memory.raw).map_err(damaged)?;
+        };
+        let mut partly = Partly::new(codec, content, &mut memory.raw).map_err(damaged)?;
         let layout = Layout::of(partly.up_to(HEADER_BYTES).map_err(damaged)?, raw_bytes).map_err(damaged)?;
         if !is_known {
             layout.validate(partly.up_to(layout.values).map_err(damaged)?).map_err(damaged)?;

@@ -1,17 +1,17 @@
 //! Finding the data blocks of a table whose index is lost, one after the other from the front.
 //!
 //! A block's own lengths say where it ends: the header of one that is stored as it is, the tokens
-//! of one that is compressed. At most one place for each comes into question, and the checksum
-//! there decides. The search reads as many bytes as the next block has, twice as many each time
-//! until it is found, so that the work is in proportion to the file whatever is in it: each byte is
-//! read, walked over and summed a few times (`tests/unindexed.rs` counts).
+//! or the frame of one that is compressed. At most one place for each comes into question, and the
+//! checksum there decides. The search reads as many bytes as the next block has, twice as many each
+//! time until it is found, so that the work is in proportion to the file whatever is in it: each
+//! byte is read, walked over and summed a few times (`tests/unindexed.rs` counts).
 
 use super::block::{Block, Layout};
-use super::format::{LZ4, STORED, TRAILER_BYTES, unseal};
-use crate::base::compression::{Walk, decompress};
+use super::format::{LZ4, STORED, TRAILER_BYTES, ZSTD, codec_of, unseal};
+use crate::base::compression::{Codec, Walk, decompress};
 use crate::base::lz4::End;
 use crate::env::ReadFile;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::path::Path;
 
 /// No block that is searched for is longer.
@@ -57,7 +57,8 @@ impl<'a> Unindexed<'a> {
     /// The block at `offset`, at or behind that of the last call, and its length with the trailer.
     pub(super) fn block_at(&mut self, offset: u64) -> Result<Option<(Block, usize)>> {
         let longest = self.file.len().saturating_sub(offset).min(LONGEST as u64) as usize;
-        let (mut stored, mut packed, mut walk) = (Candidate::Open, Candidate::Open, Walk::default());
+        let mut stored = Candidate::Open;
+        let mut packed = [Codec::Lz4, Codec::Zstd].map(|codec| (Candidate::Open, Walk::new(codec)));
         let mut length = FIRST_LOOK.min(longest);
         loop {
             self.read_ahead(offset, length)?;
@@ -65,16 +66,19 @@ impl<'a> Unindexed<'a> {
             if matches!(stored, Candidate::Open) {
                 stored = stored_at(bytes);
             }
-            if matches!(packed, Candidate::Open) {
-                packed = packed_at(bytes, &mut walk);
-                self.count(length);
+            let mut walked = 0;
+            for (candidate, walk) in packed.iter_mut().filter(|(candidate, _)| matches!(candidate, Candidate::Open)) {
+                *candidate = packed_at(bytes, walk);
+                walked += length;
             }
-            for (candidate, kind) in [(&mut stored, STORED), (&mut packed, LZ4)] {
+            self.count(walked);
+            let [(lz4, _), (zstd, _)] = &mut packed;
+            for (candidate, kind) in [(&mut stored, STORED), (lz4, LZ4), (zstd, ZSTD)] {
                 if let Candidate::Ends(end) = *candidate
                     && end <= length
                 {
                     *candidate = Candidate::Impossible;
-                    if let Some(block) = self.unsealed(offset, end, kind) {
+                    if let Some(block) = self.unsealed(offset, end, kind)? {
                         return Ok(Some((block, end)));
                     }
                 }
@@ -84,7 +88,7 @@ impl<'a> Unindexed<'a> {
                 Candidate::Ends(end) => *end <= longest,
                 Candidate::Impossible => false,
             };
-            if length == longest || !(is_possible(&stored) || is_possible(&packed)) {
+            if length == longest || !(is_possible(&stored) || packed.iter().any(|(packed, _)| is_possible(packed))) {
                 return Ok(None);
             }
             length = (length * 2).min(longest);
@@ -109,15 +113,22 @@ impl<'a> Unindexed<'a> {
     }
 
     /// The block of this kind with so many bytes, if its checksum says that it is one.
-    fn unsealed(&mut self, offset: u64, length: usize, kind: u8) -> Option<Block> {
+    ///
+    /// # Errors
+    /// `UnsupportedCompression` if it is one that this build cannot read: it is not lost.
+    fn unsealed(&mut self, offset: u64, length: usize, kind: u8) -> Result<Option<Block>> {
         self.count(length);
-        let (content, found) = unseal(self.bytes(offset, length), self.path, self.file_number, offset).ok()?;
-        let raw = match kind {
-            _ if found != kind => return None,
-            STORED => content.to_vec(),
-            _ => decompress(content, Vec::new()).ok()?,
+        let (content, found) = match unseal(self.bytes(offset, length), self.path, self.file_number, offset) {
+            Ok(unsealed) => unsealed,
+            Err(error @ Error::UnsupportedCompression { .. }) => return Err(error),
+            Err(_) => return Ok(None),
         };
-        Block::new(raw).ok()
+        let raw = match codec_of(kind) {
+            _ if found != kind => return Ok(None),
+            None => Some(content.to_vec()),
+            Some(codec) => decompress(codec, content, Vec::new()).ok(),
+        };
+        Ok(raw.and_then(|raw| Block::new(raw).ok()))
     }
 
     #[cfg(test)]

@@ -103,6 +103,7 @@ impl Table {
         let stored = TableSummary::decode(properties, &self.path, self.footer.properties.offset)?;
         found.add_range_tombstones(stored.range_tombstones);
         found.keyspace = stored.keyspace;
+        found.has_zstd = stored.has_zstd;
         (found.file_number, found.file_bytes) = (self.file_number, self.file.0.len());
         if found == self.summary {
             return Ok(());

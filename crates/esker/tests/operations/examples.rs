@@ -13,6 +13,8 @@ mod custom_operator;
 mod job_queue;
 #[path = "../../examples/max_gauge.rs"]
 mod max_gauge;
+#[path = "../../examples/page_views.rs"]
+mod page_views;
 #[path = "../../examples/session_store.rs"]
 mod session_store;
 
@@ -47,6 +49,11 @@ fn job_queue() {
 #[test]
 fn max_gauge() {
     twice("max-gauge", max_gauge::run);
+}
+
+#[test]
+fn page_views() {
+    twice("page-views", page_views::run);
 }
 
 #[test]

@@ -53,4 +53,6 @@ mod thread_end;
 mod transactions;
 mod ttl;
 mod ttl_merge;
+mod typed;
 mod verify;
+mod zstd;

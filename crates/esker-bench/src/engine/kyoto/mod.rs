@@ -15,7 +15,7 @@ mod ffi;
 
 use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{MergeOperator, no_operator};
-use super::settings::{Settings, make_directory, number};
+use super::settings::{Settings, make_directory, number, refuse_zstd};
 use super::{
     Capabilities, Compression, Description, Durability, Engine, EngineError, EngineKind, EngineOptions, Iteration,
     MemorySplit, Operation, Result, Session, WriteMode,
@@ -61,6 +61,7 @@ fn open(directory: &Path, options: &EngineOptions, library: Option<&Path>) -> Re
     if file.to_string_lossy().contains('#') {
         return Err(EngineError(format!("{NAME}: the path {} must not contain #", file.display())));
     }
+    refuse_zstd(NAME, options)?;
     let page: u64 = number(options, "page_size")?.unwrap_or(1024);
     let cache = options.cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);
     let compress = options.compression == Compression::Lz;

@@ -15,7 +15,7 @@ mod log;
 use super::counting::{self, Comparisons};
 use super::dynamic::{self, Loaded, bytes, c_path, take_string};
 use super::merge::{KeyLocks, MergeOperator, has_merge, no_operator, resolve};
-use super::settings::{Settings, make_directory, switch, wait_until_quiet};
+use super::settings::{Settings, make_directory, refuse_zstd, switch, wait_until_quiet};
 use super::{
     Capabilities, Compression, Counters, Description, Durability, Engine, EngineError, EngineKind, EngineOptions,
     Iteration, MemorySplit, Operation, Result, Session, Tree, WriteMode,
@@ -99,6 +99,7 @@ struct Plan {
 
 impl Plan {
     fn new(options: &EngineOptions) -> Result<Plan> {
+        refuse_zstd(NAME, options)?;
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Ok(Plan {
             write_buffer: size(options.write_buffer_bytes).clamp(LEAST_WRITE_BUFFER_BYTES, 1 << 30),

@@ -96,6 +96,7 @@ c_api! {
         fn rocksdb_writeoptions_disable_WAL(options: *mut WriteOptions, value: c_int);
     } optional {
         fn rocksdb_cache_create_hyper_clock(capacity: usize, entry_charge: usize) -> *mut Cache;
+        fn rocksdb_options_set_bottommost_compression(options: *mut DbOptions, kind: c_int);
         fn rocksdb_get_into_buffer(db: *mut Db, options: *const ReadOptions, key: *const c_char, key_len: usize, buffer: *mut c_char, buffer_len: usize, value_len: *mut usize, found: *mut u8, error: *mut *mut c_char) -> u8;
         fn rocksdb_wait_for_compact(db: *mut Db, options: *mut WaitOptions, error: *mut *mut c_char);
         fn rocksdb_wait_for_compact_options_create() -> *mut WaitOptions;

@@ -99,7 +99,7 @@ fn open_with(
     // SAFETY: the options are live.
     unsafe {
         plan.apply(api, handle.options);
-        plan.apply_compression(api, handle.options, kind);
+        plan.apply_compression(api, handle.options, kind)?;
         match plan.operator {
             None => {}
             Some(MergeOperator::UInt64Add) => (api.rocksdb_options_set_uint64add_merge_operator)(handle.options),

@@ -3,7 +3,7 @@
 use super::ffi::{self, Api};
 use crate::engine::merge::MergeOperator;
 use crate::engine::settings::{Settings, number, switch};
-use crate::engine::{Compression, Durability, EngineOptions, Result};
+use crate::engine::{Compression, Durability, EngineError, EngineOptions, Result};
 
 /// RocksDB takes no less, and says nothing.
 const LEAST_WRITE_BUFFER_BYTES: usize = 64 << 10;
@@ -21,6 +21,7 @@ pub struct Plan {
     level_base: Option<u64>,
     bloom_bits: i32,
     pub compress: bool,
+    zstd: bool,
     open_files: i32,
     background_jobs: i32,
     num_levels: Option<i32>,
@@ -35,6 +36,9 @@ pub struct Plan {
     pub disable_wal: bool,
     sync: bool,
 }
+
+/// zstd in `rocksdb/c.h`.
+const ZSTD_KIND: i32 = 7;
 
 impl Plan {
     /// Reads and checks the options.
@@ -51,7 +55,8 @@ impl Plan {
             max_file: options.max_file_bytes,
             level_base: number(options, "max_bytes_for_level_base")?,
             bloom_bits: options.bloom_bits.unwrap_or(10).max(0),
-            compress: options.compression == Compression::Lz,
+            compress: options.compression != Compression::None,
+            zstd: options.compression == Compression::Zstd,
             open_files: if options.open_files == 0 { -1 } else { i32::try_from(options.open_files).unwrap_or(-1) },
             background_jobs: jobs.unwrap_or(2).max(1),
             num_levels: number(options, "num_levels")?,
@@ -140,18 +145,26 @@ impl Plan {
         }
     }
 
-    /// Sets the compression kind, and per level where that was requested.
+    /// Sets the compression kind, and per level where that was requested. An error if the library
+    /// cannot be told to use zstd in the last level.
     ///
     /// # Safety
     /// `options` is live, and the number of levels is set.
-    pub unsafe fn apply_compression(&self, api: &Api, options: *mut ffi::DbOptions, kind: i32) {
+    pub unsafe fn apply_compression(&self, api: &Api, options: *mut ffi::DbOptions, kind: i32) -> Result<()> {
         // SAFETY: plain setters on live options.
         unsafe {
             (api.base.options_set_compression)(options, kind);
+            if self.zstd {
+                let set = api.rocksdb_options_set_bottommost_compression;
+                let set =
+                    set.ok_or_else(|| EngineError("rocksdb: this library cannot set the last level's codec".into()))?;
+                set(options, ZSTD_KIND);
+            }
             if let Some(level) = self.min_level_to_compress.filter(|_| self.compress) {
                 (api.rocksdb_options_set_min_level_to_compress)(options, level.min(self.num_levels.unwrap_or(7)));
             }
         }
+        Ok(())
     }
 
     /// The levels of the tree: what was requested, or RocksDB's default.
@@ -167,7 +180,11 @@ impl Plan {
             (false, false) => (Durability::OperatingSystem, "log handed to write(2) before a put returns"),
         };
         let memory = format!("2 x {} write buffer + {} block cache", self.write_buffer, self.cache);
-        let mut settings = Settings::new(durability, how, memory, compression);
+        let compression = match self.zstd {
+            true => format!("{compression}, zstd in the last level"),
+            false => compression.to_owned(),
+        };
+        let mut settings = Settings::new(durability, how, memory, &compression);
         let shown = |value: Option<i64>| value.map_or("default".to_string(), |v| v.to_string());
         settings.add("write_buffer_size", self.write_buffer);
         settings.add("block_cache", format!("{} {}", if self.hyper_clock { "hyper clock" } else { "LRU" }, self.cache));

@@ -62,6 +62,7 @@ fn option_values(options: &EngineOptions) -> Vec<(String, String)> {
     let compression = match options.compression {
         Compression::None => "none",
         Compression::Lz => "LZ class",
+        Compression::Zstd => "zstd in the last level, LZ class above",
     };
     let bloom =
         options.bloom_bits.map(|bits| if bits > 0 { format!("{bits} bits per key") } else { "none".to_string() });

@@ -57,7 +57,7 @@ fn compression(group: &[Member<'_>], found: &mut Vec<Violation>) {
     if able().all(|(_, on)| on == one) {
         return;
     }
-    let wanted = first.record.options.compression == Compression::Lz;
+    let wanted = first.record.options.compression != Compression::None;
     for (member, on) in able().filter(|(_, on)| *on != wanted) {
         let (own, other) = if on { ("compressed", "not") } else { ("not compressed", "are") };
         found.push(member.violation(format!("its data are {own}, those of others {other}")));

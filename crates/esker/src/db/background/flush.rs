@@ -198,8 +198,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
 /// Whether the tables of the memtable go into the last run. Only checked where that makes a
 /// difference.
 fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool {
-    let upper = inner.options.upper_compression;
-    if version.runs.is_empty() || upper.is_none_or(|upper| upper == inner.options.compression) {
+    if version.runs.is_empty() || inner.options.upper() == inner.options.compression {
         return true;
     }
     if memtable.has_range_tombstones() {

@@ -80,7 +80,7 @@ fn check(damaged: Vec<u8>, entries: &[Owned], good: &Answers, access: Access) ->
 fn small_tables() -> Vec<(Vec<Owned>, Vec<u8>)> {
     let mut random = Random::new(5);
     let mut tables = Vec::new();
-    for compression in [Compression::None, Compression::Lz4] {
+    for &compression in COMPRESSIONS {
         for shape in shapes(12, 3).step_by(5) {
             let entries = random_entries(shape, &mut random);
             let (bytes, _) = build(&entries, TableOptions { filter_bits_per_key: 5, ..options(400, compression) });

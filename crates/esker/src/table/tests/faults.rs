@@ -1,7 +1,7 @@
 //! Mappings that fail in the middle of a read. That whole files do is tried with real ones, in
 //! `tests/operations/faults_under_mappings.rs`.
 
-use super::support::{FILE_NUMBER, MemoryRead, Owned, build, options};
+use super::support::{COMPRESSIONS, FILE_NUMBER, MemoryRead, Owned, build, options};
 use crate::env::{ReadFile, note_mapping_fault};
 use crate::error::{Error, Result};
 use crate::options::{Compression, ReadMode};
@@ -63,7 +63,7 @@ fn get(table: &Table, key: &[u8], mut meanwhile: impl FnMut()) -> Result<Vec<u8>
 
 #[test]
 fn a_get_during_which_the_mapping_fails_is_an_error_and_the_next_one_reads_the_file() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for &compression in COMPRESSIONS {
         let (file, table, entries) = table(compression);
         for entry in &entries {
             file.has_failed.store(false, Ordering::Relaxed);

@@ -10,8 +10,6 @@ use std::cmp::Ordering;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const COMPRESSIONS: [Compression; 2] = [Compression::None, Compression::Lz4];
-
 fn get(table: &Table, key: &[u8], sequence: Sequence, most: usize) -> (Vec<Owned>, bool) {
     let (mut found, mut kept) = (Vec::new(), Vec::new());
     let mut visit = |version: crate::table::FoundEntry| {
@@ -136,7 +134,7 @@ fn check(entries: &[Owned], options: TableOptions, random: &mut Random) {
 #[test]
 fn every_shape_in_every_block_size() {
     let mut random = Random::new(1);
-    for compression in COMPRESSIONS {
+    for &compression in COMPRESSIONS {
         for block_bytes in [64, 300, 8192] {
             for versions in [1, 6] {
                 for shape in shapes(150, versions) {
@@ -163,7 +161,7 @@ fn edges() {
         (0..70_000u32).map(|i| Owned::put(i.to_be_bytes(), 1, "")).collect(),
     ];
     for entries in cases {
-        for compression in COMPRESSIONS {
+        for &compression in COMPRESSIONS {
             check(&entries, options(8192, compression), &mut random);
             check(&entries, TableOptions { filter_bits_per_key: 0, ..options(usize::MAX, compression) }, &mut random);
         }
@@ -175,7 +173,7 @@ fn a_large_value_between_small_ones() {
     let mut random = Random::new(3);
     let mut entries: Vec<Owned> = (0..100).map(|i| Owned::put(format!("k{i:03}"), 1, random.text(50))).collect();
     entries[50].value = random.text(10 << 20);
-    for compression in COMPRESSIONS {
+    for &compression in COMPRESSIONS {
         let (bytes, _) = build(&entries, options(8192, compression));
         for access in ACCESSES {
             let table = open(bytes.clone(), access).expect("a good table");

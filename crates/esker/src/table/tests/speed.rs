@@ -80,7 +80,7 @@ fn speed() {
     let mut random = Random::new(1);
     let value: Vec<u8> = (0..100).map(|i| if i < 50 { random.next() as u8 } else { b'x' }).collect();
     let entries: Vec<Owned> = (0..ENTRIES).map(|i| Owned::put(format!("{i:016}"), i, value.clone())).collect();
-    for compression in [Compression::None, Compression::Lz4] {
+    for &compression in COMPRESSIONS {
         println!("{compression:?}");
         let (bytes, _) = build(&entries, options(8192, compression));
         let start = Instant::now();

@@ -175,6 +175,14 @@ pub(crate) fn shapes(entries: u64, versions: u64) -> impl Iterator<Item = Shape>
     })
 }
 
+/// All that this build has.
+pub(crate) const COMPRESSIONS: &[Compression] = &[
+    Compression::None,
+    Compression::Lz4,
+    #[cfg(feature = "zstd")]
+    Compression::Zstd,
+];
+
 pub(crate) fn options(block_bytes: usize, compression: Compression) -> TableOptions {
     TableOptions { block_bytes, compression, ..TableOptions::default() }
 }

@@ -1,0 +1,196 @@
+//! Databases of other engines, written by the engines themselves, and imported: whole, in pieces,
+//! and killed on the way; and what is no such database.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Sandbox, command, fails, ok};
+use esker_bench::engine::{EngineOptions, Operation, WriteMode, registry};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// The engines, and the file of a database below its directory.
+const ENGINES: [(&str, &str); 6] = [
+    ("leveldb", ""),
+    ("rocksdb", ""),
+    ("lmdb", ""),
+    ("sqlite", "dbbench.sqlite3"),
+    ("redb", "dbbench.redb"),
+    ("fjall", ""),
+];
+
+/// Writes so many pairs with the engine itself. `None`: its library is not here.
+fn write(name: &str, directory: &Path, pairs: u32) -> Option<PathBuf> {
+    let kind = registry::find(name).unwrap();
+    if let Err(missing) = (kind.probe)(None) {
+        assert!(std::env::var("ESKER_REQUIRE_PEERS").as_deref() != Ok("1"), "{missing}");
+        eprintln!("{missing}");
+        return None;
+    }
+    std::fs::create_dir_all(directory).unwrap();
+    let engine = (kind.open)(directory, &EngineOptions::default(), None).unwrap();
+    {
+        let mut session = engine.session().unwrap();
+        let all: Vec<_> = (0..pairs).map(pair).collect();
+        for some in all.chunks(1000) {
+            let batch: Vec<_> = some.iter().map(|(key, value)| Operation::Put(key, value)).collect();
+            session.write(&batch, WriteMode::default()).unwrap();
+        }
+    }
+    engine.close().unwrap();
+    let (_, file) = ENGINES.into_iter().find(|(engine, _)| *engine == name).unwrap();
+    Some(if file.is_empty() { directory.to_path_buf() } else { directory.join(file) })
+}
+
+/// Keys and values with every byte, some values empty; keys are not in order.
+fn pair(number: u32) -> (Vec<u8>, Vec<u8>) {
+    let mixed = number.wrapping_mul(0x9e37_79b1);
+    let key = [&mixed.to_be_bytes()[..], b"\0\xff"].concat();
+    let value = mixed.to_le_bytes().repeat(number as usize % 4);
+    (key, value)
+}
+
+fn check(db: &str, keyspace: &str, pairs: u32) {
+    let db = esker::Db::open_read_only(db, Default::default()).unwrap();
+    let keyspace = db.existing_keyspace(keyspace).unwrap();
+    assert_eq!(keyspace.count(..).unwrap(), u64::from(pairs));
+    for number in 0..pairs {
+        let (key, value) = pair(number);
+        assert_eq!(keyspace.get(key).unwrap().as_deref(), Some(&value[..]));
+    }
+    let markers = db.existing_keyspace("import progress").unwrap();
+    assert_eq!(markers.count(..).unwrap(), 0, "the marker of a complete import is gone");
+}
+
+fn each_engine(what: &str, pairs: u32, run: impl Fn(&Sandbox, &str, &str)) {
+    let mut tried = 0;
+    for (name, _) in ENGINES {
+        let sandbox = Sandbox::new(&format!("import-{what}-{name}"));
+        if let Some(source) = write(name, &sandbox.path("source"), pairs) {
+            println!("{name}");
+            run(&sandbox, name, source.to_str().unwrap());
+            tried += 1;
+        }
+    }
+    assert!(tried >= 4, "LMDB, SQLite, redb and fjall are always here");
+}
+
+#[test]
+fn every_engine_is_imported_whole() {
+    each_engine("whole", 3500, |sandbox, name, source| {
+        let db = &sandbox.text("db");
+        let arguments = ["import", "--db", db, "--keyspace", "copy", "--from", name, source];
+        let line = ok(&arguments);
+        assert!(line.starts_with("imported 3500 pairs, ") && line.contains("both sides have the hash "), "{line}");
+        check(db, "copy", 3500);
+        // Again: it holds something now.
+        assert!(fails(1, &arguments).contains("holds something already"));
+        let json = ok(&["import", "--db", db, "--json", "--from", name, source]);
+        assert!(json.starts_with(r#"{"pairs":3500,"bytes":"#) && json.contains(r#""complete":true"#), "{json}");
+        check(db, "default", 3500);
+    });
+}
+
+#[test]
+fn an_import_in_pieces_goes_on_where_it_was() {
+    each_engine("pieces", 3500, |sandbox, name, source| {
+        let db = &sandbox.text("db");
+        let piece = ["import", "--db", db, "--limit", "1200", "--from", name, source];
+        assert_eq!(ok(&piece), "imported 1200 pairs so far; run the same command again to go on\n");
+        assert_eq!(ok(&piece), "imported 2400 pairs so far; run the same command again to go on\n");
+        let other = sandbox.path("other");
+        let other = write(name, &other, 10).unwrap();
+        let line = fails(1, &["import", "--db", db, "--from", name, other.to_str().unwrap()]);
+        assert!(line.contains("the beginning of an import from"), "{line}");
+        assert!(ok(&piece).starts_with("imported 3500 pairs, "));
+        check(db, "default", 3500);
+    });
+}
+
+#[test]
+fn an_import_that_is_killed_goes_on_where_it_was() {
+    let sandbox = Sandbox::new("import-killed");
+    let source = write("redb", &sandbox.path("source"), 300_000).unwrap();
+    let db = &sandbox.text("db");
+    let arguments = ["import", "--db", db, "--from", "redb", source.to_str().unwrap()];
+    // How far the marker says that it is; none before it has begun, and after its end.
+    let pairs = || {
+        let db = esker::Db::open_read_only(db, esker::Options::default().create_if_missing(false)).ok()?;
+        let marker = db.existing_keyspace("import progress").ok()?.get("default").ok()??;
+        serde_json::from_slice::<serde_json::Value>(&marker).unwrap()["pairs"].as_u64()
+    };
+    let mut killed = 0;
+    for _ in 0..3 {
+        let before = pairs();
+        let mut child = command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Once it has gone on a little; or it is complete, and no harm done.
+        while pairs() == before && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        if child.wait().unwrap().success() {
+            break;
+        }
+        killed += 1;
+    }
+    println!("killed {killed} times");
+    if killed == 3 {
+        assert!(ok(&arguments).starts_with("imported 300000 pairs, "));
+    }
+    check(db, "default", 300_000);
+}
+
+#[test]
+fn a_copy_that_differs_from_its_source_is_an_error() {
+    let sandbox = Sandbox::new("import-differs");
+    let source = write("redb", &sandbox.path("source"), 3000).unwrap();
+    let db = &sandbox.text("db");
+    let arguments = ["import", "--db", db, "--limit", "2000", "--from", "redb", source.to_str().unwrap()];
+    ok(&arguments);
+    for change in [&["put", "--db", db, "a", "1"][..], &["delete", "--db", db, "a"]] {
+        let line = ok(change);
+        assert_eq!(line, "");
+        if change[0] == "put" {
+            let line = fails(1, &arguments);
+            assert!(line.contains("the copy is not the source: 3001 pairs"), "{line}");
+        }
+    }
+    // As it should be: the marker was kept, and only the verification runs again.
+    assert!(ok(&arguments).starts_with("imported 3000 pairs, "));
+    check(db, "default", 3000);
+}
+
+#[test]
+fn what_is_no_database_of_the_engine_is_refused_and_nothing_is_created() {
+    let sandbox = Sandbox::new("import-wrong");
+    let db = &sandbox.text("db");
+    let empty = sandbox.path("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    let text = sandbox.path("text");
+    std::fs::write(&text, "no database at all, and long enough to be taken for a header of one".repeat(100)).unwrap();
+    let before = common::files(&empty);
+    for (name, _) in ENGINES {
+        for path in [&empty, &text, &sandbox.path("missing")] {
+            let line = fails(1, &["import", "--db", db, "--from", name, path.to_str().unwrap()]);
+            assert!(line.starts_with(&format!("esker: {name}: ")) && line.contains("; "), "{line}");
+        }
+    }
+    assert_eq!(common::files(&empty), before);
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+    assert!(!Path::new(db).exists());
+    if let Some(rocksdb) = write("rocksdb", &sandbox.path("rocksdb"), 10) {
+        let line = fails(1, &["import", "--db", db, "--from", "leveldb", rocksdb.to_str().unwrap()]);
+        assert!(line.contains("--from rocksdb"), "{line}");
+    }
+    if let Some(leveldb) = write("leveldb", &sandbox.path("leveldb"), 10) {
+        let line = fails(1, &["import", "--db", db, "--from", "rocksdb", leveldb.to_str().unwrap()]);
+        assert!(line.contains("no rocksdb database"), "{line}");
+        let line = fails(1, &["import", "--db", db, "--from", "leveldb", "--table", "t", leveldb.to_str().unwrap()]);
+        assert!(line.contains("no tables"), "{line}");
+    }
+    assert!(fails(2, &["import", "--db", db, "--from", "kyoto", "x"]).contains("kyoto"));
+    let redb = write("redb", &sandbox.path("redb"), 10).unwrap();
+    let line = fails(1, &["import", "--db", db, "--from", "redb", "--table", "nosuch", redb.to_str().unwrap()]);
+    assert!(line.contains("there is no table \"nosuch\"; there are: test"), "{line}");
+    assert!(!Path::new(db).exists());
+}
