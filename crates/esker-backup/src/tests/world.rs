@@ -13,6 +13,7 @@ use futures_util::{FutureExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::future::Future;
@@ -89,15 +90,18 @@ impl World {
         found.into_iter().map(|(number, backup)| (number, backup.unwrap().sequence)).collect()
     }
 
-    /// Checks every byte of every backup, and that each restores to what it was made of.
+    /// Checks every byte of every backup, and that it is what the backup was made of.
     pub fn check_whole(&self, store: &dyn ObjectStore) {
         let report = self.on(store, &quick(), async |store| verify(store, None).await).unwrap();
         assert_eq!(report.damage, []);
-        for (number, version) in self.existing(store) {
-            let directory = self.new_directory();
-            self.restore(store, Some(number), &directory).unwrap();
-            assert_eq!(read(&directory), contents(version), "backup {number}");
-            fs::remove_dir_all(&directory).unwrap();
+        let (_, found) = self.on(store, &quick(), async |store| LogReader::new(store).read_all().await).unwrap();
+        for (number, backup) in found {
+            let backup = backup.unwrap();
+            let files = backup.files.iter().map(|file| (file.name.clone(), (file.size, file.sha256.clone())));
+            let made_of = contents(backup.sequence).into_iter();
+            let made_of = made_of
+                .map(|(name, bytes)| (name, (bytes.len() as u64, layout::hex(&Sha256::digest(&bytes)))));
+            assert_eq!(files.collect::<BTreeMap<_, _>>(), made_of.collect::<BTreeMap<_, _>>(), "backup {number}");
         }
     }
 
