@@ -47,7 +47,9 @@ fn round(world: &World, seed: u64) -> u64 {
         };
         let store = Planned::shuffled(Arc::clone(&inner), plan, seed * 31 + actor, Box::new(look(seed)));
         let (transfers, prefix, succeeded, version) = (&transfers, &prefix, &succeeded, 1 + below(3));
-        let policy = Prune::default().keep_last(below(3) as usize).grace(Duration::ZERO);
+        // Some take every upload for one that has ended, some none.
+        let grace = Duration::from_secs(below(2) * 3600);
+        let policy = Prune::default().keep_last(below(3) as usize).grace(grace);
         work.push(
             async move {
                 // Twice, so that one actor comes to rely on what it saw before.

@@ -99,8 +99,8 @@ impl World {
             let backup = backup.unwrap();
             let files = backup.files.iter().map(|file| (file.name.clone(), (file.size, file.sha256.clone())));
             let made_of = contents(backup.sequence).into_iter();
-            let made_of = made_of
-                .map(|(name, bytes)| (name, (bytes.len() as u64, layout::hex(&Sha256::digest(&bytes)))));
+            let made_of =
+                made_of.map(|(name, bytes)| (name, (bytes.len() as u64, layout::hex(&Sha256::digest(&bytes)))));
             assert_eq!(files.collect::<BTreeMap<_, _>>(), made_of.collect::<BTreeMap<_, _>>(), "backup {number}");
         }
     }
