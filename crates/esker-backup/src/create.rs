@@ -96,9 +96,18 @@ async fn begin(store: &Store<'_>) -> Result<String> {
     loop {
         let upload = layout::new_upload();
         let text = format!("an upload of process {}\n", std::process::id());
-        if store.put_new(&layout::intent(&upload), text.as_bytes()).await? {
-            return Ok(upload);
+        let intent = layout::intent(&upload);
+        if !store.put_new(&intent, text.as_bytes()).await? {
+            continue;
         }
+        // Some servers take the condition and overwrite all the same: two creates would take each
+        // other's number.
+        if store.put_new(&intent, b"overwritten").await? {
+            let _ = store.delete(&intent).await;
+            let what = "the store overwrites objects that are to be put only if there is none; use another one";
+            return Err(Error::invalid(what));
+        }
+        return Ok(upload);
     }
 }
 

@@ -85,8 +85,8 @@ fn what_a_create_had_copied_is_not_copied_again() {
     let world = World::new();
     let inner = Arc::new(InMemory::new());
     let transfers = quick().parallel(1).part_bytes(1 << 20);
-    // Calls: intent, log, intents, objects, and then the copies of five files.
-    let (store, _) = planned(&inner, Plan::FailFrom(7));
+    // Calls: intent, the same again, log, intents, objects, and then the copies of five files.
+    let (store, _) = planned(&inner, Plan::FailFrom(8));
     assert!(world.create(&store, 1, &transfers).is_err());
     let files = world.files(1);
     let created = world.on(&*inner, &transfers, async |store| {
@@ -108,7 +108,7 @@ fn a_prune_that_fails_or_ends_at_any_call_leaves_whole_backups() {
         for plan in plans(at) {
             let inner = two_backups(&world);
             // One that was cut short has left something as well.
-            let (store, _) = planned(&inner, Plan::FailFrom(8));
+            let (store, _) = planned(&inner, Plan::FailFrom(9));
             assert!(world.create(&store, 9, &quick()).is_err());
             let (store, cancel) = planned(&inner, plan);
             let outcome = world.prune(&store, &policy, &quick().cancel(&cancel));
@@ -212,6 +212,17 @@ fn a_verification_that_fails_finds_no_damage() {
             break;
         }
     }
+}
+
+#[test]
+fn a_store_that_overwrites_what_it_is_not_to_is_refused() {
+    let world = World::new();
+    let inner = Arc::new(InMemory::new());
+    let (store, _) = planned(&inner, Plan::Overwrite);
+    let refused = world.create(&store, 1, &quick());
+    assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+    assert_eq!(world.existing(&*inner).len(), 0);
+    world.check_clean(&inner);
 }
 
 #[test]

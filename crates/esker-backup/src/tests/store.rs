@@ -31,6 +31,8 @@ pub enum Plan {
     AnswerLostFrom(u64),
     /// This call and all after it do nothing and never return; the first sets the flag that cancels.
     HangFrom(u64),
+    /// Objects are put whether one is there or not.
+    Overwrite,
 }
 
 /// Called after each call that has changed something.
@@ -152,7 +154,10 @@ impl fmt::Display for Planned {
 
 #[async_trait]
 impl ObjectStore for Planned {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
+        if *self.0.plan.lock().unwrap() == Plan::Overwrite {
+            options.mode = PutMode::Overwrite;
+        }
         let is_answered = self.0.begin().await?;
         let outcome = self.0.inner.put_opts(location, payload, options).await;
         self.0.end(is_answered, outcome).await
