@@ -1,11 +1,11 @@
 //! Making a backup.
 //!
-//! 1. Put the intent, under a new identity.
-//! 2. Hash the files.
+//! 1. Hash the files.
+//! 2. Put the intent, under a new identity.
 //! 3. Read the log, list the intents, list the objects; find for each file an object to rely on.
 //! 4. If files lack one, upload them and go on at 3.
-//! 5. Commit the record under the number after those that 3 has read. If another create or prune has
-//!    that number, go on at 3.
+//! 5. Commit the record under the number after those that 3 has read. If another create or prune
+//!    has that number, go on at 3.
 //! 6. Remove the intent.
 //!
 //! An object is relied on if the listing has it with the length of the file, and
@@ -62,6 +62,7 @@ pub struct Created {
 
 /// Makes a backup of these files, which nothing changes meanwhile.
 pub async fn create(store: &Store<'_>, mut files: Vec<LocalFile>, about: &About) -> Result<Created> {
+    refuse_overwriting(store).await?;
     files.sort_by(|one, other| one.name.cmp(&other.name));
     let hashes = hashes(store, &files).await?;
     let mut copied = (0, 0);
@@ -91,28 +92,29 @@ async fn hashes(store: &Store<'_>, files: &[LocalFile]) -> Result<Vec<String>> {
     store.unless_cancelled(hashing.try_collect()).await?
 }
 
+/// Refuses a store that takes the condition that there be no object, and overwrites all the same:
+/// two creates would take each other's number. The object that shows it is never deleted.
+async fn refuse_overwriting(store: &Store<'_>) -> Result<()> {
+    if store.put_new(layout::MARK, b"").await? && store.put_new(layout::MARK, b"").await? {
+        let what = "the store overwrites objects that are to be put only if there is none; use another one";
+        return Err(Error::invalid(what));
+    }
+    Ok(())
+}
+
 /// Puts the intent of a new upload, and returns its identity.
 async fn begin(store: &Store<'_>) -> Result<String> {
     loop {
         let upload = layout::new_upload();
         let text = format!("an upload of process {}\n", std::process::id());
-        let intent = layout::intent(&upload);
-        if !store.put_new(&intent, text.as_bytes()).await? {
-            continue;
+        if store.put_new(&layout::intent(&upload), text.as_bytes()).await? {
+            return Ok(upload);
         }
-        // Some servers take the condition and overwrite all the same: two creates would take each
-        // other's number.
-        if store.put_new(&intent, b"overwritten").await? {
-            let _ = store.delete(&intent).await;
-            let what = "the store overwrites objects that are to be put only if there is none; use another one";
-            return Err(Error::invalid(what));
-        }
-        return Ok(upload);
     }
 }
 
-/// Puts the sign of life again and again. That it fails only matters if a prune takes the upload for
-/// one that was cut short; then the upload begins anew.
+/// Puts the sign of life again and again. That it fails only matters if a prune takes the upload
+/// for one that was cut short; then the upload begins anew.
 async fn show_life(store: &Store<'_>, upload: &str) -> std::convert::Infallible {
     loop {
         sleep(ALIVE_INTERVAL).await;

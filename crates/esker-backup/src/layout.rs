@@ -1,6 +1,7 @@
 //! The names of the objects of a target, and the identity of an upload.
 //!
 //! ```text
+//! esker-backup           nothing; the first create puts it
 //! log/NUMBER             a record: a backup, or a prune (`record.rs`); ten digits or more
 //! objects/HASH-UPLOAD    the bytes of a file; the SHA-256 of them, and the upload that wrote them
 //! uploads/UPLOAD         the intent of a create that has not ended
@@ -11,6 +12,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// What shows that the store puts an object only if there is none, when it is told to.
+pub const MARK: &str = "esker-backup";
 /// The records.
 pub const LOG: &str = "log";
 /// The contents of files.

@@ -1,10 +1,10 @@
 //! Incremental backups of Esker databases, in a directory or in any store of the `object_store`
 //! crate.
 //!
-//! A backup copies the files of a checkpoint that the target lacks, under the hash of their content.
-//! Tables and blob files never change, so that backups share most of them. A backup exists from one
-//! put on, and is gone with another; no call of a create, a prune or a restore that is cut short
-//! leaves half of one. See [`Target`], and `doc/backup.md` in the repository.
+//! A backup copies the files of a checkpoint that the target lacks, under the hash of their
+//! content. Tables and blob files never change, so that backups share most of them. A backup exists
+//! from one put on, and is gone with another; no call of a create, a prune or a restore that is cut
+//! short leaves half of one. See [`Target`], and `doc/backup.md` in the repository.
 //!
 //! Modules, each importing only from those above it: `error`; `transfers`, `layout`; `record`,
 //! `store`; `moving`, `log`; `create`, `prune`, `verify`; `restore`, `source`; `target`.

@@ -1,8 +1,8 @@
 //! The log of a target: which backups exist.
 //!
-//! A record is committed by putting it, if nothing is there, under the number after the highest one.
-//! So all creates and prunes of a target are in one order, and whoever commits number N has read the
-//! log up to N - 1; otherwise its put fails, and it reads again.
+//! A record is committed by putting it, if nothing is there, under the number after the highest
+//! one. So all creates and prunes of a target are in one order, and the one that commits number N
+//! has read the log up to N - 1; otherwise its put fails, and it reads again.
 //!
 //! * The newest prune says which of the backups before it are kept. All others before it do not
 //!   exist; all backups behind it do.

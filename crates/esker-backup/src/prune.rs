@@ -3,8 +3,8 @@
 //! 1. List the objects, then the intents, then read the log.
 //! 2. Commit a record that says which backups are kept, and condemns the uploads that have ended:
 //!    those of backups, those condemned before, and those without a sign of life for the grace
-//!    period. If another create or prune has that number, go on at 1. From here on the others do not
-//!    exist.
+//!    period. If another create or prune has that number, go on at 1. From here on the others do
+//!    not exist.
 //! 3. Delete the listed objects that no kept backup names, unless their upload has an intent and is
 //!    not condemned.
 //! 4. Delete the intents of condemned uploads, and the records below the own one that are not kept.
@@ -14,19 +14,19 @@
 //! # Why no backup that exists lacks an object
 //!
 //! Let a prune with number P delete the object X of upload U, and a backup with number B name X and
-//! exist. Numbers are in one order, and whoever commits N has read the log up to N - 1.
+//! exist. Numbers are in one order, and what commits N has read the log up to N - 1.
 //!
 //! * B < P: the prune has read B. B exists, so P keeps it, and X is not deleted in step 3.
-//! * B > P: B relied on X as one that a backup A names that existed when B was committed, or through
-//!   the intent of U.
-//!   * A > P: the same case again, with A for B; numbers only get smaller. A < P: A exists behind P,
-//!     so P keeps it, and X is not deleted.
+//! * B > P: B relied on X as one that a backup A names that existed when B was committed, or
+//!   through the intent of U.
+//!   * A > P: the same case again, with A for B; numbers only get smaller. A < P: A exists behind
+//!     P, so P keeps it, and X is not deleted.
 //!   * Through the intent. It is put once, before X, and never again. Step 3 had listed X, so the
 //!     intent had been put when the intents were listed in step 1. If it was gone by then, it is
 //!     gone when B looks. If it was there, P condemns U, or X would not be deleted. B has read the
-//!     newest prune Q below B, and Q >= P. If Q = P, B sees that U is condemned. If Q > P, Q has read
-//!     P and lists what P condemned and still has an intent; so either Q condemns U, or the intent
-//!     was gone before Q, and is when B looks, which is after it read Q.
+//!     newest prune Q below B, and Q >= P. If Q = P, B sees that U is condemned. If Q > P, Q has
+//!     read P and lists what P condemned and still has an intent; so either Q condemns U, or the
+//!     intent was gone before Q, and is when B looks, which is after it read Q.
 //!
 //! The grace period decides which creates are disturbed, not whether a backup is whole: a create
 //! whose upload was condemned though it goes on sees that before it commits, and copies again.
@@ -45,7 +45,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// ```
 /// use std::time::Duration;
 /// // Those that are older than 30 days, but never the newest seven.
-/// let policy = esker_backup::Prune::default().keep_last(7).older_than(Duration::from_secs(30 * 86_400));
+/// let policy = esker_backup::Prune::default().keep_last(7).older_than(Duration::from_secs(30 *
+/// 86_400));
 /// # let _ = policy;
 /// ```
 #[derive(Clone, Debug)]

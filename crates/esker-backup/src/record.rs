@@ -6,11 +6,11 @@
 //! body   = JSON: BackupRecord or PruneRecord
 //! ```
 //!
-//! The hash is that of the body. The header has exactly this form, so that a change to any byte of a
-//! record is found, and the kind of a record is known though its body is damaged. Fields of the body
-//! that a reader does not know are ignored: what a later version adds, such as the part of a change
-//! feed that follows a backup, must be of no use to a reader that does not know it, and name no
-//! objects. What breaks that takes another number of format, and is refused.
+//! The hash is that of the body. The header has exactly this form, so that a change to any byte of
+//! a record is found, and the kind of a record is known though its body is damaged. Fields of the
+//! body that a reader does not know are ignored: what a later version adds, such as the part of a
+//! change feed that follows a backup, must be of no use to a reader that does not know it, and name
+//! no objects. What breaks that takes another number of format, and is refused.
 
 use crate::error::{Error, Result};
 use crate::layout;
@@ -149,8 +149,8 @@ pub fn decode(number: u64, bytes: &[u8]) -> std::result::Result<Record, Unreadab
     Ok(record)
 }
 
-/// Refuses names that would lead out of a directory: whoever can write to the target can write a
-/// record with a good hash.
+/// Refuses names that would lead out of a directory: a program that can write to the target can
+/// write a record with a good hash.
 fn check_files(files: &[FileRecord]) -> std::result::Result<(), String> {
     for file in files {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');

@@ -2,12 +2,12 @@
 //!
 //! 1. Write the file `CHECKPOINT`, by which the engine refuses the directory as an unfinished copy.
 //! 2. Write all files but `CURRENT`; each is checked while it is written, and synced.
-//! 3. Write `CURRENT`, without which a directory is no database, under another name, sync it and all
-//!    names, and rename it.
+//! 3. Write `CURRENT`, without which a directory is no database, under another name, sync it and
+//!    all names, and rename it.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A restore that fails removes what it has written. One that was cut short leaves the mark; the next
-//! one into the same directory begins anew.
+//! A restore that fails removes what it has written. One that was cut short leaves the mark; the
+//! next one into the same directory begins anew.
 
 use crate::error::{Error, Result};
 use crate::layout::{CURRENT, CURRENT_TEMPORARY, UNFINISHED};

@@ -1,9 +1,9 @@
 //! What a backup is made of: a checkpoint in a directory that goes away again.
 //!
-//! It is made in a sub-directory, beside the database unless the caller names another place, so that
-//! its files are links. Only one handle has a database open for writing, and it is in this process:
-//! a sub-directory that no call of this process uses was left by one that was cut short, and is
-//! removed by the next.
+//! It is made in a sub-directory, beside the database unless the caller names another place, so
+//! that its files are links. Only one handle has a database open for writing, and it is in this
+//! process: a sub-directory that no call of this process uses was left by one that was cut short,
+//! and is removed by the next.
 
 use crate::error::{Error, Result};
 use crate::moving::LocalFile;
@@ -38,8 +38,8 @@ pub struct Create {
 }
 
 impl Create {
-    /// The directory in which the checkpoint is made that is then copied. It is created if it is not
-    /// there, and used for one database only: what an earlier backup has left in it is removed.
+    /// The directory in which the checkpoint is made that is then copied. It is created if it is
+    /// not there, and used for one database only: what an earlier backup has left in it is removed.
     /// Without, it is a directory beside the database, with the name of the database and
     /// `.backup-source` behind it.
     #[must_use]
@@ -48,8 +48,8 @@ impl Create {
         self
     }
 
-    /// Whether the files of the checkpoint are links, the default, or copies, which are checked when
-    /// they are made and take as much space as the database.
+    /// Whether the files of the checkpoint are links, the default, or copies, which are checked
+    /// when they are made and take as much space as the database.
     #[must_use]
     pub fn checkpoint_mode(mut self, mode: CheckpointMode) -> Create {
         self.mode = mode;

@@ -79,8 +79,9 @@ pub struct Created {
 
 /// A place with the backups of one database: a directory, or a part of an object store.
 ///
-/// Any number of handles, processes and machines may use a target at the same time. All calls block;
-/// they can be made in a thread of an asynchronous runtime too. Clones share the connections.
+/// Any number of handles, processes and machines may use a target at the same time. All calls
+/// block; they can be made in a thread of an asynchronous runtime too. Clones share the
+/// connections.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -136,8 +137,8 @@ impl Target {
     ///
     /// The store must put an object only if none is there when it is told to
     /// (`object_store::PutMode::Create`), at once for all who do, and list what was put before: the
-    /// local file system, the memory, S3, Google's and Azure's stores do. Some servers that resemble
-    /// S3 do not, and `object_store`'s client of plain HTTP does not.
+    /// local file system, the memory, S3, Google's and Azure's stores do. Some servers that
+    /// resemble S3 do not, and `object_store`'s client of plain HTTP does not.
     ///
     /// # Errors
     ///
@@ -207,9 +208,9 @@ impl Target {
     }
 
     /// The backups at a URL, as `object_store::parse_url_opts` reads it: `file:///mnt/backups`,
-    /// `memory:///`, and with the features `aws`, `gcp` and `azure` of this crate `s3://bucket/path`,
-    /// `gs://bucket/path`, `az://container/path` and others. The options are those of the store's
-    /// client, such as `aws_region`; unknown ones are ignored.
+    /// `memory:///`, and with the features `aws`, `gcp` and `azure` of this crate
+    /// `s3://bucket/path`, `gs://bucket/path`, `az://container/path` and others. The options are
+    /// those of the store's client, such as `aws_region`; unknown ones are ignored.
     ///
     /// # Errors
     ///
@@ -217,8 +218,8 @@ impl Target {
     /// for a directory that does not exist.
     ///
     /// ```
-    /// let target = esker_backup::Target::url("memory:///backups", [("aws_region", "eu-north-1")])?;
-    /// assert!(target.list()?.backups.is_empty());
+    /// let target = esker_backup::Target::url("memory:///backups", [("aws_region",
+    /// "eu-north-1")])?; assert!(target.list()?.backups.is_empty());
     /// # Ok::<(), esker_backup::Error>(())
     /// ```
     pub fn url<K: AsRef<str>, V: Into<String>>(url: &str, options: impl IntoIterator<Item = (K, V)>) -> Result<Target> {
@@ -272,21 +273,23 @@ impl Target {
         }
     }
 
-    /// Makes a backup of everything acknowledged before the call, in all keyspaces, as of one moment.
+    /// Makes a backup of everything acknowledged before the call, in all keyspaces, as of one
+    /// moment.
     ///
     /// Writes go on meanwhile. A checkpoint is made (`Db::checkpoint_with`), its files are hashed,
     /// and those are copied of which the target has no copy. The backup exists with the last put,
-    /// and before it nothing does. It takes the time to read the whole database, to read all records
-    /// of the target, and to copy what is new; memory for eight parts of 8 MiB, unless set otherwise.
+    /// and before it nothing does. It takes the time to read the whole database, to read all
+    /// records of the target, and to copy what is new; memory for eight parts of 8 MiB, unless set
+    /// otherwise.
     ///
     /// The database must be in the system's files: other environments have no files to read.
     ///
     /// # Errors
     ///
     /// `Database` if the checkpoint fails; `Io`, `Store`, `Damaged`, `Cancelled`, `Contended`.
-    /// Unless the last put has succeeded, no backup exists then; what was copied stays, for the next
-    /// create or for a prune. An error of the store right at the last put may come although it has
-    /// succeeded, and the backup exists whole: [`list`](Target::list) says.
+    /// Unless the last put has succeeded, no backup exists then; what was copied stays, for the
+    /// next create or for a prune. An error of the store right at the last put may come although it
+    /// has succeeded, and the backup exists whole: [`list`](Target::list) says.
     ///
     /// ```
     /// # let place = tempfile::tempdir()?;
@@ -316,8 +319,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// `Store`; `Damaged` if a record is damaged so that it may be one of a prune, which decides which
-    /// backups exist.
+    /// `Store`; `Damaged` if a record is damaged so that it may be one of a prune, which decides
+    /// which backups exist.
     ///
     /// ```
     /// # let target = esker_backup::Target::url("memory:///", [("", "")])?;
@@ -358,14 +361,15 @@ impl Target {
     }
 
     /// Writes a backup, or the newest, to a directory that is empty or does not exist, which then
-    /// opens as a database. Every byte is compared with what was written. All is on the device before
-    /// the directory counts as a database; one that was cut short is refused by the engine, and the
-    /// same call can be made again.
+    /// opens as a database. Every byte is compared with what was written. All is on the device
+    /// before the directory counts as a database; one that was cut short is refused by the engine,
+    /// and the same call can be made again.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `InvalidArgument` for a directory with something in it, `Damaged`, `Store`, `Io`,
-    /// `Cancelled`. There is no database in the directory then, and what was written is removed.
+    /// `NotFound`, `InvalidArgument` for a directory with something in it, `Damaged`, `Store`,
+    /// `Io`, `Cancelled`. There is no database in the directory then, and what was written is
+    /// removed.
     ///
     /// ```no_run
     /// let target = esker_backup::Target::directory("/mnt/backups/accounts")?;
@@ -380,14 +384,14 @@ impl Target {
     }
 
     /// Removes backups, and the objects that no backup needs, also those that creates have left
-    /// which were cut short. Creates may go on meanwhile: no backup ever lacks an object for it. One
-    /// put removes all chosen backups at once; then objects are deleted.
+    /// which were cut short. Creates may go on meanwhile: no backup ever lacks an object for it.
+    /// One put removes all chosen backups at once; then objects are deleted.
     ///
     /// # Errors
     ///
-    /// `NotFound` for a backup to be removed that does not exist; `Damaged` if the record of a backup
-    /// that stays cannot be read, so that what it needs is not known; `Store`, `Cancelled`. The
-    /// chosen backups exist no more, or all exist, and the same call can be made again.
+    /// `NotFound` for a backup to be removed that does not exist; `Damaged` if the record of a
+    /// backup that stays cannot be read, so that what it needs is not known; `Store`, `Cancelled`.
+    /// The chosen backups exist no more, or all exist, and the same call can be made again.
     ///
     /// ```
     /// # let target = esker_backup::Target::url("memory:///", [("", "")])?;

@@ -20,8 +20,8 @@ use std::time::Duration;
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Makes every call that was given this flag end with [`Error::Cancelled`](crate::Error), within
-    /// a tenth of a second or the time of one local read. It stays so.
+    /// Makes every call that was given this flag end with [`Error::Cancelled`](crate::Error),
+    /// within a tenth of a second or the time of one local read. It stays so.
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
     }
@@ -70,7 +70,8 @@ type Tell = Arc<dyn Fn(Progress) + Send + Sync>;
 /// let transfers = Transfers::default()
 ///     .parallel(4)
 ///     .bytes_per_second(NonZeroU64::new(50_000_000))
-///     .progress(|progress| eprintln!("{:?}: {} of {} bytes", progress.phase, progress.done, progress.total));
+///     .progress(|progress| eprintln!("{:?}: {} of {} bytes", progress.phase, progress.done,
+///     progress.total));
 /// # let _ = transfers;
 /// ```
 #[derive(Clone)]
@@ -127,8 +128,8 @@ impl Transfers {
     }
 
     /// The bytes of one part of an upload; a file that is not longer is one call. At least 5 MiB
-    /// for S3, which refuses smaller parts. Longer files get longer parts, so that there are at most
-    /// 9000.
+    /// for S3, which refuses smaller parts. Longer files get longer parts, so that there are at
+    /// most 9000.
     #[must_use]
     pub fn part_bytes(mut self, bytes: usize) -> Transfers {
         self.part_bytes = bytes.max(1);

@@ -1,11 +1,12 @@
 //! Every call of a create, a prune, a restore and a verification goes wrong in every way.
 
-use super::store::Plan;
+use super::store::{Plan, Planned};
 use super::world::{World, contents, is_planned, planned, quick, read};
 use crate::verify::verify;
 use crate::{Error, Prune, Transfers};
 use object_store::memory::InMemory;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// All plans for the call with this number.
@@ -85,8 +86,8 @@ fn what_a_create_had_copied_is_not_copied_again() {
     let world = World::new();
     let inner = Arc::new(InMemory::new());
     let transfers = quick().parallel(1).part_bytes(1 << 20);
-    // Calls: intent, the same again, log, intents, objects, and then the copies of five files.
-    let (store, _) = planned(&inner, Plan::FailFrom(8));
+    // Calls: the mark, twice, the intent, log, intents, objects, and then the copies of five files.
+    let (store, _) = planned(&inner, Plan::FailFrom(9));
     assert!(world.create(&store, 1, &transfers).is_err());
     let files = world.files(1);
     let created = world.on(&*inner, &transfers, async |store| {
@@ -166,6 +167,23 @@ fn a_restore_that_fails_or_ends_at_any_call_leaves_no_database() {
             break;
         }
     }
+}
+
+#[test]
+fn a_restore_is_no_database_before_its_last_file() {
+    let world = World::new();
+    let inner = two_backups(&world);
+    let directory = world.new_directory();
+    let (seen, calls) = (directory.clone(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&calls);
+    let look = move |_: &InMemory| {
+        assert!(!seen.join("CURRENT").exists(), "a crash would leave a database without some of its files");
+        counted.fetch_add(u64::from(seen.join("CHECKPOINT").exists()), Relaxed);
+    };
+    let store = Planned::shuffled(inner, Plan::Fine, 1, Box::new(look));
+    world.restore(&store, Some(1), &directory).unwrap();
+    assert_eq!(calls.load(Relaxed), 5, "each file is read while the directory is marked");
+    assert!(directory.join("CURRENT").exists() && !directory.join("CHECKPOINT").exists());
 }
 
 #[test]

@@ -11,13 +11,18 @@ use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, join_all};
 use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn look(seed: u64) -> impl Fn(&InMemory) + Send + Sync {
+/// The uploads of all backups that existed at any moment.
+type Existed = Arc<Mutex<BTreeSet<String>>>;
+
+fn look(seed: u64, existed: Existed) -> impl Fn(&InMemory) + Send + Sync {
     move |inner| {
         let state = State::of(inner);
+        existed.lock().unwrap().extend(state.existing().iter().map(|backup| backup.upload.clone()));
         let missing: Vec<_> = state.named().difference(&state.objects).cloned().collect();
         assert!(missing.is_empty(), "seed {seed}: a backup lacks {missing:?}");
     }
@@ -27,6 +32,7 @@ fn look(seed: u64) -> impl Fn(&InMemory) + Send + Sync {
 fn round(world: &World, seed: u64) -> u64 {
     let inner = Arc::new(InMemory::new());
     let succeeded = AtomicU64::new(0);
+    let existed = Existed::default();
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut below = |limit: u64| {
         random ^= random << 13;
@@ -45,7 +51,9 @@ fn round(world: &World, seed: u64) -> u64 {
             2 => Plan::AnswerLostAt(below(30)),
             _ => Plan::Fine,
         };
-        let store = Planned::shuffled(Arc::clone(&inner), plan, seed * 31 + actor, Box::new(look(seed)));
+        let store =
+            Planned::shuffled(Arc::clone(&inner), plan, seed * 31 + actor, Box::new(look(seed, Arc::clone(&existed))));
+        let existed = &existed;
         let (transfers, prefix, succeeded, version) = (&transfers, &prefix, &succeeded, 1 + below(3));
         // Some take every upload for one that has ended, some none.
         let grace = Duration::from_secs(below(2) * 3600);
@@ -56,11 +64,17 @@ fn round(world: &World, seed: u64) -> u64 {
                 for turn in 0..2 {
                     let store = Store::new(&store, prefix, transfers);
                     let outcome = match actor % 7 {
-                        0..4 => create(&store, world.files(version + turn), &about(version + turn)).await.map(|_| true),
-                        _ => prune(&store, &policy).await.map(|_| false),
+                        0..4 => create(&store, world.files(version + turn), &about(version + turn))
+                            .await
+                            .map(|created| Some(created.record.upload)),
+                        _ => prune(&store, &policy).await.map(|_| None),
                     };
                     match outcome {
-                        Ok(is_create) => _ = succeeded.fetch_add(u64::from(is_create), Relaxed),
+                        Ok(None) => {}
+                        Ok(Some(upload)) => {
+                            assert!(existed.lock().unwrap().contains(&upload), "seed {seed}: made, and never there");
+                            succeeded.fetch_add(1, Relaxed);
+                        }
                         Err(error) => assert!(
                             is_planned(&error) || matches!(error, Error::Contended),
                             "seed {seed}, {plan:?}: {error}"

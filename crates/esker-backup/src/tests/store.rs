@@ -6,7 +6,7 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use std::collections::BTreeSet;
@@ -29,7 +29,8 @@ pub enum Plan {
     AnswerLostAt(u64),
     /// The same, and all calls after it do nothing and fail.
     AnswerLostFrom(u64),
-    /// This call and all after it do nothing and never return; the first sets the flag that cancels.
+    /// This call and all after it do nothing and never return; the first sets the flag that
+    /// cancels.
     HangFrom(u64),
     /// Objects are put whether one is there or not.
     Overwrite,
@@ -124,7 +125,11 @@ impl Shared {
     async fn listing(&self, prefix: Option<&Path>) -> Result<Vec<ObjectMeta>> {
         let is_answered = self.begin().await?;
         let before: Vec<ObjectMeta> = self.inner.list(prefix).try_collect().await?;
-        self.pause().await;
+        if self.random.load(Relaxed) != 0 && self.below(4) == 0 {
+            for _ in 0..self.below(200) {
+                tokio::task::yield_now().await;
+            }
+        }
         let after: Vec<ObjectMeta> = self.inner.list(prefix).try_collect().await?;
         let names = |list: &[ObjectMeta]| list.iter().map(|meta| meta.location.clone()).collect::<BTreeSet<Path>>();
         let (first, second) = (names(&before), names(&after));

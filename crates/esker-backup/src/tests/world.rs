@@ -162,6 +162,9 @@ impl State {
         let listed: Vec<_> = now(store.list(None).try_collect()).unwrap();
         for meta in listed {
             let name = meta.location.as_ref().strip_prefix("some/where/").expect("below the prefix").to_owned();
+            if name == layout::MARK {
+                continue;
+            }
             let (directory, file) = name.split_once('/').unwrap();
             match directory {
                 layout::LOG => {
