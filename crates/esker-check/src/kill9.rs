@@ -2,14 +2,16 @@
 //!
 //! Commit number i is a function of the seed and i alone, so the parent can tell the contents after
 //! any number of commits without having heard more from the child than numbers. The child reports
-//! each acknowledged commit by one write to a pipe, which outlives it.
+//! each acknowledged commit by one write to a pipe, which outlives it. Meanwhile the parent follows
+//! the database, through all kills: what it has read is at each moment the contents after some
+//! number of commits, never fewer than before, and after the kill what the next open finds.
 
 use crate::Checked;
 use crate::model::{Change, Model, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::simulated::ScratchDirectory;
 use crate::state::{Durability, check_gets, database_state, difference, keyspace_options, model_state, write_batch};
-use esker::{Db, Keyspace, Options, WalMode};
+use esker::{Db, Follower, Keyspace, Options, WalMode};
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
@@ -52,6 +54,8 @@ pub struct Totals {
     pub unacknowledged: u64,
     /// Databases.
     pub databases: u64,
+    /// How often a follower caught up.
+    pub followed: u64,
 }
 
 /// The options of both sides: small, so that everything happens often.
@@ -144,6 +148,28 @@ struct Expected {
     commits: u64,
     path: PathBuf,
     seed: u64,
+    /// None until there is a database.
+    follower: Option<Follower>,
+    /// Commits that the follower has.
+    followed: u64,
+}
+
+impl Expected {
+    /// Lets the follower catch up; false as long as there is nothing to follow.
+    fn catch_up(&mut self) -> Checked<bool> {
+        let Some(follower) = &self.follower else {
+            // It may just be created.
+            self.follower = Db::open_follower(&self.path, options(self.seed)).ok();
+            return Ok(false);
+        };
+        follower.catch_up().map_err(|error| format!("the follower failed: {error}"))?;
+        let count = counter(follower.db())?;
+        if count < self.followed {
+            return Err(format!("the follower has {count} commits, and had {}", self.followed));
+        }
+        self.followed = count;
+        Ok(true)
+    }
 }
 
 impl KillLoop {
@@ -162,6 +188,8 @@ impl KillLoop {
                     commits: 0,
                     path: scratch.path().join(format!("db{database}")),
                     seed: self.seed.wrapping_add(database),
+                    follower: None,
+                    followed: 0,
                 });
                 totals.databases += 1;
             }
@@ -193,6 +221,10 @@ impl KillLoop {
         totals.kills += 1;
         totals.early_kills += u64::from(acknowledged.is_none());
         let least = acknowledged.unwrap_or(expected.commits);
+        let followed = match expected.catch_up()? {
+            true => expected.follower.as_ref().map(|follower| database_state(follower.db(), &NAMES)).transpose()?,
+            false => None,
+        };
 
         let db = Db::open(&expected.path, options(expected.seed)).map_err(|error| format!("open failed: {error}"))?;
         let count = counter(&db)?;
@@ -206,8 +238,16 @@ impl KillLoop {
         totals.unacknowledged += count - least;
         expected.commits = count;
         let state = database_state(&db, &NAMES)?;
-        if let Some(what) = difference(&model_state(&expected.model, expected.model.present()), &state) {
+        let contents = model_state(&expected.model, expected.model.present());
+        if let Some(what) = difference(&contents, &state) {
             return Err(format!("after {count} commits: {what}"));
+        }
+        // The keyspaces may not have been there yet.
+        if let Some(followed) = followed.filter(|_| expected.followed > 0 || count > 0) {
+            totals.followed += 1;
+            if let Some(what) = difference(&contents, &followed) {
+                return Err(format!("the follower has {} of {count} commits: {what}", expected.followed));
+            }
         }
         if random.percent(25) {
             check_gets(&db, &NAMES, &state)?;
@@ -220,7 +260,7 @@ impl KillLoop {
     }
 
     /// Runs a child for that long; the number of the last commit it reported.
-    fn one_life(&self, expected: &Expected, salt: u64, life: Duration) -> Checked<Option<u64>> {
+    fn one_life(&self, expected: &mut Expected, salt: u64, life: Duration) -> Checked<Option<u64>> {
         let mut child = Command::new(&self.program)
             .arg("kill9-child")
             .arg(&expected.path)
@@ -235,11 +275,17 @@ impl KillLoop {
             let mut reports = Vec::new();
             pipe.read_to_end(&mut reports).map(|_| reports)
         });
-        std::thread::sleep(life);
+        let until = Instant::now() + life;
+        let mut follows = Ok(true);
+        while follows.is_ok() && Instant::now() < until {
+            follows = expected.catch_up();
+            std::thread::sleep(Duration::from_millis(1).min(until.saturating_duration_since(Instant::now())));
+        }
         let ended = child.try_wait().map_err(|error| error.to_string())?;
         child.kill().map_err(|error| format!("cannot kill: {error}"))?;
         child.wait().map_err(|error| error.to_string())?;
         let reports = reader.join().map_err(|_| "the reader panicked")?.map_err(|error| error.to_string())?;
+        follows?;
         if let Some(status) = ended {
             return Err(format!("the child ended by itself: {status}"));
         }
