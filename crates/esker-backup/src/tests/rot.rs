@@ -127,3 +127,18 @@ fn a_backup_whose_record_is_damaged_or_gone_can_be_removed() {
         world.check_clean(&inner);
     }
 }
+
+#[test]
+fn a_listing_without_a_record_is_not_taken_for_the_log() {
+    let world = World::new();
+    let inner = target(&world);
+    assert_eq!(world.create(&*inner, 5, &quick()).unwrap(), 5);
+    let record = object_store::path::Path::from("some/where/log/0000000004");
+    world.runtime.block_on(inner.delete(&record)).unwrap();
+    // The missing one may be a prune: what exists is not known.
+    let refused = world.create(&*inner, 6, &quick());
+    assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
+    let directory = world.new_directory();
+    world.restore(&*inner, Some(5), &directory).unwrap();
+    assert_eq!(read(&directory), contents(5));
+}
