@@ -13,8 +13,8 @@
 
 CARGO ?= cargo
 OUT := bench-out
-# The command measures only where that was asked for: what that needs is most of what would be compiled.
-BENCH := --features esker-cli/bench
+# The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
+BENCH := --features esker-cli/bench,esker-cli/backup
 
 # What bench-check measures, by which engine, and what it compares with: a baseline of its own if one is kept (bench-baseline
 # writes it), otherwise the newest scoreboard that is kept, which must have the same number of entries.

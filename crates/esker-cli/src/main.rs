@@ -5,6 +5,8 @@
 //! failed or damage was found, 2 the command line cannot be understood.
 
 mod arguments;
+#[cfg(feature = "backup")]
+mod backup;
 mod checkpoint;
 mod compact;
 mod delete;
@@ -29,6 +31,7 @@ mod repair;
 mod scan;
 mod settings;
 mod shell;
+mod size;
 mod stats;
 mod text;
 mod usage;
@@ -76,6 +79,12 @@ enum Command {
     Verify(verify::Verify),
     Repair(repair::Repair),
     Checkpoint(checkpoint::Checkpoint),
+    #[cfg(feature = "backup")]
+    Backup(backup::Backup),
+    /// Make, verify, restore and prune incremental backups (not in this build)
+    #[cfg(not(feature = "backup"))]
+    #[command(disable_help_flag = true)]
+    Backup(Passed),
     Keyspaces(keyspaces::Keyspaces),
     Explain(explain::Explain),
     /// Measure Esker beside other engines (see `esker bench --help`)
@@ -130,6 +139,14 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Verify(command) => command.run(),
         Command::Repair(command) => command.run(),
         Command::Checkpoint(command) => command.run(),
+        #[cfg(feature = "backup")]
+        Command::Backup(command) => command.run(),
+        #[cfg(not(feature = "backup"))]
+        Command::Backup(_) => Err(Failure::Usage(
+            "this build has no `backup`, which takes twice as many crates; \
+             install it with `cargo install --path crates/esker-cli --features backup`"
+                .into(),
+        )),
         Command::Keyspaces(command) => command.run(),
         Command::Explain(command) => command.run(),
         // Reached only if clap accepts them behind something that is not the first argument.

@@ -26,7 +26,7 @@ pub fn report(error: &Error, arguments: &[OsString]) -> ExitCode {
 
 /// The first argument if it looks like the name of a command.
 fn command_name(arguments: &[OsString]) -> Option<&str> {
-    const COMMANDS: [&str; 16] = [
+    const COMMANDS: [&str; 17] = [
         "put",
         "get",
         "delete",
@@ -41,6 +41,7 @@ fn command_name(arguments: &[OsString]) -> Option<&str> {
         "verify",
         "repair",
         "checkpoint",
+        "backup",
         "keyspaces",
         "explain",
     ];

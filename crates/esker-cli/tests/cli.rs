@@ -371,6 +371,15 @@ fn help_version_and_environment() {
 }
 
 #[test]
+#[cfg(not(feature = "backup"))]
+fn a_build_without_backups_says_how_to_get_them() {
+    for arguments in [&["backup"][..], &["backup", "list", "x"], &["backup", "--help"]] {
+        let line = fails(2, arguments);
+        assert!(line.contains("--features backup"), "{line}");
+    }
+}
+
+#[test]
 #[cfg(not(feature = "bench"))]
 fn a_build_without_benchmarks_says_how_to_get_them() {
     for command in ["bench", "study", "sweep", "report"] {

@@ -1,0 +1,120 @@
+//! The error type. Every variant says what was concerned, and its text what to do.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of every fallible call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, where, and what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The engine refused: the checkpoint that a backup is made of, or the check of a source.
+    Database(esker::Error),
+    /// The store refused a call, after the retries.
+    Store {
+        /// What was being done, as a verb phrase: `"read"`, `"write"`.
+        operation: &'static str,
+        /// The object or the prefix concerned.
+        object: String,
+        /// The cause as the store reported it.
+        source: object_store::Error,
+    },
+    /// The operating system refused a call on a local file.
+    Io {
+        /// What was being done, as a verb phrase.
+        operation: &'static str,
+        /// The file or directory concerned.
+        path: PathBuf,
+        /// The cause as the system reported it.
+        source: io::Error,
+    },
+    /// Bytes are not those that were written.
+    Damaged {
+        /// The object or the file.
+        object: String,
+        /// What was expected and what was found.
+        what: String,
+    },
+    /// A newer version of this crate has written to the target.
+    Unsupported {
+        /// The object that says so.
+        object: String,
+        /// What this version does not know.
+        what: String,
+    },
+    /// There is no such backup, or no such target.
+    NotFound {
+        /// What is missing.
+        what: String,
+    },
+    /// The caller passed something that the call cannot take. Nothing was changed.
+    InvalidArgument {
+        /// What is wrong with it, and what would be right.
+        what: String,
+    },
+    /// The call was cancelled. A backup that was being made exists whole, or not at all.
+    Cancelled,
+    /// Other creates and prunes of this target came first each time.
+    Contended,
+}
+
+impl Error {
+    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io { operation, path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn damaged(object: impl fmt::Display, what: impl Into<String>) -> Error {
+        Error::Damaged { object: object.to_string(), what: what.into() }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>) -> Error {
+        Error::InvalidArgument { what: what.into() }
+    }
+
+    /// Whether the object is not there.
+    pub(crate) fn is_missing_object(&self) -> bool {
+        matches!(self, Error::Store { source: object_store::Error::NotFound { .. }, .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Database(error) => write!(f, "{error}"),
+            Error::Store { operation, object, source } => {
+                write!(f, "cannot {operation} {object}: {source}; check the target, then run it again")
+            }
+            Error::Io { operation, path, source } => {
+                write!(f, "cannot {operation} {}: {source}; check the path and the device", path.display())
+            }
+            Error::Damaged { object, what } => {
+                write!(f, "{object} is damaged: {what}; verify the target, and use another backup")
+            }
+            Error::Unsupported { object, what } => write!(f, "{object} has {what}; use a newer version of Esker"),
+            Error::NotFound { what } => write!(f, "there is no {what}; list the backups of the target"),
+            Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
+            Error::Cancelled => write!(f, "cancelled; the target holds the backups that it held before"),
+            Error::Contended => write!(f, "other backups and prunes of this target came first; run it again"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Database(error) => Some(error),
+            Error::Store { source, .. } => Some(source),
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<esker::Error> for Error {
+    fn from(error: esker::Error) -> Error {
+        Error::Database(error)
+    }
+}

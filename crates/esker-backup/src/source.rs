@@ -1,0 +1,167 @@
+//! What a backup is made of: a checkpoint in a directory that goes away again.
+//!
+//! It is made in a sub-directory, beside the database unless the caller names another place, so
+//! that its files are links. Only one handle has a database open for writing, and it is in this
+//! process: a sub-directory that no call of this process uses was left by one that was cut short,
+//! and is removed by the next.
+
+use crate::error::{Error, Result};
+use crate::moving::LocalFile;
+use esker::{CheckpointMode, Db, Options};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Of the sub-directories, which are the only ones that are ever removed.
+const PREFIX: &str = "esker-backup-source-";
+
+/// The sub-directories that calls of this process use.
+static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn in_use() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    // Insertions and removals leave it whole.
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a backup gets its files.
+///
+/// ```
+/// let options = esker_backup::Create::default().verify_source(true);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Create {
+    scratch: Option<PathBuf>,
+    mode: CheckpointMode,
+    verify: bool,
+}
+
+impl Create {
+    /// The directory in which the checkpoint is made that is then copied. It is created if it is
+    /// not there, and used for one database only: what an earlier backup has left in it is removed.
+    /// Without, it is a directory beside the database, with the name of the database and
+    /// `.backup-source` behind it.
+    #[must_use]
+    pub fn scratch(mut self, directory: impl Into<PathBuf>) -> Create {
+        self.scratch = Some(directory.into());
+        self
+    }
+
+    /// Whether the files of the checkpoint are links, the default, or copies, which are checked
+    /// when they are made and take as much space as the database.
+    #[must_use]
+    pub fn checkpoint_mode(mut self, mode: CheckpointMode) -> Create {
+        self.mode = mode;
+        self
+    }
+
+    /// Whether the checkpoint is opened and all its checksums are verified before it is copied, so
+    /// that no damage of the database gets into the backup unnoticed. It takes another read of
+    /// everything; off unless set.
+    #[must_use]
+    pub fn verify_source(mut self, verify: bool) -> Create {
+        self.verify = verify;
+        self
+    }
+}
+
+/// A checkpoint, which is removed when this is dropped.
+pub struct Source {
+    directory: PathBuf,
+    parent: PathBuf,
+    /// Its files.
+    pub files: Vec<LocalFile>,
+    /// The last write in it.
+    pub sequence: u64,
+    /// The names of its keyspaces.
+    pub keyspaces: Vec<String>,
+}
+
+impl Source {
+    /// Makes a checkpoint of `db`.
+    pub fn make(db: &Db, options: &Create) -> Result<Source> {
+        let parent = match &options.scratch {
+            Some(directory) => directory.clone(),
+            None => beside(db.path())?,
+        };
+        fs::create_dir_all(&parent).map_err(|error| Error::io("create", &parent, error))?;
+        let directory = reserve(&parent)?;
+        let mut source = Source { directory, parent, files: Vec::new(), sequence: 0, keyspaces: Vec::new() };
+        db.checkpoint_with(&source.directory, options.mode)?;
+        source.inspect(options.verify)?;
+        source.files = files(&source.directory)?;
+        Ok(source)
+    }
+
+    /// Learns what is in the checkpoint, from itself.
+    fn inspect(&mut self, verify: bool) -> Result<()> {
+        let copy = Db::open_read_only(&self.directory, Options::default().create_if_missing(false))?;
+        if verify {
+            copy.verify()?;
+        }
+        self.sequence = copy.stats().last_sequence;
+        self.keyspaces = copy.keyspaces();
+        Ok(())
+    }
+}
+
+impl Drop for Source {
+    /// What cannot be removed now, the next backup removes.
+    fn drop(&mut self) {
+        let mut in_use = in_use();
+        let _ = fs::remove_dir_all(&self.directory);
+        in_use.remove(&self.directory);
+        // Unless another one is in it, or it was the caller's and has something else.
+        let _ = fs::remove_dir(&self.parent);
+    }
+}
+
+/// The directory beside that of a database.
+fn beside(database: &Path) -> Result<PathBuf> {
+    let absolute = fs::canonicalize(database).map_err(|error| Error::io("find", database, error))?;
+    let name = absolute.file_name().ok_or_else(|| {
+        Error::invalid(format!("{} has nothing beside it; name a scratch directory", database.display()))
+    })?;
+    let mut name = name.to_os_string();
+    name.push(".backup-source");
+    Ok(absolute.with_file_name(name))
+}
+
+/// Takes away what was left, and returns a sub-directory for one backup, which does not exist.
+fn reserve(parent: &Path) -> Result<PathBuf> {
+    let parent = fs::canonicalize(parent).map_err(|error| Error::io("find", parent, error))?;
+    let mut in_use = in_use();
+    let entries = fs::read_dir(&parent).map_err(|error| Error::io("list", &parent, error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| Error::io("list", &parent, error))?.path();
+        let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+        if is_ours && !in_use.contains(&path) {
+            fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
+        }
+    }
+    let free = (0_u64..).map(|number| parent.join(format!("{PREFIX}{number}"))).find(|path| !in_use.contains(path));
+    let free = free.ok_or_else(|| Error::invalid("too many backups at once"))?;
+    in_use.insert(free.clone());
+    Ok(free)
+}
+
+/// The files of a checkpoint.
+fn files(directory: &Path) -> Result<Vec<LocalFile>> {
+    let listing = |error| Error::io("list", directory, error);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(listing)? {
+        let entry = entry.map_err(listing)?;
+        let path = entry.path();
+        let metadata = entry.metadata().map_err(|error| Error::io("inspect", &path, error))?;
+        let name = entry.file_name().into_string();
+        match name {
+            Ok(name) if metadata.is_file() && name != "LOCK" => {
+                files.push(LocalFile { name, path, size: metadata.len() })
+            }
+            Ok(name) if name == "LOCK" => {}
+            _ => return Err(Error::invalid(format!("{} is no file of a checkpoint", path.display()))),
+        }
+    }
+    Ok(files)
+}
