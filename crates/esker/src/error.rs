@@ -286,22 +286,40 @@ impl Error {
 /// `EMFILE`, which is this number on every Unix.
 const TOO_MANY_OPEN_FILES: i32 = 24;
 
+fn write_io(f: &mut fmt::Formatter<'_>, operation: &str, path: &Path, source: &io::Error) -> fmt::Result {
+    write!(f, "cannot {operation} {}: {source}", path.display())?;
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            write!(f, "; free some disk space, and reopen the database if it is read-only by then")
+        }
+        io::ErrorKind::PermissionDenied => write!(f, "; check the permissions of the directory"),
+        _ if cfg!(unix) && source.raw_os_error() == Some(TOO_MANY_OPEN_FILES) => {
+            write!(f, "; raise the limit of open files of the process (`ulimit -n`): each table is one")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_stalled(
+    f: &mut fmt::Formatter<'_>,
+    keyspace: Option<&str>,
+    cause: &StallCause,
+    waited: Duration,
+) -> fmt::Result {
+    write!(f, "nothing was written: {cause}")?;
+    if let Some(keyspace) = keyspace {
+        write!(f, " in keyspace {keyspace:?}")?;
+    }
+    if !waited.is_zero() {
+        write!(f, ", still after {:.3} s", waited.as_secs_f64())?;
+    }
+    write!(f, "; {}", cause.hint())
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io { operation, path, source } => {
-                write!(f, "cannot {operation} {}: {source}", path.display())?;
-                match source.kind() {
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        write!(f, "; free some disk space, and reopen the database if it is read-only by then")
-                    }
-                    io::ErrorKind::PermissionDenied => write!(f, "; check the permissions of the directory"),
-                    _ if cfg!(unix) && source.raw_os_error() == Some(TOO_MANY_OPEN_FILES) => {
-                        write!(f, "; raise the limit of open files of the process (`ulimit -n`): each table is one")
-                    }
-                    _ => Ok(()),
-                }
-            }
+            Error::Io { operation, path, source } => write_io(f, operation, path, source),
             Error::Corruption { path, offset, what } => write!(
                 f,
                 "{} is damaged at offset {offset}: {what}; run `esker verify` and restore the file from a checkpoint, or try `esker repair`",
@@ -342,16 +360,7 @@ impl fmt::Display for Error {
                 "the {part} of key {key} in keyspace {keyspace:?} is not the encoding of a {expected}: {what}; read it as the type that it was written as"
             ),
             Error::Stalled { reason } => write!(f, "cannot read beside the writer: {reason}"),
-            Error::WriteStalled { keyspace, cause, waited } => {
-                write!(f, "nothing was written: {cause}")?;
-                if let Some(keyspace) = keyspace {
-                    write!(f, " in keyspace {keyspace:?}")?;
-                }
-                if !waited.is_zero() {
-                    write!(f, ", still after {:.3} s", waited.as_secs_f64())?;
-                }
-                write!(f, "; {}", cause.hint())
-            }
+            Error::WriteStalled { keyspace, cause, waited } => write_stalled(f, keyspace.as_deref(), cause, *waited),
             Error::ReadOnly { why } => write!(f, "the database is read-only: {why}; reopen it to write"),
             Error::Unsupported { path, version, supported } => write!(
                 f,

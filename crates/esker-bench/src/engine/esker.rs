@@ -169,7 +169,12 @@ fn settings(options: &EngineOptions) -> Result<Settings> {
         settings.add("ttl", "enabled: nine bytes more for each entry that expires");
     }
     settings.add("compaction_style", style(options)?.map_or("lazy leveling (default)", |(_, name)| name));
-    settings.add("upper_compression", if stores_upper_runs(options)? { "none" } else { "as compression" });
+    let upper = match (stores_upper_runs(options)?, options.compression) {
+        (true, _) => "none",
+        (false, Compression::Zstd) => "lz4 (default beside zstd)",
+        (false, _) => "as compression",
+    };
+    settings.add("upper_compression", upper);
     settings.add("merge", options.merge_operator.as_deref().unwrap_or("none"));
     let ignored: Vec<&str> = NOT_OBEYED.into_iter().filter(|name| options.extra.contains_key(*name)).collect();
     if !ignored.is_empty() {
