@@ -12,6 +12,7 @@ use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType, decode_header
 use super::reader::{Record, SegmentFile, SegmentReader, read_link};
 use super::segment::{SegmentMaker, file_number};
 use super::writer::Position;
+use crate::base::key::Sequence;
 use crate::error::Result;
 
 /// What the visitor of a record says.
@@ -42,6 +43,8 @@ pub struct LogTail {
     number: u64,
     found: SegmentFile,
     offset: u64,
+    /// The first write of the last record that was taken.
+    last_sequence: Sequence,
 }
 
 /// What comes behind a segment.
@@ -60,6 +63,7 @@ impl LogTail {
             number,
             found,
             offset: position.offset.max(HEADER_BYTES as u64),
+            last_sequence: 0,
         }))
     }
 
@@ -84,7 +88,8 @@ impl LogTail {
                     if read != End::Reached {
                         return Ok(read);
                     }
-                    if self.offset < previous_end {
+                    // Fewer: the rest was lost. More: a recovery has cut off what was read.
+                    if previous_end > 0 && self.offset != previous_end {
                         return Ok(End::Lost);
                     }
                     (self.number, self.found, self.offset) = (number, found, HEADER_BYTES as u64);
@@ -99,10 +104,14 @@ impl LogTail {
         let path = self.found.path.clone();
         while let Some((header, payload)) = reader.record(self.offset)? {
             if header.kind == RecordType::Batch {
+                // Numbers ascend, unless it is another log.
+                if header.sequence <= self.last_sequence {
+                    return Ok(End::Lost);
+                }
                 let offset = self.offset + RECORD_HEADER_BYTES as u64;
                 let record = Record { sequence: header.sequence, payload, segment: self.number, path: &path, offset };
                 match visit(record, Position { segment: self.number, offset: self.offset })? {
-                    Taken::Yes => {}
+                    Taken::Yes => self.last_sequence = header.sequence,
                     Taken::NotYet => return Ok(End::NotYet),
                     Taken::Lost => return Ok(End::Lost),
                 }

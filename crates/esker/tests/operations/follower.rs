@@ -273,3 +273,81 @@ fn a_follower_with_threads_never_sees_half_a_batch_and_never_goes_back() {
     });
     assert_eq!(contents(follower.db()), contents(&db));
 }
+
+#[test]
+fn a_load_is_there_before_what_is_written_after_it() {
+    const ROUNDS: u64 = 300;
+    let options = Options::default().env(Arc::new(esker::env::mem::MemEnv::new()));
+    let db = Db::open(DIRECTORY, options.clone()).expect("open");
+    let (loaded, marks) = (keyspace(&db, "loaded"), keyspace(&db, "marks"));
+    let follower = follow(options);
+    let number = |snapshot: &Snapshot, name: &str| {
+        let keyspace = follower.db().existing_keyspace(name).expect("there");
+        let value = snapshot.get(&keyspace, "n").expect("get");
+        value.map_or(0, |value| u64::from_be_bytes((*value).try_into().expect("eight")))
+    };
+    std::thread::scope(|threads| {
+        let writing = threads.spawn(|| {
+            for round in 1..=ROUNDS {
+                loaded.ingest([("n", round.to_be_bytes())]).expect("ingest");
+                marks.put("n", round.to_be_bytes()).expect("put");
+            }
+        });
+        let mut last = 0;
+        while !writing.is_finished() || last < ROUNDS {
+            follower.catch_up().expect("catch up");
+            let snapshot = follower.db().snapshot();
+            let (load, mark) = (number(&snapshot, "loaded"), number(&snapshot, "marks"));
+            assert!(load == mark || load == mark + 1, "load {load}, and what came behind {mark}");
+            last = mark;
+        }
+    });
+}
+
+#[test]
+fn a_keyspace_that_the_writer_has_dropped_is_dropped_there() {
+    let machine = Machine::new();
+    let db = machine.open();
+    keyspace(&db, "old").put("a", "1").expect("put");
+    let follower = follow(machine.options());
+    let old = follower.db().existing_keyspace("old").expect("there");
+    let before = follower.db().snapshot();
+    db.drop_keyspace("old").expect("drop");
+    keyspace(&db, "old").put("b", "2").expect("put");
+    assert_eq!(pairs(&old).len(), 1, "not before it catches up");
+    follower.catch_up().expect("catch up");
+    let is_dropped = |result: esker::Result<()>| matches!(result, Err(Error::KeyspaceDropped { .. }));
+    assert!(is_dropped(old.get("a").map(drop)));
+    assert!(is_dropped(old.iter().next().expect("an error").map(drop)));
+    assert!(is_dropped(follower.db().snapshot().get(&old, "a").map(drop)));
+    assert_eq!(before.get(&old, "a").expect("get").as_deref(), Some(&b"1"[..]));
+    let new = follower.db().existing_keyspace("old").expect("there");
+    assert_eq!(pairs(&new), [("b".to_owned(), "2".to_owned())]);
+    assert_eq!(before.iter(&new).count(), 0, "it was created later");
+}
+
+#[test]
+fn another_database_in_its_place_is_noticed() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let names = keyspace(&db, "names");
+    names.put("a", "1").expect("put");
+    db.checkpoint("/copy").expect("checkpoint");
+    for round in 0..50 {
+        names.put(format!("{round}"), "x").expect("put");
+    }
+    let follower = follow(machine.options());
+    drop((names, db));
+    for path in machine.env.files() {
+        let bytes = machine.env.file_bytes(&path).expect("there");
+        if let Ok(name) = path.strip_prefix("/copy") {
+            machine.env.set_file_bytes(&std::path::Path::new(DIRECTORY).join(name), bytes);
+        }
+    }
+    let db = machine.open();
+    keyspace(&db, "names").put("c", "1").expect("put");
+    match follower.catch_up() {
+        Err(Error::Corruption { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}

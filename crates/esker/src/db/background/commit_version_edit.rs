@@ -144,9 +144,8 @@ pub fn commit(
 /// in the directory records.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
     try_renew_manifest(inner, changes).map_err(|error| match inner.error_state.check() {
-        // A full disk.
-        Ok(()) => inner.error_state.poison(error),
-        Err(_) => error,
+        Ok(()) if error.is_disk_full() => inner.error_state.poison(error),
+        _ => error,
     })
 }
 

@@ -100,22 +100,25 @@ fn rotate_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
         if !keyspace.read_state.load().active.is_empty() {
             rotate(inner, writer, keyspace.id, 0);
         }
-        waiting.extend(
-            keyspace.read_state.load().immutable.iter().map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))),
-        );
+        let read_state = keyspace.read_state.load();
+        let immutable = read_state.unless_final().immutable.iter();
+        waiting.extend(immutable.map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))));
     }
     waiting.sort_by_key(|(_, memtable)| memtable.first_sequence());
     waiting
 }
 
 fn still_waits((keyspace, memtable): &Waiting) -> bool {
-    keyspace.read_state.load().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
+    let read_state = keyspace.read_state.load();
+    read_state.unless_final().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
 }
 
 /// Flushes everything written before the call and nothing else, then calls `then` with the job lock
-/// still held: the tables are then the state at one point of the order of writes.
+/// still held: the tables are then the state at one point of the order of writes. No keyspace is
+/// created or dropped meanwhile.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
+    let _changes = inner.keyspace_changes.lock();
     let waiting = rotate_all(inner, &mut inner.writer.lock());
     let mut waiting = waiting.iter().filter(|waiting| still_waits(waiting));
     let flushed = waiting.try_for_each(|(keyspace, memtable)| flush_one(inner, keyspace, memtable));
@@ -128,7 +131,8 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     // It is immutable: no writer changes it from here on.
     inner.thread_gate.wait_for_all();
     let started = Instant::now();
-    let version = Arc::clone(&keyspace.read_state.load().version);
+    // Also of one that is being dropped: that may be taken back.
+    let version = Arc::clone(&keyspace.read_state.load().stored().version);
     // Taken before the entries are read: a reader that registers later reads at or above all of
     // them.
     let readers = inner.readers(keyspace);
@@ -229,7 +233,11 @@ fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 pub fn flush_now(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
-    let waiting = rotate_all(inner, &mut inner.writer.lock());
+    let waiting = {
+        // One that is being dropped has no writer, and may be there again.
+        let _changes = inner.keyspace_changes.lock();
+        rotate_all(inner, &mut inner.writer.lock())
+    };
     while waiting.iter().any(still_waits) {
         // The holder of the job lock flushes too, even in the middle of a compaction.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {

@@ -17,8 +17,6 @@ pub fn close(inner: &Inner) -> Result<()> {
     if inner.manifest.lock().is_none() {
         return Ok(());
     }
-    // A keyspace that is being dropped is gone first, or there again.
-    let _changes = inner.keyspace_changes.lock();
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
     let flushed = if has_unlogged_writes(inner) {
         flush::flush_now(inner)
@@ -33,6 +31,8 @@ pub fn close(inner: &Inner) -> Result<()> {
     // Before the locks: a running compaction gives up instead of being waited for.
     inner.stopping.store(true, Ordering::Release);
     let _jobs = inner.jobs.lock();
+    // A keyspace that is being dropped is gone first, or there again.
+    let _changes = inner.keyspace_changes.lock();
     let mut writer = inner.writer.lock();
     in_place_write::Barrier::raise(inner).keep();
     let result = flushed.and_then(|()| finish(inner, &mut writer));

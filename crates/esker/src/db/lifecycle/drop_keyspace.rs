@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 /// Drops the keyspace of that name. Costs a sync of the log and a new manifest, whatever it holds.
 pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     inner.refuse_in_callback()?;
-    let _changes = inner.keyspace_changes.lock();
+    let changes = inner.keyspace_changes.lock();
     inner.error_state.check()?;
     if inner.log.is_none() {
         return Err(Error::ReadOnly { why: "it was opened read-only".into() });
@@ -51,6 +51,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     memory::rebalance(inner);
     // Writers may wait for what is not there any more.
     inner.tell_waiting();
+    drop(changes);
     // The keyspace is dropped, whatever becomes of the work that is due now.
     let _ = run::work_was_added(inner);
     Ok(())
@@ -76,8 +77,12 @@ fn make_durable(inner: &Inner, id: u64, sequence: Sequence) -> Result<()> {
 }
 
 /// Takes step 1 back.
-fn put_back(inner: &Inner, keyspace: &KeyspaceInner, taken: Option<Box<KeyspaceWriter>>) {
+fn put_back(inner: &Inner, keyspace: &KeyspaceInner, mut taken: Option<Box<KeyspaceWriter>>) {
     let mut writer = inner.lock_writer();
+    if let Some(taken) = &mut taken {
+        // It may have been supplied meanwhile.
+        taken.operator = keyspace.operator();
+    }
     if let Some(place) = writer.keyspaces.get_mut(keyspace.id as usize) {
         *place = taken;
     }

@@ -41,15 +41,17 @@ use crate::wal::tail::{End, LogTail, Taken};
 use crate::wal::writer::Position;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A memtable of a follower is this part of a write buffer: of one that tables hold in part, so
 /// much of the log is read again.
 const MEMTABLE_PART: usize = 8;
-/// More than a memtable that is made again can need beyond what the other one had.
+/// What a memtable that is made again may take beyond the other one at first, and how often that is
+/// doubled.
 const SPARE_BYTES: usize = 64 << 10;
+const MOST_DOUBLINGS: usize = 12;
 /// How often a change by the writer may come in between, and how long to wait after the first few.
 const ATTEMPTS: usize = 50;
 const PATIENCE: Duration = Duration::from_millis(2);
@@ -64,6 +66,8 @@ pub struct Following {
     /// Of each keyspace, where in the log its memtables begin: that of the active one first, then
     /// those of the immutable ones, newest first.
     begins: BTreeMap<u64, VecDeque<Position>>,
+    /// What reads without a snapshot may still be in: their blob files stay open.
+    replaced: Vec<Weak<ReadState>>,
 }
 
 /// How far a follower is.
@@ -96,7 +100,7 @@ pub fn open(directory: &Path, options: Options) -> Result<(Inner, Following)> {
     let floor = Position { segment: state.log_floor, offset: 0 };
     let begins = |keyspace: Arc<KeyspaceInner>| (keyspace.id, begins_at(&keyspace.read_state.load(), floor));
     let begins = inner.all_keyspaces().into_iter().map(begins).collect();
-    Ok((inner, Following { stamp, state, tail, begins }))
+    Ok((inner, Following { stamp, state, tail, begins, replaced: Vec::new() }))
 }
 
 fn begins_at(read_state: &ReadState, position: Position) -> VecDeque<Position> {
@@ -130,7 +134,9 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
             std::thread::sleep(PATIENCE);
         }
         let env = &*inner.options.env;
-        let current = stamp(env, &inner.directory)?;
+        // None while another manifest takes its place.
+        let look = || stamp(env, &inner.directory).unwrap_or_default();
+        let current = look();
         let next = if current.is_some() && current == following.stamp {
             None
         } else {
@@ -154,19 +160,26 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
                 continue;
             }
             End::Lost => {
+                let before = (following.tail.position(), following.stamp);
                 read_anew(inner, following)?;
+                if before == (following.tail.position(), following.stamp) {
+                    // The log ends here for an open, too.
+                    return Ok(progress(inner, batches));
+                }
                 continue;
             }
         }
-        let Some(next) = next else { return Ok(progress(inner, batches)) };
-        match install(inner, following, next) {
-            Ok(()) => {
-                following.stamp = current;
-                return Ok(progress(inner, batches));
+        if let Some(next) = next {
+            match install(inner, following, next) {
+                Ok(()) => following.stamp = current,
+                // What was missing is needed no more.
+                Err(_) if look() != current => continue,
+                Err(error) => return Err(error),
             }
-            // What was missing is needed no more.
-            Err(_) if stamp(env, &inner.directory)? != current => {}
-            Err(error) => return Err(error),
+        }
+        // Otherwise the log may have writes that came behind a load, which only the manifest has.
+        if current.is_some() && look() == current {
+            return Ok(progress(inner, batches));
         }
     }
     Err(changed_too_fast(inner))
@@ -181,6 +194,10 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
     for (&id, record) in &next.keyspaces {
         if following.state.keyspaces.contains_key(&id) {
             continue;
+        }
+        // One of the same name was dropped before.
+        if let Some(old) = keyspaces::find(inner, &record.name) {
+            drop_keyspace(inner, &mut inner.writer.lock(), old.id);
         }
         // Its tables come with the manifest.
         let record = KeyspaceRecord { tables: BTreeMap::new(), flushed: 0, ..record.clone() };
@@ -250,7 +267,9 @@ fn values_are_there(
             continue;
         }
         let Some(reference) = BlobReference::decode(operation.value) else { return Ok(false) };
-        match inner.blobs.open_file(reference.file, reference.end().unwrap_or(u64::MAX)) {
+        // As a recovery does: the log ends before a value that is not there as it was written.
+        let opened = inner.blobs.open_file(reference.file, reference.end().unwrap_or(u64::MAX));
+        match opened.and_then(|file| file.read(&reference)) {
             Ok(_) => {}
             Err(Error::Corruption { .. }) => return Ok(false),
             Err(error) => return Err(error),
@@ -332,6 +351,7 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
     {
         let mut writer = inner.writer.lock();
         for Next { keyspace, version, active, immutable, begins } in all {
+            following.replaced.push(Arc::downgrade(&keyspace.read_state.load()));
             let active = match (active, writer.keyspaces.get_mut(keyspace.id as usize)) {
                 (Some((active, memtable)), Some(Some(target))) => {
                     target.memtable = memtable;
@@ -349,7 +369,8 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
     }
     following.begins.retain(|id, _| next.keyspaces.contains_key(id));
     following.state = next;
-    forget_blobs(inner);
+    following.replaced.retain(|read_state| read_state.strong_count() > 0);
+    forget_blobs(inner, &following.replaced);
     memory::rebalance(inner);
     Ok(())
 }
@@ -402,12 +423,31 @@ fn remake(
     log_floor: u64,
 ) -> Result<(Arc<Memtable>, MemtableWriter)> {
     let begin = begin.max(Position { segment: log_floor, offset: 0 });
+    // As much as the other one has fits, unless what it has combined lay on what is flushed.
+    let mut bytes = memtable.end() + SPARE_BYTES;
+    for _ in 0..MOST_DOUBLINGS {
+        if let Some(remade) = remake_within(inner, keyspace, memtable, begin, flushed, bytes)? {
+            return Ok(remade);
+        }
+        bytes *= 2;
+    }
+    Err(changed_too_fast(inner))
+}
+
+/// None if it needs more than `bytes`.
+fn remake_within(
+    inner: &Inner,
+    keyspace: &KeyspaceInner,
+    memtable: &Arc<Memtable>,
+    begin: Position,
+    flushed: Sequence,
+    bytes: usize,
+) -> Result<Option<(Arc<Memtable>, MemtableWriter)>> {
     let mut tail = tail_at(inner, begin)?.ok_or_else(|| changed_too_fast(inner))?;
     let (last, operator) = (memtable.last_sequence(), keyspace.operator());
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    // As much as the other one has fits.
-    let (remade, mut writer) = new_memtable(&inner.options, memtable.end() + SPARE_BYTES, 0, &inner.memory);
-    let mut reached = flushed;
+    let (remade, mut writer) = new_memtable(&inner.options, bytes, 0, &inner.memory);
+    let (mut reached, mut is_full) = (flushed, false);
     let end = tail.read(&mut |record, _| {
         if reached >= last {
             return Ok(Taken::NotYet);
@@ -420,7 +460,8 @@ fn remake(
             match operation {
                 AnyOperation::Key(operation) => {
                     if !writer.has_room(reservation_bytes(operation)) {
-                        return Ok(Taken::Lost);
+                        is_full = true;
+                        return Ok(Taken::NotYet);
                     }
                     let context =
                         WriteContext { newest_snapshot: 0, operator: operator.as_deref(), adds_uint64, reserved: 0 };
@@ -431,7 +472,12 @@ fn remake(
         }
         Ok(Taken::Yes)
     })?;
-    if end == End::Lost || reached < last { Err(changed_too_fast(inner)) } else { Ok((remade, writer)) }
+    match end {
+        _ if is_full => Ok(None),
+        End::Lost => Err(changed_too_fast(inner)),
+        _ if reached < last => Err(changed_too_fast(inner)),
+        _ => Ok(Some((remade, writer))),
+    }
 }
 
 /// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it.
@@ -449,7 +495,7 @@ fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
 }
 
 /// Closes blob files that nothing refers to which a reader can still come to.
-fn forget_blobs(inner: &Inner) {
+fn forget_blobs(inner: &Inner, replaced: &[Weak<ReadState>]) {
     let mut used = BTreeSet::new();
     let mut note = |read_state: &ReadState| {
         read_state.memtables().for_each(|memtable| used.extend(memtable.blob_files()));
@@ -457,6 +503,7 @@ fn forget_blobs(inner: &Inner) {
     };
     inner.all_keyspaces().iter().for_each(|keyspace| note(&keyspace.read_state.load()));
     inner.snapshots.for_each_pinned(&mut note);
+    replaced.iter().filter_map(Weak::upgrade).for_each(|read_state| note(&read_state));
     for number in inner.blobs.lengths().into_keys().filter(|number| !used.contains(number)) {
         inner.blobs.forget(number);
     }
@@ -491,6 +538,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
             continue;
         };
         target.memtable = memtable_writer;
+        following.replaced.push(Arc::downgrade(&target.keyspace.read_state.load()));
         let ReadState { active, immutable, version, .. } = read_state;
         target.keyspace.read_state.follow(active, immutable, version);
         target.keyspace.tombstone_skip_cache.clear();

@@ -74,6 +74,8 @@ fn set_compaction(
     if let Some(style) = style.filter(|style| *style != keyspace.compaction.style()) {
         // Not in the middle of a job.
         let _jobs = inner.jobs.lock();
+        let _changes = inner.keyspace_changes.lock();
+        keyspace.check_exists()?;
         // A read-only handle compacts nothing.
         if inner.log.is_some() {
             // A manifest of its own: nothing else would tell that the last edit was lost, and an

@@ -277,6 +277,8 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.sync_log()?;
     let mut writer = inner.writer.lock();
     inner.error_state.check()?;
+    // Under the lock no drop begins, and none that has begun is taken back.
+    keyspace.check_exists()?;
     if writer.last_sequence >= sequence {
         return Ok(false);
     }
@@ -297,8 +299,9 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.last_sequence.store(sequence, Ordering::Release);
     let is_there = keyspace.read_state.replace_tables(&[], run, tables);
     drop(writer);
-    // Under the writer lock the drop began before: the pairs are gone with it.
-    debug_assert!(is_there || keyspace.check_exists().is_err());
+    if !is_there {
+        return Err(keyspace.was_dropped());
+    }
     // The pairs are nowhere else.
     commit_version_edit::renew_manifest(inner, &[])?;
     Ok(true)

@@ -1,9 +1,9 @@
 //! The state of an open database.
 //!
 //! Locks, in the order in which a thread may take them:
-//! 0. `keyspace_changes`: held while a keyspace is created or dropped; in a follower, while it
-//!    catches up.
-//! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
+//! 0. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
+//! 1. `keyspace_changes`: held while a keyspace is created or dropped, or must not be; in a
+//!    follower, while it catches up.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
 //!    the background thread did not get to it in time. A write that is not to wait
@@ -136,20 +136,21 @@ impl KeyspaceInner {
     /// `KeyspaceDropped`, unless the drop comes after what the reader sees.
     #[inline]
     pub fn visible<'a>(&self, read_state: &'a Arc<ReadState>, point: ReadPoint<'a>) -> Result<&'a Arc<ReadState>> {
-        if let Some(pins) = point.pins {
-            return Ok(self.pinned(pins));
+        match point.pins {
+            Some(pins) => self.pinned(pins, read_state),
+            None => read_state.at(point.sequence),
         }
-        read_state.at(point.sequence).ok_or_else(|| self.was_dropped())
+        .ok_or_else(|| self.was_dropped())
     }
 
     /// What a snapshot of a follower has of the keyspace: nothing, if it was created later.
     #[cold]
-    fn pinned<'a>(&self, pins: &'a Pins) -> &'a Arc<ReadState> {
+    fn pinned<'a>(&self, pins: &'a Pins, now: &ReadState) -> Option<&'a Arc<ReadState>> {
         static NOTHING: LazyLock<Arc<ReadState>> = LazyLock::new(|| {
             let (memtable, _) = Memtable::create(0, 0, &MemoryPool::of_the_process());
             Arc::new(ReadState::of_memtable(memtable))
         });
-        pins.get(&self.id).unwrap_or_else(|| &NOTHING)
+        pins.get(&self.id).or_else(|| if now.dropped.is_some() { None } else { Some(&NOTHING) })
     }
 
     /// The error for a call on a keyspace that was dropped.
@@ -239,7 +240,7 @@ pub struct Inner {
     pub options: Options,
     /// Held by a checkpoint from its beginning to its end. Before all other locks.
     pub checkpoints: Mutex<()>,
-    /// Held while a keyspace is created or dropped, to its end. Before `jobs`.
+    /// Held while a keyspace is created or dropped, to its end. Behind `jobs`.
     pub keyspace_changes: Mutex<()>,
     pub jobs: Mutex<()>,
     pub writer: Mutex<Writer>,
@@ -435,7 +436,8 @@ impl Inner {
     pub fn no_keyspace(&self, id: u64) -> Error {
         match self.dropped.name(id) {
             Some(keyspace) => Error::KeyspaceDropped { keyspace },
-            None => Error::invalid("the batch is for a keyspace of another database, or one that was dropped long ago"),
+            // A handle outlives its name.
+            None => Error::KeyspaceDropped { keyspace: format!("number {id}") },
         }
     }
 

@@ -57,6 +57,14 @@ impl ReadState {
         [&self.active].into_iter().chain(&self.immutable).chain(earlier)
     }
 
+    /// What flushes and loads see: a drop that is not durable yet may be taken back.
+    pub fn unless_final(self: &Arc<ReadState>) -> &Arc<ReadState> {
+        match self.dropped.as_deref() {
+            Some(Dropped { before: Some(before), is_final: false, .. }) => before,
+            _ => self,
+        }
+    }
+
     /// What of the keyspace is in files that must stay: this, or what was there before the drop.
     pub fn stored(self: &Arc<ReadState>) -> &Arc<ReadState> {
         self.before_drop().unwrap_or(self)
