@@ -61,6 +61,10 @@ fn a_recorder_is_given_what_the_properties_say() {
     work(&db);
     let kept = kept(&db);
     for ((name, keyspace), value) in &kept.numbers {
+        if *name == "memory.unused_pool_bytes" {
+            // That of the process, without a budget: other tests change it.
+            continue;
+        }
         let property = match name.strip_prefix("keyspace.").filter(|_| !keyspace.is_empty()) {
             Some(name) => format!("esker.keyspace.{keyspace}.{name}"),
             None => format!("esker.{name}"),
