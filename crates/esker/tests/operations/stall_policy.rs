@@ -46,11 +46,25 @@ impl Disk {
         self.fault.add(Rule::new(Class::Create, 0, HANGS).on_names_with(kind).from_then_on());
     }
 
+    /// Lets the disk go on at the end, also of a test that fails: a database is not closed while a
+    /// call of its thread hangs.
+    fn released_at_the_end(&self) -> Released<'_> {
+        Released(&self.fault)
+    }
+
     /// What is there after the death of the process.
     fn after_death(&self) -> Db {
         let image = self.env.kill();
         self.fault.clear();
         Db::open(DIRECTORY, self.options().env(Arc::new(image))).unwrap()
+    }
+}
+
+struct Released<'a>(&'a FaultEnv);
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -90,6 +104,7 @@ fn keys(keyspace: &Keyspace) -> BTreeSet<u64> {
 fn every_write_is_refused_leaves_nothing_and_can_be_made_again() {
     let disk = Disk::new();
     let db = disk.open();
+    let _released = disk.released_at_the_end();
     let plain = db.keyspace("plain", KeyspaceOptions::default()).unwrap();
     let adding = db.keyspace("adding", KeyspaceOptions::default().merge_operator(UInt64Add)).unwrap();
     let enabled = Ttl::Enabled { default: None };
@@ -168,6 +183,7 @@ fn every_write_is_refused_leaves_nothing_and_can_be_made_again() {
 fn a_refused_batch_is_committed_again_as_it_is() {
     let disk = Disk::new();
     let db = disk.open();
+    let _released = disk.released_at_the_end();
     let k = keyspace(&db, "k");
     let mut batch = db.batch();
     let large = vec![9; 50_000];
@@ -200,6 +216,7 @@ fn a_refused_batch_is_committed_again_as_it_is() {
 fn exactly_what_was_acknowledged_is_there() {
     let disk = Disk::new();
     let db = disk.open();
+    let _released = disk.released_at_the_end();
     let k = keyspace(&db, "k");
     let (next, done, refused) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
     let policies = [StallPolicy::Fail, StallPolicy::For(Duration::from_millis(1)), StallPolicy::Wait];
@@ -257,6 +274,7 @@ fn a_write_beside_one_that_waits_for_the_log_does_not_wait() {
     let k = keyspace(&db, "k");
     disk.hang(".wal");
     std::thread::scope(|scope| {
+        let _released = disk.released_at_the_end();
         let waits = scope.spawn(|| (0..1000).for_each(|number| k.put(key(number), [7; 1000]).unwrap()));
         wait_until("it waits", || db.stats().stalls > 0);
         for options in [failing(), WriteOptions::new().stall(StallPolicy::For(Duration::from_millis(30)))] {
