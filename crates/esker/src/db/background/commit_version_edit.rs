@@ -40,6 +40,13 @@ pub fn label(inner: &Inner, id: u64) -> TableKeyspace {
     record.map(|record| record.label(id)).unwrap_or_default()
 }
 
+/// Whether the manifest has the keyspace: not if it was dropped, though readers may still find what
+/// was in it.
+pub fn is_listed(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
+    let manifest = inner.manifest.lock();
+    manifest.as_ref().is_none_or(|manifest| manifest.state().keyspaces.contains_key(&keyspace.id))
+}
+
 /// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last
 /// write of the keyspace that is in tables with the job, as far as it changes that. `emptied`: the
 /// blob files whose values it copies.
@@ -143,10 +150,10 @@ pub fn commit(
 /// cannot be lost to damage that looks like a torn edit, so this is for changes that nothing else
 /// in the directory records.
 pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
-    try_renew_manifest(inner, changes).map_err(|error| match inner.error_state.check() {
+    try_renew_manifest(inner, changes).map_err(|error| match (inner.error_state.check(), &error) {
+        (Err(_), _) | (_, Error::KeyspaceDropped { .. }) => error,
         // A full disk.
-        Ok(()) => inner.error_state.poison(error),
-        Err(_) => error,
+        (Ok(()), _) => inner.error_state.poison(error),
     })
 }
 
@@ -162,6 +169,14 @@ pub fn try_renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
         return Err(Error::ReadOnly { why: "it was closed".into() });
     }
     let (old, mut state) = (current.number(), current.state().clone());
+    // A keyspace may be dropped while it is given another style.
+    let of_dropped = |change: &Change| match change {
+        Change::Style { keyspace, .. } if state.was_dropped(*keyspace) => Some(*keyspace),
+        _ => None,
+    };
+    if let Some(id) = changes.iter().find_map(of_dropped) {
+        return Err(inner.no_keyspace(id));
+    }
     let number = inner.next_file_number();
     let next_file = Change::NextFile(inner.next_file.load(Relaxed));
     for change in changes.iter().chain([&next_file]).chain(&inner.log_synced()) {

@@ -1,6 +1,8 @@
 //! Flush: immutable memtables become tables, oldest first.
 
-use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
+use crate::db::background::commit_version_edit::{
+    clean_up, commit, is_listed, lock_jobs, renew_manifest, rules, with_output,
+};
 use crate::db::background::rotate::rotate;
 use crate::db::files::remover;
 use crate::db::read::memtable_sort;
@@ -42,7 +44,7 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
         memory::touch_ahead(inner);
         memtable_sort::merge_runs(inner);
         let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
-            let oldest = keyspace.read_state.load().immutable.last().cloned();
+            let oldest = keyspace.read_state.load().of_jobs().immutable.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
@@ -109,13 +111,34 @@ fn rotate_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
 }
 
 fn still_waits((keyspace, memtable): &Waiting) -> bool {
-    keyspace.read_state.load().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
+    // One whose keyspace is being dropped, too: that may fail, and then it was to be flushed.
+    keyspace.read_state.load().of_jobs().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
 }
 
 /// Flushes everything written before the call and nothing else, then calls `then` with the job lock
-/// still held: the tables are then the state at one point of the order of writes.
+/// still held.
 pub fn flush_exactly<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let _jobs = lock_jobs(inner)?;
+    flush_exactly_locked(inner, then)
+}
+
+/// The same, while no keyspace is dropped: the tables are then the state at one point of the order
+/// of writes. A drop in between would be there without the writes before it.
+pub fn flush_exactly_between_drops<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
+    let (_jobs, _changes) = loop {
+        let jobs = lock_jobs(inner)?;
+        // That lock comes before the job lock, and is not waited for under it. Nor the other way
+        // round: no keyspace would be created as long as a compaction runs.
+        if let Some(changes) = inner.keyspace_changes.try_lock() {
+            break (jobs, changes);
+        }
+        drop(jobs);
+        drop(inner.keyspace_changes.lock());
+    };
+    flush_exactly_locked(inner, then)
+}
+
+fn flush_exactly_locked<T>(inner: &Inner, then: impl FnOnce() -> Result<T>) -> Result<T> {
     let waiting = rotate_all(inner, &mut inner.writer.lock());
     let mut waiting = waiting.iter().filter(|waiting| still_waits(waiting));
     let flushed = waiting.try_for_each(|(keyspace, memtable)| flush_one(inner, keyspace, memtable));
@@ -128,7 +151,13 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     // It is immutable: no writer changes it from here on.
     inner.thread_gate.wait_for_all();
     let started = Instant::now();
-    let version = Arc::clone(&keyspace.read_state.load().version);
+    if !is_listed(inner, keyspace) {
+        // The drop that made it so is about to take it away.
+        std::thread::yield_now();
+        return Ok(());
+    }
+    // If the keyspace is being dropped, what was there before: that is what it is installed in.
+    let version = Arc::clone(&keyspace.read_state.load().stored().version);
     // Taken before the entries are read: a reader that registers later reads at or above all of
     // them.
     let readers = inner.readers(keyspace);
@@ -229,7 +258,22 @@ fn others_have_writes(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
 pub fn flush_now(inner: &Inner) -> Result<()> {
     inner.refuse_in_callback()?;
     inner.error_state.check()?;
+    let waiting = {
+        // A keyspace that is being dropped has nothing to rotate: it is gone first, or there again.
+        let _changes = inner.keyspace_changes.lock();
+        rotate_all(inner, &mut inner.writer.lock())
+    };
+    flush_waiting(inner, &waiting)
+}
+
+/// The same, for a caller that holds `keyspace_changes`.
+pub fn flush_now_between_drops(inner: &Inner) -> Result<()> {
+    inner.error_state.check()?;
     let waiting = rotate_all(inner, &mut inner.writer.lock());
+    flush_waiting(inner, &waiting)
+}
+
+fn flush_waiting(inner: &Inner, waiting: &[Waiting]) -> Result<()> {
     while waiting.iter().any(still_waits) {
         // The holder of the job lock flushes too, even in the middle of a compaction.
         match inner.jobs.try_lock_for(Duration::from_millis(5)) {

@@ -21,11 +21,11 @@ pub fn close(inner: &Inner) -> Result<()> {
     let _changes = inner.keyspace_changes.lock();
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.
     let flushed = if has_unlogged_writes(inner) {
-        flush::flush_now(inner)
+        flush::flush_now_between_drops(inner)
     } else if is_long_to_replay(inner) {
         // All of it is in the log: a full disk, or whatever else keeps it from the tables, is no
         // failure of the close.
-        let _ = flush::flush_now(inner);
+        let _ = flush::flush_now_between_drops(inner);
         Ok(())
     } else {
         Ok(())

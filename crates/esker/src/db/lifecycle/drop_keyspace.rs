@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 /// Drops the keyspace of that name. Costs a sync of the log and a new manifest, whatever it holds.
 pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     inner.refuse_in_callback()?;
-    let _changes = inner.keyspace_changes.lock();
+    let changes = inner.keyspace_changes.lock();
     inner.error_state.check()?;
     if inner.log.is_none() {
         return Err(Error::ReadOnly { why: "it was opened read-only".into() });
@@ -37,6 +37,8 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     let (sequence, writer) = take_away(inner, &keyspace)?;
     if let Err(error) = make_durable(inner, keyspace.id, sequence) {
         put_back(inner, &keyspace, writer);
+        // What was due for the keyspace is due again.
+        inner.wake();
         return Err(error);
     }
     let before = keyspace.read_state.finish_drop();
@@ -48,6 +50,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     }
     inner.dropped.add(sequence, Arc::clone(&keyspace));
     inner.keyspaces.write().remove(name);
+    drop(changes);
     memory::rebalance(inner);
     // Writers may wait for what is not there any more.
     inner.tell_waiting();

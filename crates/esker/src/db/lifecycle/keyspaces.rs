@@ -78,7 +78,11 @@ fn set_compaction(
         if inner.log.is_some() {
             // A manifest of its own: nothing else would tell that the last edit was lost, and an
             // earlier style may drop tables.
-            commit_version_edit::renew_manifest(inner, &[Change::style(keyspace.id, style)])?;
+            match commit_version_edit::renew_manifest(inner, &[Change::style(keyspace.id, style)]) {
+                // Meanwhile. It was there when it was found; the handle says so at its first call.
+                Err(Error::KeyspaceDropped { .. }) => return Ok(keyspace),
+                result => result?,
+            }
             keyspace.compaction.set_style(style);
         }
         inner.wake();

@@ -277,6 +277,8 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.sync_log()?;
     let mut writer = inner.writer.lock();
     inner.error_state.check()?;
+    // A drop begins under the writer lock: none does from here on.
+    keyspace.check_exists()?;
     if writer.last_sequence >= sequence {
         return Ok(false);
     }
@@ -297,8 +299,7 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.last_sequence.store(sequence, Ordering::Release);
     let is_there = keyspace.read_state.replace_tables(&[], run, tables);
     drop(writer);
-    // Under the writer lock the drop began before: the pairs are gone with it.
-    debug_assert!(is_there || keyspace.check_exists().is_err());
+    debug_assert!(is_there, "the keyspace exists");
     // The pairs are nowhere else.
     commit_version_edit::renew_manifest(inner, &[])?;
     Ok(true)

@@ -62,6 +62,14 @@ impl ReadState {
         self.before_drop().unwrap_or(self)
     }
 
+    /// What jobs work on: this, or, while a drop may still be taken back, what was there before it.
+    pub fn of_jobs(self: &Arc<ReadState>) -> &Arc<ReadState> {
+        match self.dropped.as_deref() {
+            Some(Dropped { before: Some(before), is_final: false, .. }) => before,
+            _ => self,
+        }
+    }
+
     /// What was there before the keyspace was dropped, if it was and a reader may see it.
     pub fn before_drop(&self) -> Option<&Arc<ReadState>> {
         self.dropped.as_ref()?.before.as_ref()
