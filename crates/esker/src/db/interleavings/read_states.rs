@@ -10,7 +10,7 @@
 //! Planted and seen: `install_flush` in two steps; `ReadStateCell::change` loading before it locks;
 //! `rotate_memtable` forgetting what waits already; `take_unread` counting one reference too few;
 //! `oldest_unflushed` looking at the read states first; `SnapshotList::register` not noting the
-//! newest.
+//! newest. PLANTED_OF_DROPS
 //!
 //! The jobs are the engine's, on an environment in memory whose files are mapped, so that the block
 //! cache takes no part (`cache.rs` tries that). What a job does in which order is written down here
@@ -496,5 +496,20 @@ fn a_drop_that_is_taken_back_leaves_everything() {
         drop((snapshot, read_state));
         spawn(&keyspace, Keyspace::merge).join().unwrap();
         assert_eq!((keyspace.find(1), keyspace.find(MAX_SEQUENCE)), (Found::Nothing, Found::Nothing));
+    });
+}
+
+/// A crash must find all of it, as long as the drop is not durable.
+#[test]
+fn the_log_keeps_what_a_drop_may_bring_back() {
+    explore("the floor of the log beside a drop", PREEMPTIONS, || {
+        let keyspace = Keyspace::new();
+        keyspace.put();
+        keyspace.rotate();
+        keyspace.put();
+        let failing = spawn(&keyspace, Keyspace::begin_and_take_back_drop);
+        let read_states = std::iter::once_with(|| keyspace.read_states.load_full());
+        assert_eq!(oldest_unflushed(&keyspace.last_sequence, read_states, &[]), 1);
+        failing.join().unwrap();
     });
 }
