@@ -241,7 +241,8 @@ impl Opened {
                 other => return Err(format!("keyspace {generation} was dropped, and holds {other:?}")),
             }
             if let Some((snapshot, passing)) = &before {
-                let seen = [number(snapshot.get(passing, GENERATION))?, number(snapshot.get(&self.numbers, GENERATION))?];
+                let seen =
+                    [number(snapshot.get(passing, GENERATION))?, number(snapshot.get(&self.numbers, GENERATION))?];
                 if seen[0] == 0 || seen[0] != seen[1] {
                     return Err(format!("a snapshot sees {seen:?} of a keyspace that was dropped"));
                 }
@@ -265,11 +266,13 @@ impl Opened {
                 0 => self.db.flush().map_err(failed)?,
                 1 => self.db.compact().map_err(failed)?,
                 2 => _ = self.db.verify().map_err(failed)?,
-                3..=4 => check_image(&env.kill(), (&acknowledged, dropped), shared).map_err(|what| format!("killed: {what}"))?,
+                3..=4 => check_image(&env.kill(), (&acknowledged, dropped), shared)
+                    .map_err(|what| format!("killed: {what}"))?,
                 _ => {
                     let (mode, seed) = (CrashMode::Random, random.next());
                     let image = env.crash(&mode, seed);
-                    check_image(&image, (&synced, dropped), shared).map_err(|what| format!("power lost ({seed}): {what}"))?;
+                    check_image(&image, (&synced, dropped), shared)
+                        .map_err(|what| format!("power lost ({seed}): {what}"))?;
                 }
             }
         }
@@ -335,6 +338,7 @@ pub fn run(settings: Settings) -> Checked<Totals> {
     let everything = floor(&shared.acknowledged);
     opened.check(&opened.db.snapshot(), &everything)?;
     drop(opened);
-    check_image(&env, (&everything, shared.dropped.load(Ordering::Acquire)), &shared).map_err(|what| format!("opened again: {what}"))?;
+    check_image(&env, (&everything, shared.dropped.load(Ordering::Acquire)), &shared)
+        .map_err(|what| format!("opened again: {what}"))?;
     Ok(shared.totals)
 }

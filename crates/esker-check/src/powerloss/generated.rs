@@ -108,7 +108,7 @@ impl Maker {
                 // It comes again at once, or with the next step that needs it.
                 self.next = self.random.percent(50).then_some(Step::Create(index));
                 Step::DropKeyspace(index)
-            },
+            }
         }
     }
 

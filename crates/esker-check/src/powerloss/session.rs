@@ -5,8 +5,8 @@ use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, dropping, loaded};
 use crate::model::{Change, Life, Operator, Write};
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
-    Durability, Place, difference, existing_keyspaces, keyspace_options, read_gets, read_state, shown,
-    snapshot_values, time, write_batch, write_one,
+    Durability, Place, difference, existing_keyspaces, keyspace_options, read_gets, read_state, shown, snapshot_values,
+    time, write_batch, write_one,
 };
 use esker::env::Env;
 use esker::{Db, Iter, Keyspace, ManualClock, Options, Snapshot, Transaction};

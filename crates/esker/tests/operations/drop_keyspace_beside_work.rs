@@ -179,7 +179,10 @@ fn check_copy(env: &MemEnv, path: &str, born: u64) {
     let found = db.existing_keyspace("old").ok().map(|old| (number(&old, "born").expect("get"), old));
     match &found {
         Some((found, _)) if *found == born => assert!(generation == born || generation + 1 == born, "{generation}"),
-        _ => assert!(generation >= born, "keyspace {born} is gone, and what was written before, {generation}, is not there"),
+        _ => assert!(
+            generation >= born,
+            "keyspace {born} is gone, and what was written before, {generation}, is not there"
+        ),
     }
     let Some((found, old)) = found else { return };
     assert!(found == 0 || found == generation || found == generation + 1, "{found} beside {generation}");
@@ -223,7 +226,11 @@ fn everything_at_once() {
     });
     let World { db, kept, old, checkpoints, refused, .. } = world;
     assert!(checkpoints.load(Ordering::Relaxed) > 0);
-    println!("{} checkpoints, {} batches refused", checkpoints.load(Ordering::Relaxed), refused.load(Ordering::Relaxed));
+    println!(
+        "{} checkpoints, {} batches refused",
+        checkpoints.load(Ordering::Relaxed),
+        refused.load(Ordering::Relaxed)
+    );
     db.verify().expect("whole");
     db.drop_keyspace("old").expect("drop");
     drop(old);
@@ -487,7 +494,9 @@ fn a_full_disk_for_a_while() {
     let memory = MemEnv::new();
     let faults = FaultEnv::new(Arc::new(memory.clone()));
     let (db, old, kept) = prepared(&faults);
-    faults.add(Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with("MANIFEST").from_then_on());
+    faults.add(
+        Rule::new(Class::Create, 0, Action::Fail(ErrorKind::StorageFull)).on_names_with("MANIFEST").from_then_on(),
+    );
     for round in 0..20 {
         assert!(db.drop_keyspace("old").is_err_and(|error| error.is_disk_full()), "{round}");
         old.put(format!("round{round}"), "1").and_then(|()| kept.put("round", "1")).expect("writes go on");
@@ -498,4 +507,3 @@ fn a_full_disk_for_a_while() {
     drop((db, old, kept));
     assert_eq!(Db::open(DIRECTORY, simulated(&memory)).expect("open").keyspaces(), ["kept"]);
 }
-

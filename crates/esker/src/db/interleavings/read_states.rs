@@ -10,7 +10,10 @@
 //! Planted and seen: `install_flush` in two steps; `ReadStateCell::change` loading before it locks;
 //! `rotate_memtable` forgetting what waits already; `take_unread` counting one reference too few;
 //! `oldest_unflushed` looking at the read states first; `SnapshotList::register` not noting the
-//! newest. PLANTED_OF_DROPS
+//! newest. Of drops: `finish_drop` not saying that it is final; `ReadStateCell::change` losing what
+//! is installed while a drop may be taken back; `take_unseen` taking what the newest snapshot
+//! before sees; `take_back_drop` without tables; `Dropped::at` showing it to a snapshot of after;
+//! `ReadState::stored` being empty for the flush that began beside a drop.
 //!
 //! The jobs are the engine's, on an environment in memory whose files are mapped, so that the block
 //! cache takes no part (`cache.rs` tries that). What a job does in which order is written down here
@@ -142,9 +145,7 @@ impl Keyspace {
             assert!(self.env.exists(table.path()).unwrap(), "a table was removed while it was read");
         }
         match found.base {
-            Base::Value(value) => {
-                Found::Value(VALUES.iter().position(|known| **known == *value).expect("one of them"))
-            }
+            Base::Value(value) => Found::Value(VALUES.iter().position(|known| **known == *value).expect("one of them")),
             _ => Found::Nothing,
         }
     }
