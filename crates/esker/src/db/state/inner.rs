@@ -1,8 +1,9 @@
 //! The state of an open database.
 //!
 //! Locks, in the order in which a thread may take them:
-//! 0. `keyspace_changes`: held while a keyspace is created or dropped; in a follower, while it
-//!    catches up.
+//! 0. `keyspace_changes`: held while a keyspace is created or dropped, over the flush of a
+//!    checkpoint and the rotation of all memtables at once; in a follower, while it catches up.
+//!    Under `jobs` it is only tried.
 //! 1. `jobs`: held by the thread that flushes or compacts; there is one such thread at a time.
 //! 2. `writer`: sequence numbers, the log's end, the memtables' writers. Held for the length of one
 //!    write, not over a stall or the sync of a write; over the preparation of a log segment only if
