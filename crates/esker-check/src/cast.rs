@@ -21,6 +21,8 @@ pub struct Features {
     pub maintenance: bool,
     /// `transactions`.
     pub transactions: bool,
+    /// `drops`: dropping keyspaces and creating them again.
+    pub drops: bool,
     /// `clock-back`: steps of the clock back. Off by default.
     pub clock_back: bool,
 }
@@ -34,6 +36,7 @@ impl Features {
         custom: true,
         maintenance: true,
         transactions: true,
+        drops: true,
         clock_back: false,
     };
 
@@ -47,6 +50,7 @@ impl Features {
                 "custom" => &mut self.custom,
                 "maintenance" => &mut self.maintenance,
                 "transactions" => &mut self.transactions,
+                "drops" => &mut self.drops,
                 "clock-back" => &mut self.clock_back,
                 _ => return Err(format!("there is no feature {name:?}")),
             };
@@ -64,6 +68,7 @@ impl Features {
             ("custom", self.custom),
             ("maintenance", self.maintenance),
             ("transactions", self.transactions),
+            ("drops", self.drops),
         ];
         let missing: Vec<&str> = named.iter().filter(|(_, on)| !on).map(|(name, _)| *name).collect();
         let mut text = String::new();
@@ -132,18 +137,30 @@ const LARGEST_CAST: usize = 6;
 /// Some of the keyspaces that these features allow. A role plays the same part in every run it is
 /// in.
 pub fn choose(random: &mut Random, features: Features) -> Vec<Role> {
-    let allowed = |&(_, operator, ttl): &(&str, Operator, Ttl)| {
+    let mut roles: Vec<_> = allowed(features).collect();
+    random.shuffle(&mut roles);
+    roles.truncate(random.between(2, LARGEST_CAST));
+    let restyled = random.percent(25);
+    let role = |(name, operator, ttl)| Role { name, operator, ttl, style: random.below(3), restyled };
+    roles.into_iter().map(role).collect()
+}
+
+/// The keyspaces that these features allow.
+fn allowed(features: Features) -> impl Iterator<Item = (&'static str, Operator, Ttl)> {
+    ROLES.into_iter().filter(move |&(_, operator, ttl)| {
         let operator = match operator {
             Operator::Int64Add | Operator::BytesXor | Operator::BitOr => features.operators,
             Operator::Longest | Operator::Fragile | Operator::Shelved => features.custom,
             _ => true,
         };
         operator && (features.ttl || ttl == Ttl::Off)
-    };
-    let mut roles: Vec<_> = ROLES.into_iter().filter(allowed).collect();
-    random.shuffle(&mut roles);
-    roles.truncate(random.between(2, LARGEST_CAST));
-    let restyled = random.percent(25);
-    let role = |(name, operator, ttl)| Role { name, operator, ttl, style: random.below(3), restyled };
-    roles.into_iter().map(role).collect()
+    })
+}
+
+/// An operator and lives for a keyspace that is created again under its name.
+pub fn other_settings(random: &mut Random, features: Features) -> (Operator, Ttl) {
+    // The one operator that is not always supplied belongs to one name.
+    let all: Vec<_> = allowed(features).filter(|(_, operator, _)| *operator != Operator::Shelved).collect();
+    let (_, operator, ttl) = all[random.below(all.len())];
+    (operator, ttl)
 }

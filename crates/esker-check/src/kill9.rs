@@ -5,6 +5,9 @@
 //! each acknowledged commit by one write to a pipe, which outlives it. Meanwhile the parent follows
 //! the database, through all kills: what it has read is at each moment the contents after some
 //! number of commits, never fewer than before, and after the kill what the next open finds.
+//!
+//! Some commits are followed by the drop of a keyspace, before they are reported: the last one that
+//! is found may have come to that or not.
 
 use crate::Checked;
 use crate::model::{Change, Model, Operator, Ttl, Write};
@@ -19,8 +22,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const KEYSPACES: [(&str, Operator); 2] = [("values", Operator::None), ("counters", Operator::UInt64Add)];
-const NAMES: [&str; 2] = [KEYSPACES[0].0, KEYSPACES[1].0];
+const KEYSPACES: [(&str, Operator); 3] =
+    [("values", Operator::None), ("counters", Operator::UInt64Add), ("passing", Operator::UInt64Add)];
+const NAMES: [&str; 3] = [KEYSPACES[0].0, KEYSPACES[1].0, KEYSPACES[2].0];
+/// The keyspace that is dropped now and then.
+const PASSING: usize = 2;
 const COUNTER: &[u8] = b"~commits";
 
 /// Kills after which a fresh database is begun.
@@ -56,6 +62,8 @@ pub struct Totals {
     pub databases: u64,
     /// How often a follower caught up.
     pub followed: u64,
+    /// Keyspaces dropped.
+    pub drops: u64,
 }
 
 /// The options of both sides: small, so that everything happens often.
@@ -92,6 +100,11 @@ fn commit_of(seed: u64, number: u64) -> (Vec<Write>, Durability) {
     (writes, if random.percent(3) { Durability::Sync } else { Durability::Async })
 }
 
+/// Whether the keyspace that comes and goes is dropped after the commit of that number.
+fn is_dropped_after(seed: u64, number: u64) -> bool {
+    Random::derived(seed, &[number, 1]).below(60) == 0
+}
+
 fn counter(db: &Db) -> Checked<u64> {
     let Ok(keyspace) = db.existing_keyspace(NAMES[0]) else { return Ok(0) };
     match keyspace.get(COUNTER).map_err(|error| format!("the counter cannot be read: {error}"))? {
@@ -124,6 +137,11 @@ pub fn child(path: &Path, seed: u64, salt: u64) -> Checked<()> {
         number += 1;
         let (writes, durability) = commit_of(seed, number);
         write_batch(&db, &keyspaces, &writes, durability.options()).map_err(failed)?;
+        if is_dropped_after(seed, number) {
+            db.drop_keyspace(NAMES[PASSING]).map_err(failed)?;
+            let (name, operator) = KEYSPACES[PASSING];
+            keyspaces[PASSING] = db.keyspace(name, keyspace_options(operator, Ttl::Off)).map_err(failed)?;
+        }
         report(number)?;
         match random.below(400) {
             0 => db.flush().map_err(failed)?,
@@ -231,13 +249,24 @@ impl KillLoop {
         if count < least || count > least + 1 {
             return Err(format!("{count} commits are there, {least} were acknowledged"));
         }
+        let mut whole = None;
         for number in expected.commits + 1..=count {
             expected.model.commit(&commit_of(expected.seed, number).0);
+            if is_dropped_after(expected.seed, number) {
+                // Of the last one nobody has heard.
+                whole = (number > least).then(|| expected.model.clone());
+                expected.model.drop_keyspace(PASSING, expected.model.settings(PASSING));
+                expected.model.forget_dropped();
+                totals.drops += 1;
+            }
         }
         totals.acknowledged += least - expected.commits.min(least);
         totals.unacknowledged += count - least;
         expected.commits = count;
         let state = database_state(&db, &NAMES)?;
+        if let Some(whole) = whole.filter(|whole| model_state(whole, whole.present()) == state) {
+            expected.model = whole;
+        }
         let contents = model_state(&expected.model, expected.model.present());
         if let Some(what) = difference(&contents, &state) {
             return Err(format!("after {count} commits: {what}"));

@@ -202,18 +202,31 @@ pub fn check_gets(db: &Db, names: &[&str], state: &State) -> Checked<()> {
     read_gets(db, names, state, &BTreeSet::new())?.map_err(|error| format!("a get failed: {error}"))
 }
 
-/// The keys and values that a snapshot shows. Results as for [`read_state`].
-pub fn snapshot_values(db: &Db, snapshot: &Snapshot, names: &[&str]) -> esker::Result<BTreeMap<Place, Vec<u8>>> {
-    let mut values = BTreeMap::new();
+/// Those of the keyspaces that there are, each with its index.
+pub fn existing_keyspaces(db: &Db, names: &[&str]) -> esker::Result<Vec<(usize, Keyspace)>> {
+    let mut keyspaces = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        let keyspace = match db.existing_keyspace(name) {
-            Ok(keyspace) => keyspace,
-            Err(Error::NotFound { .. }) => continue,
+        match db.existing_keyspace(name) {
+            Ok(keyspace) => keyspaces.push((index, keyspace)),
+            Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
-        };
-        for entry in snapshot.iter(&keyspace) {
+        }
+    }
+    Ok(keyspaces)
+}
+
+/// The keys and values that a snapshot shows of the keyspaces of its time, though they may have
+/// been dropped since, and of those that there are now, which show nothing else.
+pub fn snapshot_values(
+    (db, names): (&Db, &[&str]),
+    snapshot: &Snapshot,
+    then: &[(usize, Keyspace)],
+) -> esker::Result<BTreeMap<Place, Vec<u8>>> {
+    let mut values = BTreeMap::new();
+    for (index, keyspace) in then.iter().chain(&existing_keyspaces(db, names)?) {
+        for entry in snapshot.iter(keyspace) {
             let (key, value) = entry?;
-            values.insert((index, key.to_vec()), value.to_vec());
+            values.insert((*index, key.to_vec()), value.to_vec());
         }
     }
     Ok(values)

@@ -4,6 +4,10 @@
 //! in every snapshot, and after every loss, the two numbers of each writer are equal and their
 //! total is the sum: any torn, reordered or missing batch shows. Which interleavings happen is up
 //! to the machine; the seed fixes the rest.
+//!
+//! Another thread creates a keyspace, writes its number there and beside the numbers, in one batch,
+//! and drops the keyspace, again and again. So what is in the keyspace is the number beside it, or
+//! nothing; a handle of before says that the keyspace was dropped, but for snapshots of before.
 
 use crate::Checked;
 use crate::random::Random;
@@ -21,6 +25,9 @@ use std::time::Duration;
 const WRITERS: usize = 4;
 const READERS: usize = 2;
 const SUM: &[u8] = b"sum";
+/// The keyspace that comes and goes, and the key of its number.
+const PASSING: &str = "passing";
+const GENERATION: &[u8] = b"generation";
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -33,6 +40,8 @@ pub struct Totals {
     pub snapshots: AtomicU64,
     /// Images after a loss, opened and checked.
     pub images: AtomicU64,
+    /// Keyspaces dropped.
+    pub drops: AtomicU64,
 }
 
 /// Numbers below which no writer's number may fall.
@@ -42,6 +51,8 @@ type Floor = [u64; WRITERS];
 struct Shared {
     acknowledged: [AtomicU64; WRITERS],
     synced: [AtomicU64; WRITERS],
+    /// Numbers up to this one are in no keyspace any more.
+    dropped: AtomicU64,
     stop: AtomicBool,
     totals: Totals,
 }
@@ -183,6 +194,64 @@ impl Opened {
         Ok(())
     }
 
+    /// What is in the keyspace that comes and goes is what is beside it, and not of those that were
+    /// dropped; nothing is missing that was before a drop.
+    fn check_passing(&self, dropped: u64) -> Checked<()> {
+        let beside = number(self.numbers.get(GENERATION))?;
+        if beside < dropped {
+            return Err(format!("keyspace {dropped} was dropped, and what was written before is at {beside}"));
+        }
+        match self.db.existing_keyspace(PASSING) {
+            Ok(passing) => match number(passing.get(GENERATION))? {
+                0 => Ok(()),
+                found if found == beside && found > dropped => Ok(()),
+                found => Err(format!("keyspace {found} is there, beside {beside}, and {dropped} was dropped")),
+            },
+            Err(esker::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(format!("the keyspace that comes and goes: {error}")),
+        }
+    }
+
+    /// Creates a keyspace, writes to it and beside it, and drops it, again and again.
+    fn pass(&self, shared: &Shared, mut random: Random) -> Checked<()> {
+        let mut generation = 0u64;
+        let mut before: Option<(Snapshot, Keyspace)> = None;
+        while !shared.stop.load(Ordering::Acquire) {
+            generation += 1;
+            let failed = |error: esker::Error| format!("keyspace {generation}: {error}");
+            let passing = self.db.keyspace(PASSING, KeyspaceOptions::default()).map_err(failed)?;
+            if number(passing.get(GENERATION))? != 0 {
+                return Err(format!("keyspace {generation} is not empty"));
+            }
+            let mut batch = self.db.batch();
+            batch.put(&self.numbers, GENERATION, generation.to_le_bytes()).map_err(failed)?;
+            batch.put(&passing, GENERATION, generation.to_le_bytes()).map_err(failed)?;
+            for filler in 0..random.below(80) {
+                batch.put(&passing, format!("filler{filler}"), random.bytes(100)).map_err(failed)?;
+            }
+            batch.commit().map_err(failed)?;
+            if random.percent(30) {
+                before = Some((self.db.snapshot(), passing.clone()));
+            }
+            self.db.drop_keyspace(PASSING).map_err(failed)?;
+            shared.dropped.store(generation, Ordering::Release);
+            shared.totals.drops.fetch_add(1, Ordering::Relaxed);
+            match passing.get(GENERATION) {
+                Err(esker::Error::KeyspaceDropped { .. }) => {}
+                other => return Err(format!("keyspace {generation} was dropped, and holds {other:?}")),
+            }
+            if let Some((snapshot, passing)) = &before {
+                let seen =
+                    [number(snapshot.get(passing, GENERATION))?, number(snapshot.get(&self.numbers, GENERATION))?];
+                if seen[0] == 0 || seen[0] != seen[1] {
+                    return Err(format!("a snapshot sees {seen:?} of a keyspace that was dropped"));
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_millis(random.below(5) as u64));
+        }
+        Ok(())
+    }
+
     /// Flushes, compacts, and takes images of what would be found if something died now.
     fn disturb(&self, env: &MemEnv, shared: &Shared, mut random: Random, settings: &Settings) -> Checked<()> {
         let failed = |error: esker::Error| format!("maintenance failed: {error}");
@@ -192,15 +261,18 @@ impl Opened {
             }
             std::thread::sleep(Duration::from_millis(random.below(20) as u64));
             let (acknowledged, synced) = (floor(&shared.acknowledged), floor(&shared.synced));
+            let dropped = shared.dropped.load(Ordering::Acquire);
             match random.below(8) {
                 0 => self.db.flush().map_err(failed)?,
                 1 => self.db.compact().map_err(failed)?,
                 2 => _ = self.db.verify().map_err(failed)?,
-                3..=4 => check_image(&env.kill(), &acknowledged, shared).map_err(|what| format!("killed: {what}"))?,
+                3..=4 => check_image(&env.kill(), (&acknowledged, dropped), shared)
+                    .map_err(|what| format!("killed: {what}"))?,
                 _ => {
                     let (mode, seed) = (CrashMode::Random, random.next());
                     let image = env.crash(&mode, seed);
-                    check_image(&image, &synced, shared).map_err(|what| format!("power lost ({seed}): {what}"))?;
+                    check_image(&image, (&synced, dropped), shared)
+                        .map_err(|what| format!("power lost ({seed}): {what}"))?;
                 }
             }
         }
@@ -208,10 +280,11 @@ impl Opened {
     }
 }
 
-fn check_image(image: &MemEnv, floor: &Floor, shared: &Shared) -> Checked<()> {
+fn check_image(image: &MemEnv, (floor, dropped): (&Floor, u64), shared: &Shared) -> Checked<()> {
     let opened = open(image).map_err(|error| format!("the image does not open: {error}"))?;
     let snapshot = opened.db.snapshot();
     opened.check(&snapshot, floor)?;
+    opened.check_passing(dropped)?;
     opened.check_scan(&snapshot)?;
     shared.totals.images.fetch_add(1, Ordering::Relaxed);
     Ok(())
@@ -255,6 +328,8 @@ pub fn run(settings: Settings) -> Checked<Totals> {
             let random = random(WRITERS + reader);
             threads.push(start(scope, shared_here, move || opened_here.read(shared_here, random)));
         }
+        let passing = random(WRITERS + READERS + 1);
+        threads.push(start(scope, shared_here, move || opened_here.pass(shared_here, passing)));
         let random = random(WRITERS + READERS);
         threads.push(start(scope, shared_here, move || opened_here.disturb(env_here, shared_here, random, &settings)));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
@@ -263,6 +338,7 @@ pub fn run(settings: Settings) -> Checked<Totals> {
     let everything = floor(&shared.acknowledged);
     opened.check(&opened.db.snapshot(), &everything)?;
     drop(opened);
-    check_image(&env, &everything, &shared).map_err(|what| format!("opened again: {what}"))?;
+    check_image(&env, (&everything, shared.dropped.load(Ordering::Acquire)), &shared)
+        .map_err(|what| format!("opened again: {what}"))?;
     Ok(shared.totals)
 }

@@ -7,10 +7,11 @@
 
 use crate::Checked;
 use crate::answer::{compare_answer, compare_entry, compare_known, shown_entry};
+use crate::driver::drop_and_create;
 use crate::generator::TransactionStep;
-use crate::model::{Change, Entry, Life, Model, Span, Write};
+use crate::model::{Change, Entry, Life, Model, Span, Ttl, Write};
 use crate::state::{Durability, shown, write_batch, write_one};
-use esker::{Db, Error, Keyspace, Transaction};
+use esker::{Db, Error, Keyspace, KeyspaceOptions, Transaction};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ struct Footprint {
     perhaps_read: Vec<(usize, Span)>,
     own: Vec<Write>,
     outside: Vec<Write>,
+    /// Keyspaces that were dropped meanwhile.
+    dropped: Vec<usize>,
 }
 
 impl Footprint {
@@ -54,6 +57,21 @@ impl Footprint {
         match () {
             () if touches(&self.read) || touches(&keys) => Fate::Conflicts,
             () if touches(&self.perhaps_read) || touches(&ranges) => Fate::Either,
+            () => Fate::Commits,
+        }
+    }
+
+    /// Whether the commit must find that a keyspace of its own was dropped ([`Fate::Conflicts`]).
+    fn meets_a_drop(&self) -> Fate {
+        let is_dropped = |keyspace: &usize| self.dropped.contains(keyspace);
+        let changes = |write: &&Write| write.touched().meets(&write.touched());
+        let written = self.own.iter().filter(changes).any(|write| is_dropped(&write.keyspace));
+        let read = self.read.iter().any(|(keyspace, _)| is_dropped(keyspace));
+        let perhaps = self.perhaps_read.iter().any(|(keyspace, _)| is_dropped(keyspace));
+        let perhaps = perhaps || self.own.iter().any(|write| is_dropped(&write.keyspace));
+        match () {
+            () if written || read && self.own.iter().any(|write| changes(&write)) => Fate::Conflicts,
+            () if read || perhaps => Fate::Either,
             () => Fate::Commits,
         }
     }
@@ -83,16 +101,33 @@ impl Footprint {
 pub struct Stage<'d> {
     /// The database.
     pub db: &'d Db,
-    /// Its keyspaces.
-    pub keyspaces: &'d [Keyspace],
+    /// Its keyspaces, and behind them those that were dropped.
+    pub keyspaces: &'d mut Vec<Keyspace>,
     /// The model of it; changed by the writes of others, and by the commit.
     pub model: &'d mut Model,
+    /// With what a keyspace is created again.
+    pub options: &'d dyn Fn(usize) -> KeyspaceOptions,
+}
+
+/// Whether a transaction can make the write, and its outcome is known. What was generated is sound;
+/// of a list that was shortened that need not be so.
+fn is_sound(model: &Model, write: &Write) -> bool {
+    let (_, ttl) = model.settings(write.keyspace);
+    let known = match (&write.change, write.life) {
+        (Change::Expire, _) => false,
+        (Change::Merge(_), _) => ttl == Ttl::Off,
+        (Change::Put(_), Life::For(_)) => true,
+        (_, life) => life == Life::Usual,
+    };
+    known && !model.refuses(write)
 }
 
 /// Runs the steps and compares every answer and the outcome.
 pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked<()> {
-    let Stage { db, keyspaces, model } = stage;
+    let Stage { db, keyspaces, model, options } = stage;
     let mut transaction = db.transaction();
+    // The handles of its beginning.
+    let handles = keyspaces.clone();
     // What the transaction must see.
     let mut view = model.copy_at(model.present());
     let mut footprint = Footprint::default();
@@ -100,12 +135,18 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
         let place = |what: String| format!("step {number}, {step:?}: {what}");
         match step {
             TransactionStep::Write(write) => {
-                write_within(&mut transaction, &keyspaces[write.keyspace], write)
+                if !is_sound(&view, write) {
+                    continue;
+                }
+                write_within(&mut transaction, &handles[write.keyspace], write)
                     .map_err(|error| place(format!("the write failed: {error}")))?;
                 view.commit(std::slice::from_ref(write));
                 footprint.own.push(write.clone());
             }
             TransactionStep::Outside(writes) => {
+                if !writes.iter().all(|write| is_sound(model, write)) {
+                    continue;
+                }
                 let outcome = match writes.as_slice() {
                     [write] => write_one(&keyspaces[write.keyspace], write, Durability::Async.options()),
                     writes => write_batch(db, keyspaces, writes, Durability::Async.options()),
@@ -114,20 +155,31 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
                 model.commit(writes);
                 footprint.outside.extend_from_slice(writes);
             }
-            _ => read(&mut transaction, keyspaces, step, &mut view, &mut footprint).map_err(place)?,
+            TransactionStep::Drop(keyspace) => {
+                if footprint.dropped.contains(keyspace) {
+                    continue;
+                }
+                let again = (model.settings(*keyspace), options(*keyspace));
+                drop_and_create(db, keyspaces, model, *keyspace, again).map_err(place)?;
+                footprint.dropped.push(*keyspace);
+            }
+            _ => read(&mut transaction, &handles, step, &mut view, &mut footprint).map_err(place)?,
         }
     }
     if !commit {
         drop(transaction);
         return Ok(());
     }
-    match (transaction.commit(), footprint.fate()) {
-        (Ok(()), Fate::Commits | Fate::Either) => {
+    match (transaction.commit(), footprint.fate(), footprint.meets_a_drop()) {
+        (Ok(()), Fate::Commits | Fate::Either, Fate::Commits | Fate::Either) => {
             model.commit(&footprint.own);
             Ok(())
         }
-        (Err(Error::Conflict { .. }), Fate::Conflicts | Fate::Either) => Ok(()),
-        (outcome, fate) => Err(format!("the commit yields {outcome:?}; expected: {fate:?}; {footprint:?}")),
+        (Err(Error::Conflict { .. }), Fate::Conflicts | Fate::Either, _) => Ok(()),
+        (Err(Error::KeyspaceDropped { .. }), _, Fate::Conflicts | Fate::Either) => Ok(()),
+        (outcome, fate, dropped) => {
+            Err(format!("the commit yields {outcome:?}; expected: {fate:?}, of drops {dropped:?}; {footprint:?}"))
+        }
     }
 }
 
@@ -180,7 +232,7 @@ fn read(
             let spans = if whole { &mut footprint.read } else { &mut footprint.perhaps_read };
             spans.push((*keyspace, span.clone()));
         }
-        TransactionStep::Write(_) | TransactionStep::Outside(_) => {}
+        TransactionStep::Write(_) | TransactionStep::Outside(_) | TransactionStep::Drop(_) => {}
     }
     Ok(())
 }

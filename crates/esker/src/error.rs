@@ -71,7 +71,7 @@ pub enum Error {
     /// The keyspace was dropped. Nothing was written. A handle of before the drop reads on in
     /// snapshots of before it; open the keyspace again for a new one of that name.
     KeyspaceDropped {
-        /// The keyspace.
+        /// The keyspace; for a write that comes a thousand drops later, its number.
         keyspace: String,
     },
     /// The keyspace was created with a merge operator that was not supplied at this open.

@@ -1,6 +1,7 @@
 //! Runs operations on an engine and on the model, and compares every answer.
 
 mod conditional;
+mod dropping;
 mod open;
 mod read;
 mod scan;
@@ -16,6 +17,7 @@ use crate::option_sets::OptionSet;
 use crate::simulated::Place;
 use crate::state::{Durability, write_batch, write_one};
 use crate::transaction::{self, Stage};
+pub use dropping::drop_and_create;
 use esker::{Error, ManualClock, Snapshot, StallPolicy, WriteOptions};
 use open::Opened;
 use scan::{OpenCursor, OpenIterator};
@@ -56,7 +58,7 @@ impl Driver {
         let mut driver = Driver {
             set,
             place,
-            world: World { cast: cast.into(), model, supplied: true, back: false },
+            world: World { cast: cast.to_vec(), model, supplied: true, back: false },
             clock: Arc::new(ManualClock::new(START_MS)),
             latest_ms: START_MS,
             opened: None,
@@ -102,6 +104,10 @@ impl Driver {
                 Ok(())
             }
             Operation::Transaction(steps, commit) => self.transaction(steps, *commit),
+            Operation::DropKeyspace(keyspace, operator, ttl) => self.drop_keyspace(*keyspace, (*operator, *ttl)),
+            Operation::UseDropped(keyspace, call, write) => self.use_dropped(*keyspace, *call, write),
+            Operation::BatchOnDropped(keyspace, writes) => self.batch_on_dropped(*keyspace, writes),
+            Operation::Clear(keyspace) => self.clear(*keyspace),
             Operation::Clock(tick) => {
                 self.tick(*tick);
                 Ok(())
@@ -207,9 +213,11 @@ impl Driver {
         if self.world.back || (!self.world.supplied && self.world.has_shelved()) {
             return Ok(());
         }
-        let opened = self.opened.as_ref().ok_or("the database is not open")?;
-        let stage = Stage { db: &opened.db, keyspaces: &opened.keyspaces, model: &mut self.world.model };
-        transaction::run(stage, steps, commit)?;
+        let opened = self.opened.as_mut().ok_or("the database is not open")?;
+        let (cast, opening) = (&self.world.cast, self.openings);
+        let options = |keyspace: usize| cast[keyspace].options(opening);
+        let Opened { db, keyspaces } = opened;
+        transaction::run(Stage { db, keyspaces, model: &mut self.world.model, options: &options }, steps, commit)?;
         self.forget();
         Ok(())
     }
@@ -220,6 +228,8 @@ impl Driver {
             Some((snapshot, at)) => (Some(snapshot), *at),
             None => (None, self.world.model.present()),
         };
-        Ok(read::Reader { opened: self.opened()?, world: &self.world, keyspace: source.keyspace, snapshot, at })
+        // By the handle of the keyspace that had the name then.
+        let keyspace = self.world.model.incarnation(source.keyspace, at.sequence);
+        Ok(read::Reader { opened: self.opened()?, world: &self.world, keyspace, snapshot, at })
     }
 }

@@ -9,7 +9,7 @@ use esker::{Db, Keyspace};
 pub(super) struct Opened {
     /// The database.
     pub db: Db,
-    /// Its keyspaces.
+    /// Its keyspaces, and behind them those that were dropped since it was opened.
     pub keyspaces: Vec<Keyspace>,
 }
 

@@ -25,6 +25,8 @@ impl Driver {
         self.cursors = Default::default();
         self.iterators = Default::default();
         self.snapshots = Default::default();
+        // Their handles go with the database.
+        self.world.model.forget_dropped();
     }
 
     pub(super) fn maintain(&mut self, operation: &Operation) -> Checked<()> {

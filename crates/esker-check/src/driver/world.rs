@@ -3,12 +3,11 @@
 use crate::cast::Role;
 use crate::model::{Change, Life, Model, Operator, Ttl, Write};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// The model, and what bears on which answers can be expected.
 #[derive(Clone)]
 pub(super) struct World {
-    pub cast: Arc<[Role]>,
+    pub cast: Vec<Role>,
     pub model: Model,
     /// Whether [`Operator::Shelved`] was supplied at the last opening.
     pub supplied: bool,
@@ -29,10 +28,10 @@ pub(super) enum Trust {
 
 impl World {
     pub fn trust(&self, keyspace: usize, by_snapshot: bool) -> Trust {
-        let role = self.cast[keyspace];
+        let (operator, ttl) = self.model.settings(keyspace);
         match () {
-            () if self.back && role.ttl != Ttl::Off && !by_snapshot => Trust::Nothing,
-            () if role.operator == Operator::Shelved && !self.supplied => Trust::Unmerged,
+            () if self.back && ttl != Ttl::Off && !by_snapshot => Trust::Nothing,
+            () if operator == Operator::Shelved && !self.supplied => Trust::Unmerged,
             () => Trust::All,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::Checked;
 use crate::powerloss::script::{NAMES, SLOTS};
-use crate::state::{Place, State, shown, snapshot_values};
+use crate::state::{Place, State, existing_keyspaces, shown, snapshot_values};
 use esker::{Db, Iter, Keyspace, Snapshot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,6 +17,8 @@ struct Candidate {
 
 struct Holding {
     snapshot: Snapshot,
+    /// The keyspaces of its time.
+    keyspaces: Vec<(usize, Keyspace)>,
     /// None once it failed.
     iterator: Option<Iter>,
     /// Those that what was read so far agrees with: the readers show one of them, and always the
@@ -32,6 +34,8 @@ impl Held {
     /// Begins readers of a database that is in one of those states; the iterator is over the
     /// keyspace of that index.
     pub fn hold(&mut self, slot: usize, db: &Db, keyspace: (&Keyspace, usize), possible: &BTreeSet<State>) {
+        // They are looked up in memory, where nothing fails.
+        let keyspaces = existing_keyspaces(db, &NAMES).unwrap_or_default();
         let candidate = |state: &State| {
             let seen: BTreeMap<Place, Vec<u8>> =
                 state.iter().map(|(place, held)| (place.clone(), held.value.clone())).collect();
@@ -41,6 +45,7 @@ impl Held {
         };
         self.0[slot] = Some(Holding {
             snapshot: db.snapshot(),
+            keyspaces,
             iterator: Some(keyspace.0.iter()),
             candidates: possible.iter().map(candidate).collect(),
         });
@@ -57,7 +62,7 @@ impl Held {
                 return Ok(Err(error));
             }
         }
-        let seen = match snapshot_values(db, &holding.snapshot, &NAMES) {
+        let seen = match snapshot_values((db, &NAMES), &holding.snapshot, &holding.keyspaces) {
             Ok(seen) => seen,
             Err(error) => return Ok(Err(error)),
         };

@@ -7,7 +7,7 @@ use super::possible::Possible;
 use crate::Checked;
 use crate::model::Write;
 use crate::powerloss::progress::Progress;
-use crate::powerloss::script::{NAMES, NOW_MS, Step, count, loaded};
+use crate::powerloss::script::{NAMES, NOW_MS, Step, count, dropping, loaded};
 use crate::powerloss::session::{Ground, Session, checkpoint_path, with_operators};
 use crate::simulated::MEMORY_PATH;
 use crate::state::{Durability, Place, State, difference, read_state, shown};
@@ -349,6 +349,7 @@ fn written(step: &Step, commits: u64) -> Option<(Vec<Write>, Durability)> {
         }
         Step::Single(write, durability) => Some((vec![write.clone()], *durability)),
         Step::Ingest(keyspace, pairs) => Some((loaded(*keyspace, pairs), Durability::Sync)),
+        Step::DropKeyspace(keyspace) => Some((dropping(*keyspace), Durability::Sync)),
         _ => None,
     }
 }

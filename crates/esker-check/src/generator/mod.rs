@@ -19,12 +19,16 @@ struct Shares {
     range_percent: usize,
     tick_permille: usize,
     transaction_permille: usize,
+    drop_permille: usize,
 }
 
 /// Makes the operations of one run.
 pub struct Generator {
     random: Random,
     features: Features,
+    /// The keyspaces as the run begins.
+    first_cast: Vec<Role>,
+    /// The same as the operations so far leave them.
     cast: Vec<Role>,
     keys: Vec<Vec<u8>>,
     /// The same in order.
@@ -50,13 +54,21 @@ impl Generator {
         let ticking = cast.iter().any(|role| role.ttl != Ttl::Off);
         let tick_permille = if ticking { [5, 20, 60][random.below(3)] } else { 0 };
         let transaction_permille = if features.transactions { [0, 5, 40][random.below(3)] } else { 0 };
-        let shares = Shares { write_percent, maintenance_permille, range_percent, tick_permille, transaction_permille };
-        Generator { random, features, cast, keys, ordered, shares }
+        let drop_permille = if features.drops { [0, 4, 15][random.below(3)] } else { 0 };
+        let shares = Shares {
+            write_percent,
+            maintenance_permille,
+            range_percent,
+            tick_permille,
+            transaction_permille,
+            drop_permille,
+        };
+        Generator { random, features, first_cast: cast.clone(), cast, keys, ordered, shares }
     }
 
-    /// The keyspaces of the run.
+    /// The keyspaces of the run, as it begins.
     pub fn cast(&self) -> &[Role] {
-        &self.cast
+        &self.first_cast
     }
 
     /// That many operations, the last of them a comparison of everything.
@@ -76,10 +88,36 @@ impl Generator {
         if self.random.below(1000) < self.shares.transaction_permille {
             return self.transaction();
         }
+        if self.random.below(1000) < self.shares.drop_permille {
+            return self.drop_operation();
+        }
         if self.random.percent(self.shares.write_percent) {
             return self.write_operation();
         }
         self.read_operation()
+    }
+
+    /// Drops a keyspace, or makes use of one that was.
+    fn drop_operation(&mut self) -> Operation {
+        let keyspace = self.keyspace();
+        match self.random.below(10) {
+            0..=3 => {
+                let role = &mut self.cast[keyspace];
+                if self.random.percent(40) && role.operator != Operator::Shelved {
+                    (role.operator, role.ttl) = cast::other_settings(&mut self.random, self.features);
+                }
+                Operation::DropKeyspace(keyspace, role.operator, role.ttl)
+            }
+            4..=6 => {
+                let (call, write) = (self.random.below(64), self.write());
+                Operation::UseDropped(keyspace, call, write)
+            }
+            7..=8 => {
+                let count = self.random.between(1, 4);
+                Operation::BatchOnDropped(keyspace, (0..count).map(|_| self.sound_write()).collect())
+            }
+            _ => Operation::Clear(keyspace),
+        }
     }
 
     fn maintenance(&mut self) -> Operation {
@@ -242,6 +280,10 @@ impl Generator {
                 continue;
             }
             let keyspace = self.keyspace();
+            if self.shares.drop_permille > 0 && self.random.percent(2) {
+                steps.push(TransactionStep::Drop(keyspace));
+                continue;
+            }
             steps.push(match self.random.below(20) {
                 0..=5 => TransactionStep::Get(keyspace, self.key()),
                 6..=7 => TransactionStep::Contains(keyspace, self.key()),

@@ -3,7 +3,7 @@
 //! Operations name snapshots and iterators by slot and never depend on the outcome of earlier ones:
 //! any sub-list of a list of operations can be run, which is what makes shrinking simple.
 
-use crate::model::{Span, Write};
+use crate::model::{Operator, Span, Ttl, Write};
 use crate::state::Durability;
 use std::ops::Bound;
 
@@ -77,6 +77,8 @@ pub enum TransactionStep {
     Write(Write),
     /// Others write, as one batch.
     Outside(Vec<Write>),
+    /// Others drop a keyspace, and create it again as it was.
+    Drop(usize),
 }
 
 /// One operation.
@@ -132,6 +134,14 @@ pub enum Operation {
     CompactRange(usize, Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// Asks for the size of a range of one keyspace.
     ApproximateSize(usize, Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Drops a keyspace and creates one of that name, with that operator and those lives.
+    DropKeyspace(usize, Operator, Ttl),
+    /// Calls on the handle of a keyspace that was dropped, the number says which of its kind.
+    UseDropped(usize, usize, Write),
+    /// A batch with these writes, the first of which is to the keyspace before it was dropped.
+    BatchOnDropped(usize, Vec<Write>),
+    /// Removes all keys of a keyspace.
+    Clear(usize),
     /// Waits for background work.
     WaitIdle,
     /// Lets the engine check itself.

@@ -74,9 +74,15 @@ struct ModelKeyspace {
     operator: Operator,
     ttl: Ttl,
     versions: BTreeMap<Bytes, Vec<Version>>,
+    /// If it was dropped: the index it had, and the place of the drop in the order of changes.
+    dropped: Option<(usize, u64)>,
 }
 
 impl ModelKeyspace {
+    fn new(operator: Operator, ttl: Ttl) -> ModelKeyspace {
+        ModelKeyspace { operator, ttl, versions: BTreeMap::new(), dropped: None }
+    }
+
     /// The newest version as of a sequence: it alone decides.
     fn visible(versions: &[Version], at: At) -> Option<&Version> {
         let count = match versions.last() {
@@ -173,7 +179,10 @@ pub const LONGEST_KEY: usize = 64 << 10;
 /// A database with its history.
 #[derive(Clone, Debug)]
 pub struct Model {
+    /// Those that there are, and behind them those that were dropped.
     keyspaces: Vec<ModelKeyspace>,
+    /// How many there are.
+    living: usize,
     sequence: u64,
     now: u64,
 }
@@ -187,13 +196,56 @@ impl Model {
 
     /// An empty database with these keyspaces.
     pub fn with_ttl(keyspaces: &[(Operator, Ttl)]) -> Model {
-        let keyspace = |&(operator, ttl): &_| ModelKeyspace { operator, ttl, versions: BTreeMap::new() };
-        Model { keyspaces: keyspaces.iter().map(keyspace).collect(), sequence: 0, now: 0 }
+        let living = keyspaces.len();
+        let keyspaces = keyspaces.iter().map(|&(operator, ttl)| ModelKeyspace::new(operator, ttl)).collect();
+        Model { keyspaces, living, sequence: 0, now: 0 }
     }
 
     /// How many keyspaces there are.
     pub fn keyspace_count(&self) -> usize {
-        self.keyspaces.len()
+        self.living
+    }
+
+    /// Drops a keyspace, as one change with a place of its own, and creates an empty one in its
+    /// place. The index of the dropped one from now on: what comes before the drop is seen there.
+    pub fn drop_keyspace(&mut self, keyspace: usize, (operator, ttl): (Operator, Ttl)) -> usize {
+        self.sequence += 1;
+        let next = ModelKeyspace::new(operator, ttl);
+        let mut old = std::mem::replace(&mut self.keyspaces[keyspace], next);
+        old.dropped = Some((keyspace, self.sequence));
+        self.keyspaces.push(old);
+        self.keyspaces.len() - 1
+    }
+
+    /// Where a reader at that sequence finds the keyspace that had this index then.
+    pub fn incarnation(&self, keyspace: usize, sequence: u64) -> usize {
+        let dropped = self.keyspaces.iter().enumerate().skip(self.living);
+        let later = dropped.filter_map(|(index, other)| {
+            let (was, at) = other.dropped?;
+            (was == keyspace && at > sequence).then_some((at, index))
+        });
+        later.min().map_or(keyspace, |(_, index)| index)
+    }
+
+    /// The index of the keyspace that was dropped last of those that had this one.
+    pub fn last_dropped(&self, keyspace: usize) -> Option<usize> {
+        let had = |other: &ModelKeyspace| other.dropped.is_some_and(|(was, _)| was == keyspace);
+        (self.living..self.keyspaces.len()).rev().find(|&index| had(&self.keyspaces[index]))
+    }
+
+    /// How many keyspaces were dropped and are not forgotten.
+    pub fn dropped_count(&self) -> usize {
+        self.keyspaces.len() - self.living
+    }
+
+    /// Forgets the keyspaces that were dropped: nobody has a handle of them.
+    pub fn forget_dropped(&mut self) {
+        self.keyspaces.truncate(self.living);
+    }
+
+    /// The settings of a keyspace.
+    pub fn settings(&self, keyspace: usize) -> (Operator, Ttl) {
+        (self.keyspaces[keyspace].operator, self.keyspaces[keyspace].ttl)
     }
 
     /// The operator of a keyspace.
@@ -327,14 +379,14 @@ impl Model {
 
     /// A database that holds what a reader sees, and nothing of how it came to be.
     pub fn copy_at(&self, at: At) -> Model {
-        let mut copy = Model { keyspaces: Vec::new(), sequence: at.sequence, now: at.now };
+        let mut copy = Model { keyspaces: Vec::new(), living: self.living, sequence: at.sequence, now: at.now };
         for keyspace in &self.keyspaces {
             let visible = |(key, versions): (&Bytes, &Vec<Version>)| {
                 let version = ModelKeyspace::visible(versions, at)?;
                 Some((key.clone(), vec![version.clone()]))
             };
             let versions = keyspace.versions.iter().filter_map(visible).collect();
-            copy.keyspaces.push(ModelKeyspace { operator: keyspace.operator, ttl: keyspace.ttl, versions });
+            copy.keyspaces.push(ModelKeyspace { versions, ..ModelKeyspace::new(keyspace.operator, keyspace.ttl) });
         }
         copy
     }

@@ -1,6 +1,6 @@
 //! Random scripts over the whole interface, each from one seed.
 
-use super::script::{KEYSPACES, NOW_MS, SLOTS, Script, Step};
+use super::script::{COUNTER, KEYSPACES, NOW_MS, SLOTS, Script, Step};
 use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
@@ -21,11 +21,13 @@ pub struct Limits {
     pub unlogged: bool,
     /// Whether databases are damaged and repaired.
     pub repair: bool,
+    /// Whether keyspaces are dropped.
+    pub drops: bool,
 }
 
 impl Limits {
     /// The usual ones.
-    pub const USUAL: Limits = Limits { steps: 30, batch: 300, value: 3000, unlogged: true, repair: true };
+    pub const USUAL: Limits = Limits { steps: 30, batch: 300, value: 3000, unlogged: true, repair: true, drops: true };
 }
 
 /// The script of that seed.
@@ -36,7 +38,7 @@ pub fn generated(seed: u64, limits: Limits) -> Script {
     cast.truncate(random.between(1, 5));
     let keys = (0..[6, 20, 60][random.below(3)]).map(|number| key(&mut random, number)).collect();
     let sync_percent = [5, 20, 60][random.below(3)];
-    let mut maker = Maker { random, limits, cast, keys, sync_percent, now: NOW_MS, checkpoints: 0 };
+    let mut maker = Maker { random, limits, cast, keys, sync_percent, now: NOW_MS, checkpoints: 0, next: None };
     let count = maker.random.between(4, limits.steps);
     let steps = (0..count).map(|_| maker.step()).collect();
     Script { name: format!("generated-{seed}"), steps }
@@ -59,19 +61,26 @@ struct Maker {
     sync_percent: usize,
     now: u64,
     checkpoints: usize,
+    /// The step that is to come next.
+    next: Option<Step>,
 }
 
 impl Maker {
     fn step(&mut self) -> Step {
+        if let Some(next) = self.next.take() {
+            return next;
+        }
         match self.random.below(100) {
             0..=24 => self.batch(),
             25..=30 => self.transaction(),
             31..=46 => self.single(),
             47..=52 => self.ingest(),
             53..=60 => Step::Flush,
+            64 if self.limits.drops => self.drop_keyspace(),
             61..=64 => Step::Compact,
             65..=67 => Step::CompactRange(self.keyspace(), self.bound(), self.bound()),
             68..=69 => Step::WaitIdle,
+            70 if self.limits.drops => self.drop_keyspace(),
             70..=71 => Step::Sync,
             72..=76 => self.clock(),
             77..=80 => Step::Hold(self.random.below(SLOTS), self.keyspace()),
@@ -87,6 +96,18 @@ impl Maker {
                 // No random number: a seed makes the scripts that it always made.
                 let mode = [CheckpointMode::Link, CheckpointMode::Copy][self.checkpoints % 2];
                 Step::Checkpoint(self.checkpoints, mode)
+            }
+        }
+    }
+
+    /// Not of the keyspace with the commit counter, by which a recovered database says what it holds.
+    fn drop_keyspace(&mut self) -> Step {
+        match self.keyspace() {
+            index if index == COUNTER.0 => Step::Sync,
+            index => {
+                // It comes again at once, or with the next step that needs it.
+                self.next = self.random.percent(50).then_some(Step::Create(index));
+                Step::DropKeyspace(index)
             }
         }
     }

@@ -88,6 +88,8 @@ pub enum Step {
     Ingest(usize, Vec<(Vec<u8>, Vec<u8>)>),
     /// Creates a keyspace.
     Create(usize),
+    /// Drops a keyspace, if need be creates it first.
+    DropKeyspace(usize),
     /// Syncs the log.
     Sync,
     /// Flushes.
@@ -128,6 +130,12 @@ pub struct Script {
     pub name: String,
     /// In order.
     pub steps: Vec<Step>,
+}
+
+/// What the drop of a keyspace does to what is in it: a write that nothing before it is missing
+/// below, once it is there.
+pub fn dropping(keyspace: usize) -> Vec<Write> {
+    vec![Write::delete_range(keyspace, Bound::Unbounded, Bound::Unbounded)]
 }
 
 /// The writes of a load: puts with the life that the keyspace gives.

@@ -1,12 +1,12 @@
 //! An open database that performs steps, and the run of a whole script.
 
 use super::progress::Progress;
-use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, loaded};
+use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, dropping, loaded};
 use crate::model::{Change, Life, Operator, Write};
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
-    Durability, Place, difference, keyspace_options, read_gets, read_state, shown, snapshot_values, time, write_batch,
-    write_one,
+    Durability, Place, difference, existing_keyspaces, keyspace_options, read_gets, read_state, shown, snapshot_values,
+    time, write_batch, write_one,
 };
 use esker::env::Env;
 use esker::{Db, Iter, Keyspace, ManualClock, Options, Snapshot, Transaction};
@@ -22,6 +22,8 @@ pub fn checkpoint_path(number: usize) -> String {
 /// A snapshot and an iterator, and what they must show.
 struct Holding {
     snapshot: Snapshot,
+    /// The keyspaces of its time.
+    keyspaces: Vec<(usize, Keyspace)>,
     seen: BTreeMap<Place, Vec<u8>>,
     iterator: Iter,
     left: VecDeque<(Vec<u8>, Vec<u8>)>,
@@ -168,6 +170,14 @@ impl Session {
                 progress.acknowledge(sync);
                 progress.note_listed();
             }
+            Step::DropKeyspace(index) => {
+                self.keyspace(*index)?;
+                progress.attempt(&dropping(*index), Durability::Sync);
+                self.db.drop_keyspace(NAMES[*index])?;
+                progress.acknowledge(Durability::Sync);
+                progress.note_listed();
+                self.keyspaces[*index] = None;
+            }
             Step::Clock(milliseconds) => {
                 progress.tick(*milliseconds);
                 self.clock.set(progress.now);
@@ -215,6 +225,7 @@ impl Session {
                 let left = own.map(|((_, key), held)| (key.clone(), held.value.clone())).collect();
                 let holding = Holding {
                     snapshot: self.db.snapshot(),
+                    keyspaces: existing_keyspaces(&self.db, &NAMES)?,
                     seen: progress.newest().iter().map(|(place, held)| (place.clone(), held.value.clone())).collect(),
                     iterator: keyspace.iter(),
                     left,
@@ -224,7 +235,7 @@ impl Session {
             Step::Look(slot, steps) => {
                 let Some(mut holding) = self.held[*slot].take() else { return Ok(()) };
                 holding.step(*steps)?;
-                let seen = snapshot_values(&self.db, &holding.snapshot, &NAMES)?;
+                let seen = snapshot_values((&self.db, &NAMES), &holding.snapshot, &holding.keyspaces)?;
                 if seen != holding.seen {
                     wrong(format!(
                         "a snapshot shows {} keys, {} expected, or another value",

@@ -63,6 +63,60 @@ fn large(number: usize, bytes: usize, durability: Durability) -> Step {
     Step::Batch(vec![Write::new(0, key, Change::Put(random.bytes(bytes)))], durability)
 }
 
+/// Those that drop keyspaces.
+fn drop_scripts() -> Vec<Script> {
+    use Durability::{Async, Sync};
+    let script = |name: &str, steps: Vec<Step>| Script { name: name.to_string(), steps };
+    vec![
+        script(
+            "drop-keyspace",
+            vec![
+                mixed(1, Async),
+                Step::Flush,
+                mixed(2, Async),
+                Step::Hold(0, 1),
+                Step::DropKeyspace(1),
+                mixed(3, Async),
+                Step::Look(0, 2),
+                Step::Flush,
+                Step::DropKeyspace(2),
+                Step::Create(2),
+                Step::Look(0, 2),
+                mixed(4, Async),
+                Step::Compact,
+                Step::Single(add("n", 7), Sync),
+                Step::DropKeyspace(1),
+                Step::Create(1),
+                Step::DropAndReopen,
+                mixed(5, Async),
+            ],
+        ),
+        script(
+            "drop-keyspace-unsynced",
+            vec![
+                Step::Create(2),
+                Step::Single(put("x", "1"), Async),
+                Step::DropKeyspace(2),
+                Step::Single(put("x", "2"), Async),
+            ],
+        ),
+        script("drop-keyspace-large-values", {
+            let to = |number: u64| Write::new(2, format!("k{number}"), Change::Put(Random::new(number).bytes(700)));
+            let batch = |number: u64| Step::Batch(vec![to(number), put("x", &number.to_string())], Async);
+            vec![
+                batch(1),
+                Step::Flush,
+                batch(2),
+                Step::DropKeyspace(2),
+                Step::Create(2),
+                batch(3),
+                Step::Flush,
+                batch(4),
+            ]
+        }),
+    ]
+}
+
 /// The written scripts, each for one mechanism.
 pub fn scripts() -> Vec<Script> {
     use Durability::{Async, Sync};
@@ -118,6 +172,7 @@ pub fn scripts() -> Vec<Script> {
     .chain(maintenance_scripts())
     .chain(later_scripts())
     .chain(bulk_scripts())
+    .chain(drop_scripts())
     .collect()
 }
 

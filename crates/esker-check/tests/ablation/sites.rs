@@ -1,7 +1,27 @@
 //! The lists of the places that sync.
 
 /// Place, caller, and a sync of a scene of which a power loss shows that it was left out.
-pub const PROVED: [(&str, &str, (&str, u64)); 69] = [
+pub const PROVED: [(&str, &str, (&str, u64)); 73] = [
+    (
+        "version/manifest.rs:switch_current names",
+        "db/lifecycle/drop_keyspace.rs:make_durable",
+        ("drop-keyspace-unsynced/plain", 11),
+    ),
+    (
+        "version/manifest.rs:prepare_current contents",
+        "db/lifecycle/drop_keyspace.rs:make_durable",
+        ("drop-keyspace-unsynced/mapped", 10),
+    ),
+    (
+        "version/manifest.rs:prepare names",
+        "db/lifecycle/drop_keyspace.rs:make_durable",
+        ("drop-keyspace-unsynced/tiny", 10),
+    ),
+    (
+        "version/manifest.rs:prepare contents",
+        "db/lifecycle/drop_keyspace.rs:make_durable",
+        ("drop-keyspace-large-values/tiny", 19),
+    ),
     ("blob/file.rs:sync contents", "db/background/flush.rs:flush_one", ("ingest-large-values/large-values", 19)),
     ("wal/segment.rs:prepare names", "wal/writer.rs:take_prepared", ("delete-range/tiny", 34)),
     ("wal/segment.rs:prepare names", "wal/writer.rs:start_small", ("large-values-at-rest/tiny", 19)),
@@ -184,7 +204,7 @@ pub const REASONS: [(&str, &str); 17] = [
 
 /// Whose syncs are looked at for new places: of the scripts with the most kinds of work, under the
 /// options with the most kinds of files.
-pub const LISTING: [&str; 9] = [
+pub const LISTING: [&str; 11] = [
     "large-values/large-values",
     "large-values-at-rest/large-values",
     "ingest-large-values/large-values",
@@ -193,6 +213,8 @@ pub const LISTING: [&str; 9] = [
     "damaged-then-repair/mapped",
     "unlogged/large-values",
     "delete-range/tiny",
+    "drop-keyspace/mapped",
+    "drop-keyspace-large-values/large-values",
     "flush-of-one-of-two/mapped",
 ];
 

@@ -188,7 +188,7 @@ impl Db {
     /// a transaction with operations on it, all of it.
     ///
     /// Costs a sync of the log and a small new file, whatever the keyspace holds; it waits for no
-    /// flush or compaction. Its files are removed in the background, once no earlier snapshot sees
+    /// compaction, and for no flush but that of a checkpoint. Its files are removed in the background, once no earlier snapshot sees
     /// them.
     ///
     /// # Errors

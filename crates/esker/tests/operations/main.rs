@@ -14,6 +14,7 @@ mod compaction_work;
 mod conditional;
 mod convenience;
 mod drop_keyspace;
+mod drop_keyspace_beside_work;
 mod events;
 mod examples;
 mod expiry_changes;

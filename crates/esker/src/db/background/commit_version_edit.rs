@@ -40,6 +40,13 @@ pub fn label(inner: &Inner, id: u64) -> TableKeyspace {
     record.map(|record| record.label(id)).unwrap_or_default()
 }
 
+/// Whether the manifest has the keyspace: not if it was dropped, though readers may still find what
+/// was in it.
+pub fn is_listed(inner: &Inner, keyspace: &KeyspaceInner) -> bool {
+    let manifest = inner.manifest.lock();
+    manifest.as_ref().is_none_or(|manifest| manifest.state().keyspaces.contains_key(&keyspace.id))
+}
+
 /// What a job writes with, into the last run of a keyspace or into another. `flushed`: the last
 /// write of the keyspace that is in tables with the job, as far as it changes that. `emptied`: the
 /// blob files whose values it copies.

@@ -1,6 +1,8 @@
 //! Flush: immutable memtables become tables, oldest first.
 
-use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, renew_manifest, rules, with_output};
+use crate::db::background::commit_version_edit::{
+    clean_up, commit, is_listed, lock_jobs, renew_manifest, rules, with_output,
+};
 use crate::db::background::rotate::rotate;
 use crate::db::files::remover;
 use crate::db::read::memtable_sort;
@@ -42,7 +44,7 @@ pub fn flush_all(inner: &Inner) -> Result<()> {
         memory::touch_ahead(inner);
         memtable_sort::merge_runs(inner);
         let waiting = inner.all_keyspaces().into_iter().filter_map(|keyspace| {
-            let oldest = keyspace.read_state.load().immutable.last().cloned();
+            let oldest = keyspace.read_state.load().of_jobs().immutable.last().cloned();
             oldest.map(|memtable| (keyspace, memtable))
         });
         match waiting.min_by_key(|(_, memtable)| memtable.first_sequence()) {
@@ -101,7 +103,7 @@ fn rotate_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
             rotate(inner, writer, keyspace.id, 0);
         }
         let read_state = keyspace.read_state.load();
-        let immutable = read_state.unless_final().immutable.iter();
+        let immutable = read_state.of_jobs().immutable.iter();
         waiting.extend(immutable.map(|memtable| (Arc::clone(&keyspace), Arc::clone(memtable))));
     }
     waiting.sort_by_key(|(_, memtable)| memtable.first_sequence());
@@ -110,7 +112,7 @@ fn rotate_all(inner: &Inner, writer: &mut Writer) -> Vec<Waiting> {
 
 fn still_waits((keyspace, memtable): &Waiting) -> bool {
     let read_state = keyspace.read_state.load();
-    read_state.unless_final().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
+    read_state.of_jobs().immutable.iter().any(|immutable| Arc::ptr_eq(immutable, memtable))
 }
 
 /// Flushes everything written before the call and nothing else, then calls `then` with the job lock
@@ -131,6 +133,11 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     // It is immutable: no writer changes it from here on.
     inner.thread_gate.wait_for_all();
     let started = Instant::now();
+    if !is_listed(inner, keyspace) {
+        // The drop that made it so is about to take it away.
+        std::thread::yield_now();
+        return Ok(());
+    }
     // Also of one that is being dropped: that may be taken back.
     let version = Arc::clone(&keyspace.read_state.load().stored().version);
     // Taken before the entries are read: a reader that registers later reads at or above all of

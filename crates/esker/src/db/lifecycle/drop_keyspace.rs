@@ -37,6 +37,8 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     let (sequence, writer) = take_away(inner, &keyspace)?;
     if let Err(error) = make_durable(inner, keyspace.id, sequence) {
         put_back(inner, &keyspace, writer);
+        // What was due for the keyspace is due again.
+        inner.wake();
         return Err(error);
     }
     let before = keyspace.read_state.finish_drop();
@@ -48,10 +50,10 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     }
     inner.dropped.add(sequence, Arc::clone(&keyspace));
     inner.keyspaces.write().remove(name);
+    drop(changes);
     memory::rebalance(inner);
     // Writers may wait for what is not there any more.
     inner.tell_waiting();
-    drop(changes);
     // The keyspace is dropped, whatever becomes of the work that is due now.
     let _ = run::work_was_added(inner);
     Ok(())

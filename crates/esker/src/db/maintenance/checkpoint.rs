@@ -127,14 +127,12 @@ struct Contents {
 }
 
 /// Links what the manifest names now, or holds it. The caller holds the job lock, so that no table
-/// can go.
+/// can go, and that of changes to keyspaces.
 fn gather(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<Contents> {
     let env = &*inner.options.env;
-    // Before the manifest is read: a keyspace that is dropped in between is in neither or here.
     let mut tables = BTreeMap::new();
     for keyspace in inner.all_keyspaces() {
-        let read_state = keyspace.read_state.load();
-        let version = &read_state.stored().version;
+        let version = Arc::clone(&keyspace.read_state.load().version);
         tables.extend(version.tables().map(|(_, table)| (table.summary().file_number, table)));
     }
     let state = match &*inner.manifest.lock() {

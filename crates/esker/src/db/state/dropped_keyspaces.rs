@@ -1,8 +1,8 @@
 //! Keyspaces that were dropped, for as long as a snapshot sees them, and the names of the last.
 
 use crate::base::key::Sequence;
+use crate::base::sync::Mutex;
 use crate::db::state::snapshots::SnapshotList;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -57,8 +57,8 @@ impl ReadState {
         [&self.active].into_iter().chain(&self.immutable).chain(earlier)
     }
 
-    /// What flushes and loads see: a drop that is not durable yet may be taken back.
-    pub fn unless_final(self: &Arc<ReadState>) -> &Arc<ReadState> {
+    /// What jobs work on: this, or, while a drop may still be taken back, what was there before it.
+    pub fn of_jobs(self: &Arc<ReadState>) -> &Arc<ReadState> {
         match self.dropped.as_deref() {
             Some(Dropped { before: Some(before), is_final: false, .. }) => before,
             _ => self,
