@@ -82,7 +82,7 @@ impl Driver {
             4 => old.multi_get([key, b"other"]).into_iter().try_for_each(|answer| is(answer.map(drop)))?,
             5 => is(old.iter().next().map_or(Ok(()), |pair| pair.map(drop)))?,
             6 => is(old.cursor().map(drop))?,
-            7..=9 if !refused => is(write_one(old, write, durability))?,
+            7..=9 if !refused => is(write_one(old, write, durability.options()))?,
             10 if !refused && !write.change.is_range() && write.change != Change::Expire => {
                 is(old.put_if_absent(key, "12345678").map(drop))?;
                 is(old.compare_and_swap(key, Some(b"12345678"), None).map(drop))?;
@@ -129,7 +129,7 @@ impl Driver {
         if refused || writes.first().is_none_or(nothing) || self.world.back {
             return Ok(());
         }
-        let outcome = write_batch(&opened.db, &opened.keyspaces, &writes, Durability::Async);
+        let outcome = write_batch(&opened.db, &opened.keyspaces, &writes, Durability::Async.options());
         must_be_dropped(opened.keyspaces[index].name(), outcome)
     }
 }

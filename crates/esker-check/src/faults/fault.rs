@@ -2,7 +2,6 @@
 
 use crate::powerloss::script::Step;
 use crate::random::Random;
-use esker::Error;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{MemEnv, SyncFailure};
 use std::cell::Cell;

@@ -27,9 +27,9 @@ pub struct Generator {
     random: Random,
     features: Features,
     /// The keyspaces as the run begins.
-    first_cast: Vec<Role>,
-    /// The same as the operations so far leave them.
     cast: Vec<Role>,
+    /// The same as the operations so far leave them.
+    present: Vec<Role>,
     keys: Vec<Vec<u8>>,
     /// The same in order.
     ordered: Vec<Vec<u8>>,
@@ -63,12 +63,12 @@ impl Generator {
             transaction_permille,
             drop_permille,
         };
-        Generator { random, features, first_cast: cast.clone(), cast, keys, ordered, shares }
+        Generator { random, features, present: cast.clone(), cast, keys, ordered, shares }
     }
 
     /// The keyspaces of the run, as it begins.
     pub fn cast(&self) -> &[Role] {
-        &self.first_cast
+        &self.cast
     }
 
     /// That many operations, the last of them a comparison of everything.
@@ -102,7 +102,7 @@ impl Generator {
         let keyspace = self.keyspace();
         match self.random.below(10) {
             0..=3 => {
-                let role = &mut self.cast[keyspace];
+                let role = &mut self.present[keyspace];
                 if self.random.percent(40) && role.operator != Operator::Shelved {
                     (role.operator, role.ttl) = cast::other_settings(&mut self.random, self.features);
                 }
@@ -197,7 +197,7 @@ impl Generator {
             let (low, high) = self.narrow();
             return Write::delete_range(keyspace, low, high);
         }
-        let Role { operator, ttl, .. } = self.cast[keyspace];
+        let Role { operator, ttl, .. } = self.present[keyspace];
         let change = match self.random.below(100) {
             0..=39 => Change::Put(content::value(&mut self.random, operator)),
             40..=59 => Change::Delete,
@@ -254,7 +254,7 @@ impl Generator {
                 let count = self.random.below(10);
                 Operation::MultiGet(source, (0..count).map(|_| self.key()).collect())
             }
-            43..=49 if self.cast[keyspace].ttl != Ttl::Off => Operation::ExpiresAt(source, self.key()),
+            43..=49 if self.present[keyspace].ttl != Ttl::Off => Operation::ExpiresAt(source, self.key()),
             43..=49 => Operation::Get(source, self.key()),
             50..=61 => Operation::Scan(source, self.span(), self.ends()),
             62..=67 => Operation::TakeSnapshot(slot),
@@ -305,7 +305,7 @@ impl Generator {
     fn sound_write(&mut self) -> Write {
         loop {
             let write = self.write();
-            let role = self.cast[write.keyspace];
+            let role = self.present[write.keyspace];
             let sound = match &write.change {
                 Change::Merge(operand) => !role.operator.refuses(operand) && role.ttl == Ttl::Off,
                 // One on a key without value is no write, which nothing conflicts with.
@@ -366,7 +366,7 @@ impl Generator {
 
     /// One of the keyspaces.
     pub fn keyspace(&mut self) -> usize {
-        self.random.below(self.cast.len())
+        self.random.below(self.present.len())
     }
 
     /// A key, mostly one of those in use.

@@ -439,7 +439,7 @@ fn a_failing_call(nth: u64, action: Action) -> bool {
     let hit = faults.fired() > before;
     faults.clear();
     // Whatever became of it, who began before reads on.
-    assert_eq!(snapshot.iter(&old).map(|pair| pair.expect("scan").0.to_vec()).count(), 3, "{context}");
+    assert_eq!(snapshot.count(&old, ..).expect("scan"), 3, "{context}");
     drop(snapshot);
     let writable = db.health().writable;
     match &result {
