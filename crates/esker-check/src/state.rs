@@ -59,6 +59,31 @@ pub fn time(milliseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
 
+/// Drops a keyspace and creates one of the same name, in both. The old handle goes behind all
+/// others, where the model has what it sees.
+pub fn drop_and_create(
+    db: &Db,
+    keyspaces: &mut Vec<Keyspace>,
+    model: &mut Model,
+    keyspace: usize,
+    (settings, options): ((Operator, Ttl), KeyspaceOptions),
+) -> Checked<()> {
+    let name = keyspaces[keyspace].name().to_owned();
+    let failed = |what: &str, error: Error| format!("{what} {name} failed: {error}");
+    db.drop_keyspace(&name).map_err(|error| failed("dropping", error))?;
+    match db.existing_keyspace(&name) {
+        Err(Error::NotFound { .. }) => {}
+        other => return Err(format!("{name} was dropped, and is {other:?}")),
+    }
+    let new = db.keyspace(&name, options).map_err(|error| failed("creating", error))?;
+    let old = std::mem::replace(&mut keyspaces[keyspace], new);
+    keyspaces.push(old);
+    match model.drop_keyspace(keyspace, settings) {
+        index if index + 1 == keyspaces.len() => Ok(()),
+        index => Err(format!("the model has it at {index}, of {} handles", keyspaces.len())),
+    }
+}
+
 /// Performs one write outside a batch. A put until some time, a change of an expiry and a delete of
 /// a prefix are asynchronous whatever was requested, and wait where writes are stalled.
 pub fn write_one(keyspace: &Keyspace, write: &Write, options: WriteOptions) -> esker::Result<()> {

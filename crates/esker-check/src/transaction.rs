@@ -7,10 +7,9 @@
 
 use crate::Checked;
 use crate::answer::{compare_answer, compare_entry, compare_known, shown_entry};
-use crate::driver::drop_and_create;
 use crate::generator::TransactionStep;
 use crate::model::{Change, Entry, Life, Model, Span, Ttl, Write};
-use crate::state::{Durability, shown, write_batch, write_one};
+use crate::state::{Durability, drop_and_create, shown, write_batch, write_one};
 use esker::{Db, Error, Keyspace, KeyspaceOptions, Transaction};
 use std::ops::Bound;
 use std::time::Duration;

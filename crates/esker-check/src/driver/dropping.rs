@@ -3,37 +3,12 @@
 use super::Driver;
 use super::world::World;
 use crate::Checked;
-use crate::model::{Change, Model, Operator, Ttl, Write};
-use crate::state::{Durability, shown, write_batch, write_one};
-use esker::{Db, Error, Keyspace, KeyspaceOptions};
+use crate::model::{Change, Operator, Ttl, Write};
+use crate::state::{Durability, drop_and_create, shown, write_batch, write_one};
+use esker::Error;
 
 /// So many dropped keyspaces are looked at; a run that would have more leaves the drop out.
 const MOST_DROPPED: usize = 12;
-
-/// Drops a keyspace and creates one of the same name, in both. The old handle goes behind all
-/// others, where the model has what it sees.
-pub fn drop_and_create(
-    db: &Db,
-    keyspaces: &mut Vec<Keyspace>,
-    model: &mut Model,
-    keyspace: usize,
-    (settings, options): ((Operator, Ttl), KeyspaceOptions),
-) -> Checked<()> {
-    let name = keyspaces[keyspace].name().to_owned();
-    let failed = |what: &str, error: Error| format!("{what} {name} failed: {error}");
-    db.drop_keyspace(&name).map_err(|error| failed("dropping", error))?;
-    match db.existing_keyspace(&name) {
-        Err(Error::NotFound { .. }) => {}
-        other => return Err(format!("{name} was dropped, and is {other:?}")),
-    }
-    let new = db.keyspace(&name, options).map_err(|error| failed("creating", error))?;
-    let old = std::mem::replace(&mut keyspaces[keyspace], new);
-    keyspaces.push(old);
-    match model.drop_keyspace(keyspace, settings) {
-        index if index + 1 == keyspaces.len() => Ok(()),
-        index => Err(format!("the model has it at {index}, of {} handles", keyspaces.len())),
-    }
-}
 
 /// Whether the answer is that the keyspace was dropped.
 fn must_be_dropped<T: std::fmt::Debug>(name: &str, answer: esker::Result<T>) -> Checked<()> {

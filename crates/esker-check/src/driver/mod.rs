@@ -17,7 +17,6 @@ use crate::option_sets::OptionSet;
 use crate::simulated::Place;
 use crate::state::{Durability, write_batch, write_one};
 use crate::transaction::{self, Stage};
-pub use dropping::drop_and_create;
 use esker::{Error, ManualClock, Snapshot, StallPolicy, WriteOptions};
 use open::Opened;
 use scan::{OpenCursor, OpenIterator};

@@ -100,7 +100,8 @@ impl Maker {
         }
     }
 
-    /// Not of the keyspace with the commit counter, by which a recovered database says what it holds.
+    /// Not of the keyspace with the commit counter, by which a recovered database says what it
+    /// holds.
     fn drop_keyspace(&mut self) -> Step {
         match self.keyspace() {
             index if index == COUNTER.0 => Step::Sync,

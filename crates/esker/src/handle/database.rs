@@ -188,8 +188,8 @@ impl Db {
     /// a transaction with operations on it, all of it.
     ///
     /// Costs a sync of the log and a small new file, whatever the keyspace holds; it waits for no
-    /// compaction, and for no flush but that of a checkpoint. Its files are removed in the background, once no earlier snapshot sees
-    /// them.
+    /// compaction, and for no flush but that of a checkpoint or of an idle database. Its files are
+    /// removed in the background, once no earlier snapshot sees them.
     ///
     /// # Errors
     /// `NotFound` if there is no keyspace of that name; `ReadOnly`; `Io`. On a full disk the

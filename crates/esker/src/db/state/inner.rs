@@ -431,8 +431,8 @@ impl Inner {
         self.log.as_ref().map_or(self.replayed_segments, |log| log.segments())
     }
 
-    /// The error for a write to a keyspace that is not there. Of the last thousand that were dropped
-    /// the names are known.
+    /// The error for a write to a keyspace that is not there. Of the last thousand that were
+    /// dropped the names are known.
     #[cold]
     pub fn no_keyspace(&self, id: u64) -> Error {
         let keyspace = self.dropped.name(id).unwrap_or_else(|| format!("number {id}"));
