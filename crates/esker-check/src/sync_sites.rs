@@ -96,13 +96,16 @@ fn frame(function: &str, place: &str) -> Option<(String, String)> {
     let mut name = function.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
     if name.ends_with('>') && !name.contains('<') {
         // The end of what a generic function is for.
-        name = function.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or_default();
+        let path = function.split('<').next().unwrap_or_default();
+        name = path.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
     }
     let name = name.split('<').next().unwrap_or_default();
     // A closure that became a part of another function says no more than that; the frame outside is
     // the function's.
     let is_counted = !file.starts_with("env/") && !file.starts_with("handle/");
-    (is_counted && !name.is_empty()).then(|| (file.to_string(), name.to_string()))
+    // Nor does what measures a call.
+    let is_counted = is_counted && !name.is_empty() && name != "timed";
+    is_counted.then(|| (file.to_string(), name.to_string()))
 }
 
 fn site(what: &str, stack: &str) -> Site {
