@@ -56,6 +56,10 @@ impl Keyspace {
     pub fn delete_range_with(&self, range: impl KeyRange, options: &WriteOptions) -> Result<()> {
         let mut batch = Batch::new(Arc::clone(&self.shared));
         batch.delete_range(self, range)?;
+        if batch.is_empty() {
+            // An empty range is in no write that would find it.
+            self.inner.check_exists()?;
+        }
         batch.commit_with(options)
     }
 

@@ -62,6 +62,7 @@ fn every_call_of_its_handles_says_so() {
         assert!(is_dropped(old.put_with("a", "2", &WriteOptions::new().sync(true))));
         assert!(is_dropped(old.delete("a")));
         assert!(is_dropped(old.delete_range("a"..)) && is_dropped(old.clear()));
+        assert!(is_dropped(old.delete_range("b".."a")), "an empty range is no excuse");
         assert!(is_dropped(old.put_if_absent("b", "2").map(drop)));
         assert!(is_dropped(old.compare_and_swap("a", Some(b"1"), Some(b"2")).map(drop)));
         assert!(is_dropped(old.compare_and_swap("a", Some(b"x"), Some(b"2")).map(drop)));
