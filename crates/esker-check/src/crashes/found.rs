@@ -130,8 +130,9 @@ fn check_read_only(image: &MemEnv, loss: Loss, progress: &Progress, examination:
         Ok(db) => db,
         // Without the file that names the manifest there is nothing to read until it is repaired.
         Err(Error::NotFound { .. } | Error::Corruption { .. }) if progress.damaged => return Ok(()),
-        // It was being made.
-        Err(Error::NotFound { .. }) if least == 0 => return Ok(()),
+        // It was being made; or everything in it was dropped, and to a repair without manifest it
+        // was one that is being made, which the next open makes anew.
+        Err(Error::NotFound { .. }) if progress.states[least].is_empty() => return Ok(()),
         Err(error) => return Err(format!("it does not open for reading: {error}")),
     };
     let db = with_operators(db).map_err(|error| format!("the operators: {error}"))?;
