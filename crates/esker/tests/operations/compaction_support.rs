@@ -22,7 +22,8 @@ impl Scratch {
     pub fn bytes_ending(&self, suffix: &str) -> u64 {
         let entries = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap());
         let ours = entries.filter(|entry| entry.file_name().to_str().unwrap().ends_with(suffix));
-        ours.map(|entry| entry.metadata().unwrap().len()).sum()
+        // One may be removed meanwhile.
+        ours.map(|entry| entry.metadata().map_or(0, |metadata| metadata.len())).sum()
     }
 }
 
