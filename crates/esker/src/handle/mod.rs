@@ -9,6 +9,7 @@ mod follower;
 mod iterator;
 mod keyspace;
 mod range_delete;
+mod read;
 mod shared;
 mod snapshot;
 mod transaction;

@@ -1,7 +1,8 @@
 //! Snapshots: the database as of one sequence number.
 
 use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
-use super::keyspace::{Keyspace, multi_get};
+use super::keyspace::Keyspace;
+use super::read::multi_get;
 use super::shared::Shared;
 use crate::base::expiry::Expiry;
 use crate::base::key_range::KeyRange;

@@ -2,77 +2,25 @@
 //! when it began.
 
 use crate::common::*;
+use crate::interrupting::Interrupting;
 use esker::env::mem::MemEnv;
-use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
-use esker::{Db, Error, Result};
+use esker::{Db, Error};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
 const COPY: &str = "copy";
 
-type Work = Box<dyn FnOnce() + Send>;
-
-/// An environment without links that does some work before the first table of the copy is written.
-#[derive(Clone)]
-struct Interrupting {
-    inner: MemEnv,
-    work: Arc<Mutex<Option<Work>>>,
-}
-
-impl std::fmt::Debug for Interrupting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl Env for Interrupting {
-    fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
-        if path.starts_with(COPY) && path.extension().is_some_and(|ending| ending == "table") {
-            let work = self.work.lock().unwrap().take();
-            // In another thread: an environment's own calls must not do that.
-            work.into_iter().for_each(|work| std::thread::spawn(work).join().unwrap());
-        }
-        self.inner.create(path)
-    }
-    fn hard_link(&self, from: &Path, _to: &Path) -> Result<()> {
-        Err(Error::io("link", from, std::io::ErrorKind::Unsupported.into()))
-    }
-    fn create_dir_all(&self, directory: &Path) -> Result<()> {
-        self.inner.create_dir_all(directory)
-    }
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.list(directory)
-    }
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        self.inner.open(path)
-    }
-    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
-        self.inner.create_growing(path)
-    }
-    fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
-        self.inner.open_log(path, create_bytes, mapped)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-    fn sync_dir(&self, directory: &Path) -> Result<()> {
-        self.inner.sync_dir(directory)
-    }
-    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
-        self.inner.lock(path)
-    }
+/// An environment without links that is interrupted before the first table of the copy is written.
+fn interrupting(env: &MemEnv) -> Interrupting {
+    let is_table = |path: &Path| path.starts_with(COPY) && path.extension().is_some_and(|ending| ending == "table");
+    Interrupting::new(env, is_table, Duration::from_secs(300)).without_links()
 }
 
 #[test]
 fn writes_flushes_and_merges_go_on_while_it_copies() {
     let env = MemEnv::new();
-    let interrupting = Interrupting { inner: env.clone(), work: Arc::default() };
+    let interrupting = interrupting(&env);
     let options = || simulated(&env).min_blob_size(1000);
     let db = Db::open(DIRECTORY, options().env(Arc::new(interrupting.clone()))).unwrap();
     let names = keyspace(&db, "names");
@@ -86,15 +34,15 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
     let expected = all(&names);
     let tables: Vec<String> = files(&env).into_keys().filter(|name| name.ends_with(".table")).collect();
     let (for_work, in_work) = (db.clone(), names.clone());
-    *interrupting.work.lock().unwrap() = Some(Box::new(move || {
+    interrupting.interrupt_with(move || {
         in_work.put("large", vec![9; 5000]).unwrap();
         in_work.delete_range(..).unwrap();
         for_work.compact().unwrap();
         in_work.put("after", "the checkpoint began").unwrap();
         for_work.flush().unwrap();
-    }));
+    });
     db.checkpoint(COPY).unwrap();
-    assert!(interrupting.work.lock().unwrap().is_none());
+    assert!(interrupting.has_interrupted());
     // What it copied had gone by then.
     assert!(tables.iter().all(|name| !files(&env).contains_key(name)));
     let copy = Db::open(COPY, options()).unwrap();
@@ -109,7 +57,7 @@ fn writes_flushes_and_merges_go_on_while_it_copies() {
 #[test]
 fn a_checkpoint_that_copies_refuses_what_has_rotted() {
     let env = MemEnv::new();
-    let interrupting = Interrupting { inner: env.clone(), work: Arc::default() };
+    let interrupting = interrupting(&env);
     let options = simulated(&env).min_blob_size(1000);
     let db = Db::open(DIRECTORY, options.clone().env(Arc::new(interrupting))).unwrap();
     let names = keyspace(&db, "names");

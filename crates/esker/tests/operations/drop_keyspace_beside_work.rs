@@ -2,9 +2,9 @@
 //! environment fail.
 
 use crate::common::{DIRECTORY, all, keyspace, pairs, simulated, text, wait_until};
+use crate::interrupting::Interrupting;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::MemEnv;
-use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
 use esker::merge::StringAppend;
 use esker::{CheckpointMode, CompactionStyle, Db, Error, Keyspace, KeyspaceOptions, Result, WriteOptions};
 use std::io::ErrorKind;
@@ -261,89 +261,19 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-type Work = Box<dyn FnOnce() + Send>;
+/// For work that waits for what it interrupts.
+const PATIENCE: Duration = Duration::from_millis(300);
 
-/// An environment that does some work, once, before a file is created whose name contains a text.
-#[derive(Clone)]
-struct Interrupting {
-    inner: MemEnv,
-    name: &'static str,
-    work: Arc<Mutex<Option<Work>>>,
-}
-
-impl Interrupting {
-    fn new(env: &MemEnv, name: &'static str) -> Interrupting {
-        Interrupting { inner: env.clone(), name, work: Arc::default() }
-    }
-
-    /// Does that then, in another thread, and goes on when it has ended, or waits for what it
-    /// interrupts.
-    fn interrupt_with(&self, work: impl FnOnce() + Send + 'static) {
-        *self.work.lock().unwrap() = Some(Box::new(work));
-    }
-}
-
-impl std::fmt::Debug for Interrupting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl Env for Interrupting {
-    fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
-        let is_it = path.parent() == Some(Path::new(DIRECTORY)) && path.to_string_lossy().contains(self.name);
-        let work = is_it.then(|| self.work.lock().unwrap().take()).flatten();
-        if let Some(work) = work {
-            // It ends, or waits for what has called.
-            let (done, ended) = std::sync::mpsc::channel();
-            std::thread::spawn(move || {
-                work();
-                let _ = done.send(());
-            });
-            let _ = ended.recv_timeout(Duration::from_millis(300));
-        }
-        self.inner.create(path)
-    }
-    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.hard_link(from, to)
-    }
-    fn create_dir_all(&self, directory: &Path) -> Result<()> {
-        self.inner.create_dir_all(directory)
-    }
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.list(directory)
-    }
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        self.inner.open(path)
-    }
-    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
-        self.inner.create_growing(path)
-    }
-    fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
-        self.inner.open_log(path, create_bytes, mapped)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-    fn sync_dir(&self, directory: &Path) -> Result<()> {
-        self.inner.sync_dir(directory)
-    }
-    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
-        self.inner.lock(path)
-    }
+/// Whether the file belongs to the database itself, and its name contains that.
+fn is_own(path: &Path, part: &str) -> bool {
+    path.parent() == Some(Path::new(DIRECTORY)) && path.to_string_lossy().contains(part)
 }
 
 /// What was moved to another keyspace before the drop is in one of the two.
 #[test]
 fn a_checkpoint_is_one_moment_before_the_drop_or_after_it() {
     let env = MemEnv::new();
-    let interrupting = Interrupting::new(&env, ".table");
+    let interrupting = Interrupting::new(&env, |path| is_own(path, ".table"), PATIENCE);
     let db = Db::open(DIRECTORY, simulated(&env).env(Arc::new(interrupting.clone()))).expect("open");
     let (old, kept) = (keyspace(&db, "old"), keyspace(&db, "kept"));
     old.put("a", "1").and_then(|()| kept.put("b", "1")).expect("put");
@@ -367,7 +297,7 @@ fn a_checkpoint_is_one_moment_before_the_drop_or_after_it() {
 #[test]
 fn another_compaction_style_beside_the_drop_does_no_harm() {
     let env = MemEnv::new();
-    let interrupting = Interrupting::new(&env, "MANIFEST");
+    let interrupting = Interrupting::new(&env, |path| is_own(path, "MANIFEST"), PATIENCE);
     let db = Db::open(DIRECTORY, simulated(&env).env(Arc::new(interrupting.clone()))).expect("open");
     let (old, kept) = (keyspace(&db, "old"), keyspace(&db, "kept"));
     old.put("a", "1").expect("put");

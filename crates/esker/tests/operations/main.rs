@@ -28,6 +28,7 @@ mod hostile;
 mod in_place;
 mod ingest;
 mod interplay;
+mod interrupting;
 mod keys_only;
 mod large_accidents;
 mod large_values;

@@ -1,0 +1,100 @@
+//! An environment that does some work in the middle of a call.
+
+use esker::env::mem::MemEnv;
+use esker::env::{Env, GrowingFile, Lock, LogFile, ReadFile, WriteFile};
+use esker::{Error, Result};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Does some work, once, before a file is created that `is_it`.
+#[derive(Clone)]
+pub struct Interrupting {
+    inner: MemEnv,
+    is_it: fn(&Path) -> bool,
+    /// How long the work is waited for, which may itself wait for what it interrupts.
+    patience: Duration,
+    has_links: bool,
+    work: Arc<Mutex<Option<Work>>>,
+}
+
+impl Interrupting {
+    pub fn new(env: &MemEnv, is_it: fn(&Path) -> bool, patience: Duration) -> Interrupting {
+        Interrupting { inner: env.clone(), is_it, patience, has_links: true, work: Arc::default() }
+    }
+
+    /// Files can only be copied.
+    pub fn without_links(self) -> Interrupting {
+        Interrupting { has_links: false, ..self }
+    }
+
+    /// Does that then, in another thread, since an environment's own calls must not; and goes on
+    /// when it has ended, or patience has.
+    pub fn interrupt_with(&self, work: impl FnOnce() + Send + 'static) {
+        *self.work.lock().unwrap() = Some(Box::new(work));
+    }
+
+    /// Whether it has begun.
+    pub fn has_interrupted(&self) -> bool {
+        self.work.lock().unwrap().is_none()
+    }
+}
+
+impl std::fmt::Debug for Interrupting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl Env for Interrupting {
+    fn create(&self, path: &Path) -> Result<Box<dyn WriteFile>> {
+        let work = (self.is_it)(path).then(|| self.work.lock().unwrap().take()).flatten();
+        if let Some(work) = work {
+            let (done, ended) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                work();
+                let _ = done.send(());
+            });
+            let _ = ended.recv_timeout(self.patience);
+        }
+        self.inner.create(path)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        if self.has_links {
+            return self.inner.hard_link(from, to);
+        }
+        Err(Error::io("link", from, std::io::ErrorKind::Unsupported.into()))
+    }
+    fn create_dir_all(&self, directory: &Path) -> Result<()> {
+        self.inner.create_dir_all(directory)
+    }
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.inner.list(directory)
+    }
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        self.inner.open(path)
+    }
+    fn create_growing(&self, path: &Path) -> Result<Arc<dyn GrowingFile>> {
+        self.inner.create_growing(path)
+    }
+    fn open_log(&self, path: &Path, create_bytes: Option<u64>, mapped: bool) -> Result<Arc<dyn LogFile>> {
+        self.inner.open_log(path, create_bytes, mapped)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+    fn sync_dir(&self, directory: &Path) -> Result<()> {
+        self.inner.sync_dir(directory)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        self.inner.lock(path)
+    }
+}
