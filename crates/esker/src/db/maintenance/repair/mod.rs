@@ -73,6 +73,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         state,
         report: RepairReport::default(),
         aside: BTreeSet::new(),
+        unordered: BTreeSet::new(),
     };
     for (name, problem) in damaged {
         // `CURRENT` and manifests hold no entries; what is lost with them shows in tables and logs.
@@ -95,6 +96,8 @@ struct Work<'a> {
     report: RepairReport,
     /// The names of the files to move away at the end.
     aside: BTreeSet<String>,
+    /// The keyspaces about whose tables the manifest does not say all.
+    unordered: BTreeSet<u64>,
 }
 
 /// The tables of one keyspace that no manifest names, with what is left of them.
@@ -257,6 +260,7 @@ impl Work<'_> {
         let Some(record) = self.state.keyspaces.get(&id).cloned() else { return Ok(()) };
         let label = record.label(id);
         let order_is_known = unnamed.is_empty();
+        self.unordered.extend((!order_is_known).then_some(id));
         let mut tables: Vec<(u64, Arc<Table>)> = Vec::new();
         let mut sources = Vec::new();
         for (&number, place) in &record.tables {
@@ -349,6 +353,7 @@ impl Work<'_> {
             caches,
             (&self.tables.blobs, false),
         )?;
+        self.order_replayed(&mut recovering)?;
         // The link leads back to the old segments, in case the power fails before the manifest is
         // current.
         let inherited =
@@ -373,6 +378,29 @@ impl Work<'_> {
         self.report.keyspaces = manifest.state().keyspaces.values().map(|record| record.name.clone()).collect();
         let tables = recovering.values().flat_map(|recovered| recovered.version.tables());
         self.report.entries = tables.map(|(_, table)| table.summary().entries).sum();
+        Ok(())
+    }
+
+    /// Puts tables that came from the log into order among those that the manifest did not name. A
+    /// load is newer than writes that only the log has: how far the log was in tables, none of its
+    /// tables says, and a flush of deletes alone leaves no table that would.
+    fn order_replayed(&mut self, recovering: &mut BTreeMap<u64, recovery::Recovering>) -> Result<()> {
+        self.tables.next_file.store(self.state.next_file, Relaxed);
+        for (id, recovered) in recovering.iter_mut().filter(|(id, _)| self.unordered.contains(id)) {
+            if recovered.version.runs.len() < 2 {
+                continue;
+            }
+            let Some(record) = self.state.keyspaces.get_mut(id) else { continue };
+            let tables = recovered.version.tables().map(|(_, table)| table).collect();
+            // What they are made of is the repair's own: the next open removes it.
+            let merged = self.tables.merge(tables, &record.label(*id))?;
+            let run = self.tables.next_number();
+            let places = merged.iter().map(|table| table.summary());
+            let places = places.map(|it| (it.file_number, TableRecord { run, bytes: it.file_bytes }));
+            record.tables = places.collect();
+            recovered.version = Arc::new(Version::from_tables(merged.into_iter().map(|table| (run, table))));
+        }
+        self.state.next_file = self.tables.next_file.load(Relaxed);
         Ok(())
     }
 
