@@ -55,7 +55,8 @@ pub enum Error {
         /// What is wrong with it, and what would be right.
         what: String,
     },
-    /// The call was cancelled. A backup that was being made exists whole, or not at all.
+    /// The call was cancelled. A backup that was being made exists whole, or not at all; backups
+    /// that were being removed are gone, or still there.
     Cancelled,
     /// Other creates and prunes of this target came first each time.
     Contended,
@@ -96,7 +97,7 @@ impl fmt::Display for Error {
             Error::Unsupported { object, what } => write!(f, "{object} has {what}; use a newer version of Esker"),
             Error::NotFound { what } => write!(f, "there is no {what}; list the backups of the target"),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
-            Error::Cancelled => write!(f, "cancelled; the target holds the backups that it held before"),
+            Error::Cancelled => write!(f, "cancelled; list the backups of the target to see what it holds"),
             Error::Contended => write!(f, "other backups and prunes of this target came first; run it again"),
         }
     }

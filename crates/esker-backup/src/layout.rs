@@ -22,6 +22,8 @@ pub const OBJECTS: &str = "objects";
 pub const UPLOADS: &str = "uploads";
 /// The file that makes the engine refuse a directory as an unfinished copy, as of a checkpoint.
 pub const UNFINISHED: &str = "CHECKPOINT";
+/// The file of the engine's lock on a directory.
+pub const LOCK: &str = "LOCK";
 /// The file without which a directory is no database.
 pub const CURRENT: &str = "CURRENT";
 /// What becomes [`CURRENT`] by renaming.
@@ -37,8 +39,8 @@ pub fn record(number: u64) -> String {
 /// The number of the record with this file name.
 pub fn record_number(file_name: &str) -> Option<u64> {
     let number = file_name.parse().ok()?;
-    // One record, one name.
-    (record(number).strip_prefix("log/") == Some(file_name)).then_some(number)
+    // One record, one name. They begin at 1.
+    (number > 0 && record(number).strip_prefix("log/") == Some(file_name)).then_some(number)
 }
 
 /// The name of the object with this content, written by this upload.

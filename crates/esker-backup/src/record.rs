@@ -97,6 +97,9 @@ pub struct Unreadable {
     pub error: Error,
 }
 
+/// The last millisecond of the year 9999.
+const MOST_TIME_MS: u64 = 253_402_300_799_999;
+
 #[derive(Deserialize)]
 struct Header {
     #[serde(rename = "esker-backup")]
@@ -143,24 +146,34 @@ pub fn decode(number: u64, bytes: &[u8]) -> std::result::Result<Record, Unreadab
         Kind::Prune => serde_json::from_slice(body).map(Record::Prune),
     };
     let record = record.map_err(|error| unreadable(Some(kind), format!("it cannot be understood ({error})")))?;
-    if let Record::Backup(backup) = &record {
-        check_files(&backup.files).map_err(|what| unreadable(Some(kind), what))?;
-    }
+    let checked = match &record {
+        Record::Backup(backup) => check_time(backup.time_ms).and_then(|()| check_files(&backup.files)),
+        Record::Prune(prune) => check_time(prune.time_ms),
+    };
+    checked.map_err(|what| unreadable(Some(kind), what))?;
     Ok(record)
 }
 
-/// Refuses names that would lead out of a directory: a program that can write to the target can
-/// write a record with a good hash.
+/// Refuses times that no calendar has: they are shown as dates.
+fn check_time(time_ms: u64) -> std::result::Result<(), String> {
+    if time_ms <= MOST_TIME_MS { Ok(()) } else { Err(format!("{time_ms} is no time")) }
+}
+
+/// Refuses names that would lead out of a directory, and sizes that cannot be: a program that can
+/// write to the target can write a record with a good hash.
 fn check_files(files: &[FileRecord]) -> std::result::Result<(), String> {
     for file in files {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
         let is_name = !file.name.is_empty() && !file.name.starts_with('.') && file.name.bytes().all(is_plain);
-        if !is_name || [layout::UNFINISHED, layout::CURRENT_TEMPORARY].contains(&&*file.name) {
+        if !is_name || [layout::UNFINISHED, layout::CURRENT_TEMPORARY, layout::LOCK].contains(&&*file.name) {
             return Err(format!("{:?} is not the name of a file of a database", file.name));
         }
         if !layout::is_hash(&file.sha256) || !layout::is_upload(&file.upload) {
             return Err(format!("the object of {} has no name", file.name));
         }
+    }
+    if files.iter().try_fold(0u64, |sum, file| sum.checked_add(file.size)).is_none() {
+        return Err("its files are longer than any can be".into());
     }
     let is_ascending = files.windows(2).all(|pair| pair[0].name < pair[1].name);
     if is_ascending { Ok(()) } else { Err("its files are not in order".into()) }
@@ -232,12 +245,24 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_are_refused() {
-        for name in ["../x", "/etc/x", "a\\b", "", ".", "..", "CHECKPOINT", "a/b", "C:x"] {
+        for name in ["../x", "/etc/x", "a\\b", "", ".", "..", "CHECKPOINT", "LOCK", "a/b", "C:x"] {
             let Record::Backup(mut record) = backup() else { unreachable!() };
             record.files[0].name = name.into();
             let bytes = encode(3, &Record::Backup(record)).unwrap();
             assert!(decode(3, &bytes).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn times_and_sizes_that_cannot_be_are_refused() {
+        for (time_ms, size) in [(MOST_TIME_MS, 5), (MOST_TIME_MS + 1, 5), (u64::MAX, 5), (1, u64::MAX)] {
+            let Record::Backup(mut record) = backup() else { unreachable!() };
+            record.time_ms = time_ms;
+            record.files.iter_mut().for_each(|file| file.size = size);
+            let bytes = encode(3, &Record::Backup(record)).unwrap();
+            assert_eq!(decode(3, &bytes).is_ok(), (time_ms, size) == (MOST_TIME_MS, 5), "{time_ms} {size}");
+        }
+        assert_eq!(layout::record_number(layout::record(0).strip_prefix("log/").unwrap()), None);
     }
 
     #[test]

@@ -1,20 +1,23 @@
 //! Writing a backup to a directory, which becomes a database with the last step.
 //!
-//! 1. Write the file `CHECKPOINT`, by which the engine refuses the directory as an unfinished copy.
+//! 1. Take the engine's lock on the directory: no other restore and no program works in it. Write
+//!    the file `CHECKPOINT`, by which the engine refuses the directory as an unfinished copy.
 //! 2. Write all files but `CURRENT`; each is checked while it is written, and synced.
 //! 3. Write `CURRENT`, without which a directory is no database, under another name, sync it and
 //!    all names, and rename it.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A restore that fails removes what it has written. One that was cut short leaves the mark; the
+//! A restore that fails removes what it has written, but for the file of the lock. One that was cut short leaves the mark; the
 //! next one into the same directory begins anew.
 
 use crate::error::{Error, Result};
-use crate::layout::{CURRENT, CURRENT_TEMPORARY, UNFINISHED};
+use crate::layout::{CURRENT, CURRENT_TEMPORARY, LOCK, UNFINISHED};
 use crate::record::{BackupRecord, FileRecord};
 use crate::store::{Meter, Store};
 use crate::transfers::Phase;
 use crate::{layout, moving, verify};
+use esker::env::Env;
+use esker::env::os::OsEnv;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::fs::{self, File};
 use std::io;
@@ -32,6 +35,10 @@ pub async fn restore(store: &Store<'_>, number: Option<u64>, directory: &Path) -
     if !backup.files.iter().any(|file| file.name == CURRENT) {
         return Err(Error::damaged(layout::record(number), "it has no file CURRENT"));
     }
+    make_directory(directory)?;
+    // Before there is the file of the lock in it.
+    has_leftover(directory)?;
+    let _lock = OsEnv::new().lock(&directory.join(LOCK)).map_err(Error::Database)?;
     prepare(directory)?;
     let outcome = write(store, &backup, directory).await;
     if outcome.is_err() {
@@ -41,22 +48,27 @@ pub async fn restore(store: &Store<'_>, number: Option<u64>, directory: &Path) -
     outcome.map(|()| (number, backup))
 }
 
-/// Makes the directory, and takes away what a restore that was cut short has left in it.
-fn prepare(directory: &Path) -> Result<()> {
-    make_directory(directory)?;
-    let mark = directory.join(UNFINISHED);
-    let entries = || match fs::read_dir(directory) {
-        Ok(entries) => Ok(entries.count()),
-        Err(error) => Err(Error::io("list", directory, error)),
-    };
+/// Refuses a directory with anything in it but what a restore that was cut short has left; whether
+/// there is that. The file of the lock does not count.
+fn has_leftover(directory: &Path) -> Result<bool> {
+    let entries = fs::read_dir(directory).map_err(|error| Error::io("list", directory, error))?;
+    let others = entries.filter(|entry| entry.as_ref().map_or(true, |it| it.file_name() != LOCK)).count();
     // The mark is durable before there is anything beside it: one that was cut short is alone.
-    let others = entries()?;
-    if fs::read(&mark).is_ok_and(|text| text == MARK || (others == 1 && MARK.starts_with(&text))) {
-        remove_files(directory)?;
-    }
-    if entries()? > 0 {
+    let mark = fs::read(directory.join(UNFINISHED));
+    let has_leftover = mark.is_ok_and(|text| text == MARK || (others == 1 && MARK.starts_with(&text)));
+    if others > 0 && !has_leftover {
         return Err(Error::invalid(format!("{} is not empty; name a new directory", directory.display())));
     }
+    Ok(has_leftover)
+}
+
+/// Takes away what a restore that was cut short has left in the directory, and marks it.
+fn prepare(directory: &Path) -> Result<()> {
+    if has_leftover(directory)? {
+        remove_files(directory)?;
+        has_leftover(directory)?;
+    }
+    let mark = directory.join(UNFINISHED);
     fs::write(&mark, MARK).map_err(|error| Error::io("write", &mark, error))?;
     let synced = File::open(&mark).and_then(|file| file.sync_all());
     synced.map_err(|error| Error::io("sync", &mark, error))?;
@@ -67,7 +79,8 @@ fn prepare(directory: &Path) -> Result<()> {
 pub fn make_directory(directory: &Path) -> Result<()> {
     let made = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).count();
     fs::create_dir_all(directory).map_err(|error| Error::io("create", directory, error))?;
-    for parent in directory.ancestors().skip(1).take(made) {
+    // The innermost that was there, too: an attempt that was cut short may have made it.
+    for parent in directory.ancestors().skip(1).take(made + 1) {
         sync_directory(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
     }
     Ok(())
@@ -108,7 +121,7 @@ fn remove_files(directory: &Path) -> Result<()> {
     let entries = fs::read_dir(directory).map_err(|error| Error::io("list", directory, error))?;
     for entry in entries {
         let entry = entry.map_err(|error| Error::io("list", directory, error))?;
-        if entry.file_name() != UNFINISHED {
+        if entry.file_name() != UNFINISHED && entry.file_name() != LOCK {
             remove(&entry.path())?;
         }
     }

@@ -1,6 +1,8 @@
 //! Backups of real databases, in directories and in memory.
 #![allow(clippy::unwrap_used)]
 
+use esker::env::Env;
+use esker::env::os::OsEnv;
 use esker::{CheckpointMode, Db, KeyspaceOptions, Options};
 use esker_backup::{Cancel, Create, Error, Phase, Prune, Target, Transfers};
 use object_store::memory::InMemory;
@@ -315,4 +317,26 @@ fn calls_can_be_made_in_a_thread_of_a_runtime() {
         assert_eq!(target.list().unwrap().backups.len(), 1);
         drop(target);
     });
+}
+
+#[test]
+fn a_directory_that_another_restore_has_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let db = open(&place.path().join("data"));
+    write(&db, &mut Model::new(), &mut Random(5), 50);
+    let target = Target::new_directory(place.path().join("target")).unwrap();
+    target.create(&db, &Create::default()).unwrap();
+    let restored = place.path().join("restored");
+    let is_locked = |result| matches!(result, Err(Error::Database(esker::Error::Locked { .. })));
+    fs::create_dir(&restored).unwrap();
+    let lock = OsEnv::new().lock(&restored.join("LOCK")).unwrap();
+    assert!(is_locked(target.restore(None, &restored).map(drop)));
+    drop(lock);
+    target.restore(None, &restored).unwrap();
+    assert_eq!(pairs(&open(&restored)), pairs(&db));
+    let foreign = place.path().join("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("letter"), "dear ada").unwrap();
+    assert!(matches!(target.restore(None, &foreign), Err(Error::InvalidArgument { .. })));
+    assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1, "nothing is put there");
 }

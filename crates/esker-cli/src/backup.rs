@@ -155,8 +155,10 @@ impl TargetArguments {
     /// The target, with a progress bar and a Ctrl-C that cancels.
     fn open(&self, is_made: bool) -> Result<Target, Failure> {
         let target = if self.target.contains("://") {
+            let is_of_stores = |name: &str| ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix));
             let environment = std::env::vars_os().filter_map(|(name, value)| {
-                Some((name.into_string().ok()?.to_ascii_lowercase(), value.into_string().ok()?))
+                let name = name.into_string().ok()?.to_ascii_lowercase();
+                Some((name, value.into_string().ok()?)).filter(|(name, _)| is_of_stores(name))
             });
             Target::url(&self.target, environment)
         } else if is_made {
@@ -325,8 +327,8 @@ impl Verify {
         match report.damage.len() {
             0 => Ok(()),
             places => Err(Failure::Operation(format!(
-                "{places} objects are damaged; make a new backup, which copies what is missing, and remove those that \
-                 are named"
+                "{places} objects are damaged; remove the backups that are named, and make a new one, which copies the \
+                 files again"
             ))),
         }
     }

@@ -143,7 +143,8 @@ pub enum Error {
         /// The newest version this build reads.
         supported: u32,
     },
-    /// A file was compressed in a way that this build was made without. Nothing was changed.
+    /// A file was compressed in a way that this build was made without. Nothing that was there was
+    /// changed.
     UnsupportedCompression {
         /// The file.
         path: PathBuf,

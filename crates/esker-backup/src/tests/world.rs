@@ -135,6 +135,8 @@ pub fn quick() -> Transfers {
 /// The files of a directory.
 pub fn read(directory: &Path) -> Contents {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    // The lock's file stays where a directory was worked in.
+    let entries = entries.filter(|entry| entry.file_name() != crate::layout::LOCK);
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
 

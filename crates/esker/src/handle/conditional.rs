@@ -135,8 +135,8 @@ impl Keyspace {
     }
 
     /// Combines `operand` with the value of `key`, as [`Keyspace::merge`] does, and returns what
-    /// that makes of it: of a counter its new value, which no other call gets; `None` if the
-    /// operator deletes the key.
+    /// that makes of it: of a counter its new value; `None` if the operator deletes the
+    /// key.
     ///
     /// # Errors
     /// As [`Keyspace::merge`] and [`Keyspace::get`]. After `MergeFailed` nothing was written.

@@ -13,7 +13,7 @@
 use super::{MergeError, MergeOperator};
 
 /// The stored name of [`Int64Add`].
-pub(super) const INT64_ADD: &str = "int64add";
+pub(crate) const INT64_ADD: &str = "int64add";
 
 /// Adds 8-byte little-endian signed integers. A sum beyond the smallest or largest number stays
 /// there, and goes on from there. An absent key counts as 0. Operands and values of any other size

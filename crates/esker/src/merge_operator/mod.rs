@@ -15,6 +15,7 @@ pub use bitwise::{BitOr, BytesXor};
 pub(crate) use built_in::UINT64_ADD;
 pub(crate) use built_in::is_impostor;
 pub use built_in::{Max, Min, Put, StringAppend, UInt64Add, built_in};
+pub(crate) use int64_add::INT64_ADD;
 pub use int64_add::Int64Add;
 pub use laws::{LawViolation, Outcome, check_laws};
 

@@ -435,7 +435,7 @@ impl Options {
     }
 
     /// Compression of the blocks of all runs but the last, which holds most of a compacted
-    /// database. What is recovered from the log is written with [`Options::compression`].
+    /// database.
     ///
     /// ```
     /// use esker::{Compression, Options};

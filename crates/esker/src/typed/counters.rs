@@ -1,6 +1,6 @@
 //! Keyspaces of counters.
 
-use super::encoded::{with_key, with_pair};
+use super::encoded::with_pair;
 use super::iterator::TypedIter;
 use super::key::{EncodeKey, KeyCodec, KeyPrefix};
 use super::keyspace::TypedKeyspace;
@@ -8,7 +8,7 @@ use super::range::TypedRange;
 use super::value::{EncodeValue, ValueCodec};
 use crate::error::{Error, Result};
 use crate::handle::{Batch, Db, Keyspace, Snapshot, Transaction};
-use crate::merge_operator::{Int64Add, UInt64Add};
+use crate::merge_operator::{INT64_ADD, Int64Add, UINT64_ADD, UInt64Add};
 use crate::options::{KeyspaceOptions, WriteOptions};
 use std::fmt;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub trait Count: ValueCodec + EncodeValue<Self> + Copy + Default + sealed::Seale
 }
 
 impl Count for u64 {
-    const OPERATOR: &'static str = "uint64add";
+    const OPERATOR: &'static str = UINT64_ADD;
 
     fn with_operator(options: KeyspaceOptions) -> KeyspaceOptions {
         options.merge_operator(UInt64Add)
@@ -50,7 +50,7 @@ impl Count for u64 {
 }
 
 impl Count for i64 {
-    const OPERATOR: &'static str = "int64add";
+    const OPERATOR: &'static str = INT64_ADD;
 
     fn with_operator(options: KeyspaceOptions) -> KeyspaceOptions {
         options.merge_operator(Int64Add)
@@ -195,7 +195,8 @@ impl<K: KeyCodec, N: Count> Counters<K, N> {
     }
 
     /// Adds `n` to the counter of `key` and returns what it is then: see
-    /// [`Keyspace::merge_and_get`]. No two calls return the same number, if all add something.
+    /// [`Keyspace::merge_and_get`]. Calls that add positive numbers to one key get different ones,
+    /// short of the limit, until it is set, deleted or expires.
     ///
     /// # Errors
     /// As [`Keyspace::merge_and_get`]; `Decode` if what is there is no number.
@@ -417,7 +418,7 @@ impl<K: KeyCodec, N: Count> CounterBatch<'_, K, N> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn delete(&mut self, key: impl EncodeKey<K>) -> Result<()> {
-        with_key(&key, |key| self.batch.delete(self.counters.0.keyspace(), key))
+        self.counters.0.in_batch(self.batch).delete(key)
     }
 }
 
@@ -487,6 +488,6 @@ impl<K: KeyCodec, N: Count> CounterTransaction<'_, K, N> {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn delete(&mut self, key: impl EncodeKey<K>) -> Result<()> {
-        with_key(&key, |key| self.transaction.delete(self.counters.0.keyspace(), key))
+        self.counters.0.in_transaction(self.transaction).delete(key)
     }
 }

@@ -416,3 +416,13 @@ fn clear_empties_and_keeps_the_keyspace() {
         assert_eq!(pairs(&old), [("new".to_owned(), "1".to_owned())]);
     }
 }
+
+#[test]
+fn counters_of_the_database_never_go_back() {
+    let machine = Machine::new();
+    let (db, old, kept) = filled(&machine, Place::LastRun);
+    (0..5).for_each(|_| drop((old.get("a").expect("get"), kept.get("a").expect("get"))));
+    let before = db.stats().tables_searched;
+    db.drop_keyspace("old").expect("drop");
+    assert!(before >= 10 && db.stats().tables_searched == before, "{before}");
+}

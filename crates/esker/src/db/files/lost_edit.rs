@@ -48,7 +48,7 @@ pub fn keep_tables(
             }
             Ok(_) => {}
             Err(Error::Corruption { .. }) if !Table::has_an_end(&*file, number)? => {}
-            Err(Error::Corruption { .. } | Error::Unsupported { .. }) => {
+            Err(Error::Corruption { .. } | Error::Unsupported { .. } | Error::UnsupportedCompression { .. }) => {
                 kept.insert(table(number));
                 some_cannot_be_read = true;
             }

@@ -49,7 +49,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
         before.memtables().for_each(|memtable| inner.write_buffer_manager.note_flushed(memtable));
     }
     inner.dropped.add(sequence, Arc::clone(&keyspace));
-    inner.keyspaces.write().remove(name);
+    inner.forget_keyspace(&keyspace);
     drop(changes);
     memory::rebalance(inner);
     // Writers may wait for what is not there any more.

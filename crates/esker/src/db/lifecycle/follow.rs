@@ -488,10 +488,7 @@ fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
     taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
     taken.keyspace.read_state.finish_drop();
     taken.keyspace.read_state.release_dropped();
-    let mut keyspaces = inner.keyspaces.write();
-    if keyspaces.get(&taken.keyspace.name).is_some_and(|other| other.id == id) {
-        keyspaces.remove(&taken.keyspace.name);
-    }
+    inner.forget_keyspace(&taken.keyspace);
 }
 
 /// Closes blob files that nothing refers to which a reader can still come to.

@@ -87,6 +87,7 @@ pub fn write_replayed(
     let mut written = Vec::new();
     for (&id, recovered) in recovering.iter() {
         output.keyspace = recovered.record.label(id);
+        output.table = table_options(options, recovered.version.runs.is_empty());
         let newest = Some(&recovered.memtable).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.immutable.iter().rev().chain(newest).cloned().collect();
         // No entry is dropped here because it has expired: the clock may have been wrong since the

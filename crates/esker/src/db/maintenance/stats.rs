@@ -177,7 +177,9 @@ pub fn collect(inner: &Inner) -> Stats {
         (stats.blob_files, stats.blob_bytes) = (lengths.len() as u64, lengths.values().sum());
         stats.live_blob_bytes = live_bytes(inner).values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     }
-    for keyspace in inner.all_keyspaces() {
+    let (keyspaces, searched_before) = inner.keyspaces_and_searched_before();
+    stats.tables_searched = searched_before;
+    for keyspace in keyspaces {
         let read_state = keyspace.read_state.load();
         let memtables = || read_state.memtables();
         let runs: Vec<RunStats> = read_state.version.runs.iter().map(|run| run_stats(run)).collect();

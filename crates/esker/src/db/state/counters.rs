@@ -13,6 +13,8 @@ pub struct Counters {
     pub compaction_bytes: AtomicU64,
     pub compaction_read_bytes: AtomicU64,
     pub tables_dropped: AtomicU64,
+    /// What the statistics of gets of dropped keyspaces had. Changed with `Inner::keyspaces`.
+    pub searched_in_dropped: AtomicU64,
     /// Writers that slept because their memtable was ahead of its target rate.
     pub delays: StallStats,
     /// Writers that a limit stopped.

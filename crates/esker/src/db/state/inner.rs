@@ -426,6 +426,21 @@ impl Inner {
         self.keyspaces.read().values().cloned().collect()
     }
 
+    /// All keyspaces, and the tables that gets have searched in those that were dropped.
+    pub fn keyspaces_and_searched_before(&self) -> (Vec<Arc<KeyspaceInner>>, u64) {
+        let keyspaces = self.keyspaces.read();
+        (keyspaces.values().cloned().collect(), self.counters.searched_in_dropped.load(Ordering::Relaxed))
+    }
+
+    /// Takes a dropped keyspace out of those that are found by name. Its counters stay.
+    pub fn forget_keyspace(&self, keyspace: &KeyspaceInner) {
+        let mut keyspaces = self.keyspaces.write();
+        if keyspaces.get(&keyspace.name).is_some_and(|other| other.id == keyspace.id) {
+            keyspaces.remove(&keyspace.name);
+            self.counters.searched_in_dropped.fetch_add(keyspace.read_stats.tables(), Ordering::Relaxed);
+        }
+    }
+
     /// Log segments that may still be needed.
     pub fn log_segments(&self) -> u64 {
         self.log.as_ref().map_or(self.replayed_segments, |log| log.segments())
