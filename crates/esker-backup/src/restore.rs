@@ -7,8 +7,8 @@
 //!    all names, and rename it.
 //! 4. Remove `CHECKPOINT`.
 //!
-//! A restore that fails removes what it has written, but for the file of the lock. One that was cut short leaves the mark; the
-//! next one into the same directory begins anew.
+//! A restore that fails removes what it has written, but for the file of the lock. One that was cut
+//! short leaves the mark; the next one into the same directory begins anew.
 
 use crate::error::{Error, Result};
 use crate::layout::{CURRENT, CURRENT_TEMPORARY, LOCK, UNFINISHED};
