@@ -113,6 +113,12 @@ pub enum Error {
         /// What was expected of its encoding, and what was found.
         what: String,
     },
+    /// The changes that were requested are not kept any more. What reads them begins with a
+    /// snapshot of the keyspaces, and goes on from the number behind it.
+    Gone {
+        /// The first write whose changes are kept.
+        oldest: u64,
+    },
     /// A read beside a writer met one that changes the files faster than they can be read.
     Stalled {
         /// What has happened, and what to do about it.
@@ -345,6 +351,10 @@ impl fmt::Display for Error {
             Error::KeyspaceDropped { keyspace } => {
                 write!(f, "keyspace {keyspace:?} was dropped; open it again to write to a new one of that name")
             }
+            Error::Gone { oldest } => write!(
+                f,
+                "the changes are not kept any more, only those from write {oldest} on; begin anew with a snapshot"
+            ),
             Error::MissingMergeOperator { keyspace, operator } => write!(
                 f,
                 "keyspace {keyspace:?} was created with merge operator {operator:?}; open it with that operator"

@@ -71,6 +71,7 @@ pub use base::latency::LatencyHistogram;
 pub use base::memory::{release_unused_memory, unused_memory_bytes};
 pub use base::slice::Slice;
 pub use compaction_filter::{CompactionFilter, Decision};
+pub use db::changes::{Change, ChangeBatch, ChangeOperation};
 pub use db::lifecycle::follow::FollowerProgress;
 pub use db::maintenance::checkpoint::CheckpointMode;
 pub use db::maintenance::ingest::IngestReport;
@@ -83,11 +84,13 @@ pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
 pub use error::{Error, Result, StallCause, escape_key};
 pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
-pub use handle::{Batch, Cursor, Db, Follower, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter};
+pub use handle::{
+    Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter, Watch,
+};
 pub use merge_operator::{MergeError, MergeOperator};
 pub use options::{
-    CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin, Profile, ReadMode,
-    StallPolicy, WalMode, WriteOptions,
+    ChangeRetention, CompactionStyle, Compression, ExplainedOption, Explanation, KeyspaceOptions, Options, Origin,
+    Profile, ReadMode, StallPolicy, WalMode, WriteOptions,
 };
 pub use table::LostRange;
 pub use typed::{Counters, TypedKeyspace};

@@ -12,9 +12,11 @@
 //! | `write` | the write path |
 //! | `transaction` | the read set and write set of a transaction, and conflicts |
 //! | `lifecycle` | open, recovery, close, keyspaces |
+//! | `changes` | what was written, in order, read from the log |
 //! | `maintenance` | ingest, checkpoint, verify, repair, statistics |
 
 pub mod background;
+pub mod changes;
 pub mod files;
 pub mod lifecycle;
 pub mod maintenance;

@@ -4,6 +4,7 @@
 //! a test there finds what is forgotten.
 
 mod budget;
+mod change_retention;
 mod explain;
 mod keyspace;
 mod origin;
@@ -11,6 +12,7 @@ mod profile;
 mod write;
 
 pub use budget::{memtable_reservation, working_memory};
+pub use change_retention::ChangeRetention;
 pub use explain::{ExplainedOption, Explanation};
 pub use keyspace::KeyspaceOptions;
 pub use origin::Origin;
@@ -182,6 +184,7 @@ pub struct Options {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) event_listener: Option<Arc<dyn EventListener>>,
     pub(crate) latency_histograms: bool,
+    pub(crate) keep_changes: Option<ChangeRetention>,
     /// The origins of the values, for [`Options::explain`].
     origins: Origins,
 }
@@ -205,6 +208,7 @@ impl fmt::Debug for Options {
             .field("compaction_bytes_per_second", &self.compaction_bytes_per_second)
             .field("memory_budget_bytes", &self.memory_budget_bytes)
             .field("latency_histograms", &self.latency_histograms)
+            .field("keep_changes", &self.keep_changes)
             .finish_non_exhaustive()
     }
 }
@@ -231,6 +235,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             event_listener: None,
             latency_histograms: false,
+            keep_changes: None,
             origins: Origins::default(),
         }
     }
@@ -590,6 +595,28 @@ impl Options {
     pub fn latency_histograms(mut self, yes: bool) -> Options {
         self.latency_histograms = yes;
         self.note("latency_histograms");
+        self
+    }
+
+    /// Keeps the changes that are made from now on, for [`Db::changes`](crate::Db::changes): the
+    /// log that holds them, and blob files that it refers to, after they are in tables.
+    ///
+    /// Default: none. An open without it gives up the changes that earlier ones have kept.
+    /// Trade-off: takes the space, a sync of the log with each flush, and keeps what compaction
+    /// would give back of large values; none costs nothing.
+    ///
+    /// ```
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// use esker::{ChangeRetention, Db};
+    /// let db = Db::open("data", options.keep_changes(ChangeRetention::Bytes(1 << 30)))?;
+    /// let names = db.keyspace("names", Default::default())?;
+    /// names.put("ada", "1815")?;
+    /// assert_eq!(db.changes(0)?.count(), 1);
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn keep_changes(mut self, retention: ChangeRetention) -> Options {
+        self.keep_changes = Some(retention);
+        self.note("keep_changes");
         self
     }
 

@@ -15,6 +15,9 @@
 //!  10 log synced    log segment number, offset: the log is on the device up to there
 //!  11 drop keyspace keyspace id: it is gone, with its tables
 //!  12 next keyspace id: all below it were given out; without it, all up to the greatest there is
+//!  13 changes from  sequence, log segment number changes are kept from this write on, in this segment and those behind it
+//!  14 loaded        sequence, keyspace id      a load, which the log has not
+//!  15 dropped       sequence, keyspace id, name bytes: a drop, which the log has not
 //! ```
 //! The id of a dropped keyspace is not given out again: the log may still hold writes to it, which
 //! are skipped, and its tables may still be there.
@@ -53,6 +56,9 @@ pub enum Change {
     LogSynced { segment: u64, offset: u64 },
     DropKeyspace { id: u64 },
     NextKeyspace(u64),
+    ChangesFrom { sequence: Sequence, segment: u64 },
+    Loaded { sequence: Sequence, keyspace: u64 },
+    Dropped { sequence: Sequence, keyspace: u64, name: String },
 }
 
 impl Change {
@@ -117,6 +123,19 @@ pub struct ManifestState {
     pub closed: Option<(u64, u64)>,
     /// The segment and offset up to which the log is known to be on the device.
     pub log_synced: (u64, u64),
+    /// The write from which on changes are kept; 0 if none are.
+    pub changes_from: Sequence,
+    /// The oldest log segment that has them.
+    pub changes_segment: u64,
+    /// What the log does not say of the changes from there on, by its place in the order of writes.
+    pub unlogged: BTreeMap<Sequence, UnloggedChange>,
+}
+
+/// A change of a whole keyspace, which is in no log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnloggedChange {
+    Load { keyspace: u64 },
+    Drop { keyspace: u64, name: String },
 }
 
 /// Appends the bytes of `changes`.
@@ -142,6 +161,12 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::LogSynced { segment, offset } => put(&[10, *segment, *offset]),
             Change::DropKeyspace { id } => put(&[11, *id]),
             Change::NextKeyspace(id) => put(&[12, *id]),
+            Change::ChangesFrom { sequence, segment } => put(&[13, *sequence, *segment]),
+            Change::Loaded { sequence, keyspace } => put(&[14, *sequence, *keyspace]),
+            Change::Dropped { sequence, keyspace, name } => {
+                put(&[15, *sequence, *keyspace]);
+                put_bytes(out, name.as_bytes());
+            }
         }
     }
 }
@@ -172,6 +197,12 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
             10 => Change::LogSynced { segment: next()?, offset: next()? },
             11 => Change::DropKeyspace { id: next()? },
             12 => Change::NextKeyspace(next()?),
+            13 => Change::ChangesFrom { sequence: next()?, segment: next()? },
+            14 => Change::Loaded { sequence: next()?, keyspace: next()? },
+            15 => {
+                let (sequence, keyspace) = (next()?, next()?);
+                Change::Dropped { sequence, keyspace, name: text(&mut cursor)? }
+            }
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
     }
@@ -189,6 +220,10 @@ impl ManifestState {
         let (id, number) = match change {
             Change::NextFile(number) | Change::LogFloor(number) => (0, *number),
             Change::LastSequence(sequence) | Change::Flushed { sequence, .. } => (0, *sequence),
+            Change::ChangesFrom { sequence, segment } => (0, *sequence.max(segment)),
+            Change::Loaded { sequence, keyspace } | Change::Dropped { sequence, keyspace, .. } => {
+                (*keyspace, *sequence)
+            }
             Change::Keyspace { id, .. } => (*id, 0),
             // Behind the greatest.
             Change::NextKeyspace(next) => (next.saturating_sub(1), 0),
@@ -222,6 +257,7 @@ impl ManifestState {
                 }
             }
             Change::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
+            Change::ChangesFrom { .. } | Change::Loaded { .. } | Change::Dropped { .. } => self.note_kept(change),
             Change::Flushed { keyspace, sequence } => {
                 let record = self.keyspace(*keyspace)?;
                 record.flushed = record.flushed.max(*sequence);
@@ -248,6 +284,25 @@ impl ManifestState {
         Ok(())
     }
 
+    /// What concerns the changes that are kept.
+    fn note_kept(&mut self, change: &Change) {
+        match change {
+            Change::ChangesFrom { sequence, segment } => {
+                self.changes_from = self.changes_from.max(*sequence);
+                self.changes_segment = self.changes_segment.max(*segment);
+                self.unlogged = self.unlogged.split_off(&self.changes_from);
+            }
+            Change::Loaded { sequence, keyspace } => {
+                self.unlogged.insert(*sequence, UnloggedChange::Load { keyspace: *keyspace });
+            }
+            Change::Dropped { sequence, keyspace, name } => {
+                let drop = UnloggedChange::Drop { keyspace: *keyspace, name: name.clone() };
+                self.unlogged.insert(*sequence, drop);
+            }
+            _ => {}
+        }
+    }
+
     fn keyspace(&mut self, id: u64) -> Result<&mut KeyspaceRecord, String> {
         self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
@@ -265,6 +320,13 @@ impl ManifestState {
         tables.filter(|&number| !seen.insert(number)).collect()
     }
 
+    /// Keeps no changes any more.
+    pub fn forget_changes(&mut self) {
+        self.changes_from = 0;
+        self.changes_segment = 0;
+        self.unlogged.clear();
+    }
+
     /// The changes that make this state from nothing. That the database was closed is not among
     /// them: it is open now.
     pub fn snapshot(&self) -> Vec<Change> {
@@ -277,6 +339,15 @@ impl ManifestState {
         if self.keyspaces.last_key_value().map_or(0, |(last, _)| last + 1) < self.next_keyspace {
             changes.push(Change::NextKeyspace(self.next_keyspace));
         }
+        if self.changes_from > 0 {
+            changes.push(Change::ChangesFrom { sequence: self.changes_from, segment: self.changes_segment });
+        }
+        changes.extend(self.unlogged.iter().map(|(&sequence, change)| match change {
+            UnloggedChange::Load { keyspace } => Change::Loaded { sequence, keyspace: *keyspace },
+            UnloggedChange::Drop { keyspace, name } => {
+                Change::Dropped { sequence, keyspace: *keyspace, name: name.clone() }
+            }
+        }));
         for (&id, record) in &self.keyspaces {
             changes.push(Change::Keyspace {
                 id,
@@ -318,9 +389,14 @@ mod tests {
             Change::style(1, CompactionStyle::Fifo { max_bytes: 1 << 40 }),
             Change::LogSynced { segment: 4, offset: 128 },
             Change::LogSynced { segment: 3, offset: 256 },
+            Change::Loaded { sequence: 5, keyspace: 1 },
+            Change::ChangesFrom { sequence: 6, segment: 3 },
+            Change::Loaded { sequence: 6, keyspace: 1 },
+            Change::Dropped { sequence: 8, keyspace: 0, name: "names".into() },
         ];
         changes.iter().for_each(|change| state.apply(change).expect("possible"));
         assert_eq!(state.log_synced, (4, 128), "never back");
+        assert_eq!(state.unlogged.keys().copied().collect::<Vec<_>>(), [6, 8], "nothing from before");
         let mut bytes = Vec::new();
         encode(&state.snapshot(), &mut bytes);
         let mut again = ManifestState::default();

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 /// The newest version of the manifest that this build reads, and the one it writes. It stands for
 /// the database as a whole.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
 /// A file that is longer is not read: twenty million tables take less.
 const MAX_MANIFEST_BYTES: u64 = 1 << 30;

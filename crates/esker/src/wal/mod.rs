@@ -2,11 +2,14 @@
 //!
 //! `format.rs` draws the bytes, `segment.rs` keeps the segment files (prepared, active, retired,
 //! free), `writer.rs` appends and syncs, `prefault.rs` says which of its pages are in memory,
-//! `reader.rs` replays after a start, `tail.rs` reads behind a writer.
+//! `reader.rs` replays after a start, `tail.rs` reads behind a writer, `archive.rs` and
+//! `retention.rs` keep segments for readers of changes.
 
+pub mod archive;
 pub mod format;
 pub mod prefault;
 pub mod reader;
+pub mod retention;
 pub mod salvage;
 pub mod segment;
 pub mod tail;

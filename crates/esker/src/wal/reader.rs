@@ -9,6 +9,7 @@
 //!    and nothing says that the missing bytes were ever on the device, the log ends there: recovery
 //!    yields a prefix, never a hole. If something says so, that is corruption.
 
+use super::archive::Archive;
 use super::format::{
     HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
     decode_record_header, record_bytes, verify_header, verify_record,
@@ -95,6 +96,8 @@ pub fn replay(
         let what = format!("log segment {}, which was synced, is missing or damaged", synced.segment);
         return Err(Error::corruption(&maker.directory, 0, what));
     }
+    inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
+    inherited.archive = archive_before(&mut segments, &chain)?;
     let mut last_sequence = 0;
     let mut last_with_batches = 0;
     let mut visit = |record: Record<'_>| {
@@ -132,7 +135,6 @@ pub fn replay(
         inherited.retired.push(Retired { segment, last_sequence });
     }
     inherited.last_with_batches = last_with_batches;
-    inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
     // What is left is in no chain: given up by an earlier recovery, older than the floor, or
     // prepared and never used.
     inherited.free.extend(segments.into_values().map(SegmentFile::into_free));
@@ -296,6 +298,48 @@ fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &P
     }
     chain.reverse();
     Ok(chain)
+}
+
+/// The segments that the links before the chain lead to, as far as they are there, oldest first. Of
+/// the newest one the last write is not known yet: 0.
+fn archive_before(segments: &mut BTreeMap<u64, SegmentFile>, chain: &[u64]) -> Result<Archive> {
+    let mut archive = Vec::new();
+    let Some(oldest) = chain.first() else { return Ok(Archive::default()) };
+    let link = segments.get(oldest).map(|found| read_link(found, *oldest)).transpose()?.flatten();
+    let mut link = link.unwrap_or_default();
+    let (mut above, mut last_sequence) = (*oldest, 0);
+    while link.previous_number < above
+        && let Some(found) = segments.get(&link.previous_number)
+        && let Some(before) = read_link(found, link.previous_number)?
+    {
+        let first = first_sequence(found)?;
+        // Where the links do not say it, the records end where they stop being intact.
+        let end = if link.previous_end > 0 { link.previous_end } else { found.bytes };
+        above = link.previous_number;
+        if let Some(found) = segments.remove(&above) {
+            let segment = Segment::found(above, found.into_free(), end);
+            archive.push(Retired { segment, last_sequence });
+        }
+        last_sequence = first.map_or(last_sequence, |first| first.saturating_sub(1));
+        link = before;
+    }
+    Ok(Archive::found(archive.into_iter().rev()))
+}
+
+/// The first write in a segment with a link, by the header of its first record; none if it holds
+/// none.
+pub(super) fn first_sequence(found: &SegmentFile) -> Result<Option<Sequence>> {
+    let offset = HEADER_BYTES as u64 + record_bytes(24);
+    let mut bytes = [0u8; RECORD_HEADER_BYTES];
+    if found.bytes < offset + bytes.len() as u64 {
+        return Ok(None);
+    }
+    found.file.read_at(offset, &mut bytes)?;
+    if !found.salt.is_some_and(|salt| verify_header(&bytes, salt, offset)) {
+        return Ok(None);
+    }
+    let header = decode_record_header(&bytes, offset, found.bytes).map(|(_, header)| header);
+    Ok(header.filter(|header| header.kind == RecordType::Batch).map(|header| header.sequence))
 }
 
 /// The newest segment below `number`, but not below `floor`, that has an intact link; 0 if there is

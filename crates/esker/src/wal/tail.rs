@@ -9,11 +9,12 @@
 //! next time.
 
 use super::format::{HEADER_BYTES, RECORD_HEADER_BYTES, RecordType, decode_header, record_bytes};
-use super::reader::{Record, SegmentFile, SegmentReader, read_link};
+use super::reader::{Record, SegmentFile, SegmentReader, first_sequence, read_link};
 use super::segment::{SegmentMaker, file_number};
 use super::writer::Position;
 use crate::base::key::Sequence;
 use crate::error::Result;
+use std::collections::BTreeMap;
 
 /// What the visitor of a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,16 +68,47 @@ impl LogTail {
         }))
     }
 
+    /// A reader that begins at the segment with the write `from`, or at one before it. None if the
+    /// links do not lead back to that, nor to segment `oldest`.
+    pub fn from(maker: SegmentMaker, from: Sequence, oldest: u64) -> Result<Option<LogTail>> {
+        let mut all: BTreeMap<u64, SegmentFile> = segments(&maker)?.into_iter().collect();
+        let mut next = None;
+        for (&number, found) in all.iter().rev() {
+            if let Some(link) = read_link(found, number)? {
+                next = Some((number, link));
+                break;
+            }
+        }
+        while let Some((number, link)) = next.take() {
+            let Some(found) = all.remove(&number) else { break };
+            if number <= oldest || first_sequence(&found)?.is_some_and(|first| first <= from) {
+                let offset = HEADER_BYTES as u64;
+                return Ok(Some(LogTail { maker, number, found, offset, last_sequence: 0 }));
+            }
+            let previous = link.previous_number;
+            if let Some(before) = all.get(&previous).filter(|_| previous < number) {
+                next = read_link(before, previous)?.map(|link| (previous, link));
+            }
+        }
+        Ok(None)
+    }
+
     /// Where it is.
     pub fn position(&self) -> Position {
         Position { segment: self.number, offset: self.offset }
     }
 
-    /// Hands every batch that has come since to `visit`, with the position of its record.
-    pub fn read(&mut self, visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>) -> Result<End> {
+    /// Hands every batch that has come since to `visit`, with the position of its record. `newest`:
+    /// the number of the segment that is written to, where that is known; no other is looked for
+    /// behind it.
+    pub fn read(
+        &mut self,
+        newest: Option<u64>,
+        visit: &mut dyn FnMut(Record<'_>, Position) -> Result<Taken>,
+    ) -> Result<End> {
         loop {
             let read = self.read_segment(visit)?;
-            if read != End::Reached {
+            if read != End::Reached || newest == Some(self.number) {
                 return Ok(read);
             }
             match self.successor()? {

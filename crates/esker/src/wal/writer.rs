@@ -4,6 +4,7 @@
 //! shared: any thread may sync up to a position, one does it for all that wait. Lock order: the
 //! writer lock, then the state lock in here; nothing is called out of it but file operations.
 
+use super::archive::Archive;
 use super::format::{HEADER_BYTES, Link, Place, RECORD_HEADER_BYTES, RecordType, record_bytes, seal_record};
 use super::prefault::{self, TEND_EVERY_BYTES};
 use super::segment::{FreeFile, Plan, Retired, Segment, SegmentMaker};
@@ -55,8 +56,8 @@ impl From<Position> for (u64, u64) {
 }
 
 #[derive(Debug)]
-struct State {
-    active: Arc<Segment>,
+pub(super) struct State {
+    pub(super) active: Arc<Segment>,
     prepared: Option<Arc<Segment>>,
     /// Full segments that still take memory.
     leaving: VecDeque<Arc<Segment>>,
@@ -66,8 +67,9 @@ struct State {
     /// after a failure.
     next_number: u64,
     /// Oldest first. Those not synced yet hold `synced < written`.
-    retired: VecDeque<Retired>,
-    free: Vec<FreeFile>,
+    pub(super) retired: VecDeque<Retired>,
+    pub(super) archive: Archive,
+    pub(super) free: Vec<FreeFile>,
     next_file_bytes: u64,
     durable: Position,
     syncing: bool,
@@ -78,7 +80,7 @@ struct State {
 #[derive(Debug)]
 pub struct LogSync {
     maker: SegmentMaker,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Signalled when a sync or a preparation ends.
     turn: Condvar,
     /// Bytes of records appended since open.
@@ -96,6 +98,7 @@ pub struct LogSync {
     mostly_stored: AtomicBool,
     /// Whether a write that was to be synced came since the start.
     synced_writes: AtomicBool,
+    pub(super) keeps_changes: bool,
     /// Makes durable what records refer to: done before every sync of records.
     before_sync: OnceLock<BeforeSync>,
     /// Of writers, for the next segment.
@@ -141,6 +144,8 @@ pub struct Inherited {
     /// The number of the segment that the database was closed with: up to its end the log is known
     /// to be on the device.
     pub closed: Option<u64>,
+    /// The unbroken chain of segments before the oldest one replayed, oldest first.
+    pub archive: Archive,
     /// The number of the last segment with writes; 0 if there is none.
     pub last_with_batches: u64,
     /// The newest segment with a link below the floor; 0 if there is none. The manifest that named
@@ -177,7 +182,11 @@ impl LogWriter {
     /// taken pages from the old segments that a sync now would not miss.
     pub fn start(maker: SegmentMaker, mut inherited: Inherited) -> Result<LogWriter> {
         inherited.give_up_empty_tail();
-        let Inherited { retired, free, highest_number, closed, below_floor, .. } = inherited;
+        let Inherited { retired, mut archive, mut free, highest_number, closed, below_floor, .. } = inherited;
+        let keeps_changes = archive.keeps_changes();
+        if !keeps_changes {
+            archive.clear(&mut free);
+        }
         for old in retired.iter().filter(|old| closed.is_some_and(|last| old.segment.number <= last)) {
             old.segment.synced.store(old.segment.written.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -201,6 +210,7 @@ impl LogWriter {
                 preparing: false,
                 next_number: number + 1,
                 retired: retired.into(),
+                archive,
                 free,
                 next_file_bytes,
                 durable: Position::default(),
@@ -216,6 +226,7 @@ impl LogWriter {
             least_next: AtomicU64::new(0),
             mostly_stored: AtomicBool::new(true),
             synced_writes: AtomicBool::new(false),
+            keeps_changes,
             before_sync: OnceLock::new(),
             stalls: StallStats::default(),
         };
@@ -739,7 +750,7 @@ fn sync_stretches(stretches: &[Stretch], note: bool) -> Result<()> {
 
 impl State {
     /// All segments with records, oldest first.
-    fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
+    pub(super) fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.retired.iter().map(|retired| &retired.segment).chain([&self.active])
     }
 

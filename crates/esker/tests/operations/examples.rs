@@ -5,6 +5,8 @@ use crate::merge_support::Scratch;
 
 #[path = "../../examples/append_log.rs"]
 mod append_log;
+#[path = "../../examples/cache_in_step.rs"]
+mod cache_in_step;
 #[path = "../../examples/counters.rs"]
 mod counters;
 #[path = "../../examples/custom_operator.rs"]
@@ -29,6 +31,11 @@ fn twice(name: &str, run: Run) {
 #[test]
 fn append_log() {
     twice("append-log", append_log::run);
+}
+
+#[test]
+fn cache_in_step() {
+    twice("cache-in-step", cache_in_step::run);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod callbacks;
 mod calling_env;
+mod changes;
 mod checkpoint;
 mod checkpoint_beside_work;
 mod checkpoint_by_copy;

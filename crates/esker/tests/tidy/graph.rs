@@ -32,7 +32,7 @@ const MODULES: [(&str, u32); 20] = [
 ];
 
 /// The modules within `db`, by the same rule.
-const DB_MODULES: [(&str, u32); 9] = [
+const DB_MODULES: [(&str, u32); 10] = [
     ("state", 0),
     ("files", 1),
     ("write_controller", 1),
@@ -41,6 +41,7 @@ const DB_MODULES: [(&str, u32); 9] = [
     ("write", 4),
     ("transaction", 5),
     ("lifecycle", 6),
+    ("changes", 7),
     ("maintenance", 7),
 ];
 

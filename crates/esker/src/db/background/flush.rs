@@ -196,7 +196,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     }
     memory::flushed(inner, memtable);
     if let Some(floor) = floor {
-        remover::release_segments(inner, floor, true);
+        remover::release_segments(inner, floor, true)?;
     }
     inner.counters.flushes.fetch_add(1, Relaxed);
     inner.counters.flush_bytes.fetch_add(bytes, Relaxed);

@@ -17,7 +17,7 @@ use crate::version::file_name::{
 use crate::version::manifest::current_number;
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::segment::file_number;
-use crate::wal::writer::AppendError;
+use crate::wal::writer::{AppendError, LogSync};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +87,13 @@ pub fn sweep_blobs(inner: &Inner) {
     };
     for number in candidates.into_iter().filter(|number| !used.contains(number)) {
         if let Some(path) = inner.blobs.forget(number) {
-            let _ = inner.options.env.remove(&path);
+            match inner.log.as_ref().filter(|log| log.keeps_changes()) {
+                // Any record that refers to it is in this segment at the latest.
+                Some(log) => inner.kept_blobs.add(path, log.active_segment()),
+                None => {
+                    let _ = inner.options.env.remove(&path);
+                }
+            }
         }
     }
 }
@@ -107,15 +113,27 @@ fn blobs_in_use(inner: &Inner) -> BTreeSet<u64> {
 }
 
 /// Removes the blob files in the directory that are not among those in use, and forgets them: what
-/// a crash or a failed job left behind. For the end of opening.
-pub fn remove_orphan_blobs(env: &dyn Env, directory: &Path, blobs: &BlobStore, used: &BTreeSet<u64>) -> Result<()> {
+/// a crash or a failed job left behind. Where changes are kept, they may refer to any of them: then
+/// they are not removed, but returned. For the end of opening.
+pub fn remove_orphan_blobs(
+    env: &dyn Env,
+    directory: &Path,
+    blobs: &BlobStore,
+    used: &BTreeSet<u64>,
+    keeps_changes: bool,
+) -> Result<Vec<PathBuf>> {
+    let mut kept = Vec::new();
     for name in env.list(directory)? {
         if let Some(number) = blob_number(&name).filter(|number| !used.contains(number)) {
             blobs.forget(number);
-            env.remove(&directory.join(name))?;
+            if keeps_changes {
+                kept.push(directory.join(name));
+            } else {
+                env.remove(&directory.join(name))?;
+            }
         }
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// Removes manifest `number`, which `CURRENT` does not name any more.
@@ -123,15 +141,41 @@ pub fn remove_manifest(inner: &Inner, number: u64) {
     let _ = inner.options.env.remove(&inner.directory.join(manifest(number)));
 }
 
-/// Releases the log segments before `floor`, which a durable manifest names. `keep`: some stay for
-/// reuse.
-pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
-    if let Some(log) = &inner.log {
-        let keep = if keep { segments_to_keep(inner) } else { 0 };
-        for path in log.release(floor, keep) {
-            let _ = inner.options.env.remove(&path);
-        }
+/// Releases the log segments before `floor`, which a durable manifest names; where changes are
+/// kept, those that have been kept for long enough. `keep`: some stay for reuse.
+pub fn release_segments(inner: &Inner, floor: u64, keep: bool) -> Result<()> {
+    let Some(log) = &inner.log else { return Ok(()) };
+    if log.keeps_changes() {
+        forget_changes(inner, log, floor)?;
     }
+    let keep = if keep { segments_to_keep(inner) } else { 0 };
+    for path in log.release(floor, keep) {
+        let _ = inner.options.env.remove(&path);
+    }
+    Ok(())
+}
+
+fn forget_changes(inner: &Inner, log: &LogSync, floor: u64) -> Result<()> {
+    let now_ms = inner.options.clock.now_ms();
+    log.archive(floor, now_ms).map_err(|error| inner.error_state.poison(error))?;
+    if let Some((sequence, segment)) = log.changes_from(now_ms) {
+        // Before they go: a reader finds that they are gone, and never a log with a hole.
+        if let Some(manifest) = &mut *inner.manifest.lock() {
+            let change = Change::ChangesFrom { sequence, segment };
+            manifest.commit(&[change]).map_err(|error| inner.error_state.poison(error))?;
+        }
+        log.forget_changes(sequence);
+    }
+    for path in inner.kept_blobs.take_unneeded(log.oldest_segment()) {
+        let _ = inner.options.env.remove(&path);
+    }
+    Ok(())
+}
+
+/// Whether changes have been kept for long enough.
+fn changes_are_expendable(inner: &Inner) -> bool {
+    let Some(log) = inner.log.as_ref().filter(|log| log.keeps_changes()) else { return false };
+    log.changes_from(inner.options.clock.now_ms()).is_some()
 }
 
 /// Gives back the space of the log that nothing needs: files kept for reuse, the prepared segment
@@ -140,7 +184,7 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) {
 pub fn reclaim_log(inner: &Inner) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     inner.error_state.check()?;
-    if log.is_idle(no_memtable_has_writes(inner)) {
+    if log.is_idle(no_memtable_has_writes(inner)) && !changes_are_expendable(inner) {
         return Ok(());
     }
     let mut guard = inner.writer.lock();
@@ -167,13 +211,12 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
         }
     }
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
-    release_segments(inner, floor, false);
-    Ok(())
+    release_segments(inner, floor, false)
 }
 
 /// Whether `reclaim_log` would give something back.
 pub fn log_is_reclaimable(inner: &Inner) -> bool {
-    inner.log.as_ref().is_some_and(|log| !log.is_idle(no_memtable_has_writes(inner)))
+    inner.log.as_ref().is_some_and(|log| !log.is_idle(no_memtable_has_writes(inner))) || changes_are_expendable(inner)
 }
 
 /// Whether everything written is in tables.

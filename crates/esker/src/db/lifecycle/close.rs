@@ -39,6 +39,7 @@ pub fn close(inner: &Inner) -> Result<()> {
     // In any case: the caller releases the lock on the directory, and another process may then
     // write there.
     inner.error_state.refuse_writes("it was closed");
+    inner.watchers.close();
     result
 }
 

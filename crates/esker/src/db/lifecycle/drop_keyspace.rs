@@ -6,6 +6,8 @@
 //! 2. The log is synced up to there, and then a new manifest is made current that is without the
 //!    keyspace. The drop is durable, and so is every write before it: none is missing below it. If
 //!    the disk is full, nothing has happened on it, and step 1 is taken back.
+//!    Where changes are kept, the writer lock is held until then: a reader of changes knows of the
+//!    drop before it meets a later write.
 //! 3. The name is free. What the keyspace held is given up: the log may forget its writes, and its
 //!    files are removed once no snapshot sees it.
 //!
@@ -17,9 +19,10 @@ use crate::base::key::Sequence;
 use crate::db::background::commit_version_edit::try_renew_manifest;
 use crate::db::background::run;
 use crate::db::lifecycle::keyspaces::find;
-use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter};
+use crate::db::state::inner::{Inner, KeyspaceInner, KeyspaceWriter, Writer};
 use crate::db::state::memory;
 use crate::error::{Error, Result};
+use crate::memtable::Memtable;
 use crate::version::edit::Change;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,13 +37,18 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     }
     let keyspace = find(inner, name).ok_or_else(|| Error::NotFound { what: format!("keyspace {name:?}") })?;
     inner.dropped.note_name(keyspace.id, name);
-    let (sequence, writer) = take_away(inner, &keyspace)?;
-    if let Err(error) = make_durable(inner, keyspace.id, sequence) {
-        put_back(inner, &keyspace, writer);
+    let (empty, _) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
+    let mut writer = inner.lock_writer();
+    inner.error_state.check()?;
+    let (sequence, taken) = take_away(inner, &mut writer, &keyspace, empty);
+    let held = inner.keeps_changes().then_some(writer);
+    if let Err(error) = make_durable(inner, &keyspace, sequence) {
+        put_back(&mut held.unwrap_or_else(|| inner.lock_writer()), &keyspace, taken);
         // What was due for the keyspace is due again.
         inner.wake();
         return Err(error);
     }
+    drop(held);
     let before = keyspace.read_state.finish_drop();
     // In this order: a sweep that does not find the keyspace any more finds what it held among what
     // only readers have.
@@ -51,6 +59,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     inner.dropped.add(sequence, Arc::clone(&keyspace));
     inner.forget_keyspace(&keyspace);
     drop(changes);
+    inner.watchers.note_keyspace(keyspace.id);
     memory::rebalance(inner);
     // Writers may wait for what is not there any more.
     inner.tell_waiting();
@@ -60,27 +69,33 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
 }
 
 /// Step 1. The keyspace's place in the order of writes, and its writer.
-fn take_away(inner: &Inner, keyspace: &KeyspaceInner) -> Result<(Sequence, Option<Box<KeyspaceWriter>>)> {
-    let (empty, _) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
-    let mut writer = inner.lock_writer();
-    inner.error_state.check()?;
+fn take_away(
+    inner: &Inner,
+    writer: &mut Writer,
+    keyspace: &KeyspaceInner,
+    empty: Arc<Memtable>,
+) -> (Sequence, Option<Box<KeyspaceWriter>>) {
     let taken = writer.keyspaces.get_mut(keyspace.id as usize).and_then(Option::take);
     writer.last_sequence += 1;
     let sequence = writer.last_sequence;
     inner.last_sequence.store(sequence, Ordering::Release);
     keyspace.read_state.begin_drop(sequence, empty);
-    Ok((sequence, taken))
+    (sequence, taken)
 }
 
 /// Step 2.
-fn make_durable(inner: &Inner, id: u64, sequence: Sequence) -> Result<()> {
+fn make_durable(inner: &Inner, keyspace: &KeyspaceInner, sequence: Sequence) -> Result<()> {
     inner.sync_log()?;
-    try_renew_manifest(inner, &[Change::DropKeyspace { id }, Change::LastSequence(sequence)])
+    let id = keyspace.id;
+    let mut changes = vec![Change::DropKeyspace { id }, Change::LastSequence(sequence)];
+    if inner.keeps_changes() {
+        changes.push(Change::Dropped { sequence, keyspace: id, name: keyspace.name.clone() });
+    }
+    try_renew_manifest(inner, &changes)
 }
 
 /// Takes step 1 back.
-fn put_back(inner: &Inner, keyspace: &KeyspaceInner, mut taken: Option<Box<KeyspaceWriter>>) {
-    let mut writer = inner.lock_writer();
+fn put_back(writer: &mut Writer, keyspace: &KeyspaceInner, mut taken: Option<Box<KeyspaceWriter>>) {
     if let Some(taken) = &mut taken {
         // It may have been supplied meanwhile.
         taken.operator = keyspace.operator();

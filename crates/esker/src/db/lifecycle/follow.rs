@@ -223,7 +223,7 @@ fn add_keyspace(inner: &Inner, id: u64, record: &KeyspaceRecord, read_state: Rea
 fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestState>, batches: &mut u64) -> Result<End> {
     let Following { state, tail, begins, .. } = following;
     let newest = next.unwrap_or(state);
-    tail.read(&mut |record, position| {
+    tail.read(None, &mut |record, position| {
         let operations = decode(&record)?;
         let is_known = |id: u64| state.keyspaces.contains_key(&id) || newest.was_dropped(id) || state.was_dropped(id);
         if !operations.iter().all(|operation| is_known(operation.keyspace())) {
@@ -247,6 +247,8 @@ fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestStat
         let last = record.sequence + operations.len() as u64 - 1;
         writer.last_sequence = writer.last_sequence.max(last);
         inner.last_sequence.store(writer.last_sequence, Ordering::Release);
+        drop(writer);
+        operations.iter().for_each(|operation| inner.watchers.note(operation));
         *batches += 1;
         Ok(Taken::Yes)
     })
@@ -367,6 +369,7 @@ fn install(inner: &Inner, following: &mut Following, next: ManifestState) -> Res
         writer.last_sequence = writer.last_sequence.max(next.last_sequence);
         inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     }
+    inner.watchers.note_all();
     following.begins.retain(|id, _| next.keyspaces.contains_key(id));
     following.state = next;
     following.replaced.retain(|read_state| read_state.strong_count() > 0);
@@ -448,7 +451,7 @@ fn remake_within(
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
     let (remade, mut writer) = new_memtable(&inner.options, bytes, 0, &inner.memory);
     let (mut reached, mut is_full) = (flushed, false);
-    let end = tail.read(&mut |record, _| {
+    let end = tail.read(None, &mut |record, _| {
         if reached >= last {
             return Ok(Taken::NotYet);
         }
@@ -547,6 +550,7 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     for (id, record, read_state, memtable) in new {
         add_keyspace(inner, id, &record, read_state, memtable);
     }
+    inner.watchers.note_all();
     (following.state, following.stamp) = (state, stamp);
     Ok(())
 }

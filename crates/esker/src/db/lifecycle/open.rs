@@ -32,12 +32,14 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
 use crate::db::state::inner::{Inner, KeyspaceInner, Signals, Writer};
+use crate::db::state::kept_blobs::KeptBlobs;
 use crate::db::state::latencies::Measured;
 use crate::db::state::memory;
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::ReadState;
 use crate::db::state::snapshots::SnapshotList;
 use crate::db::state::thread_gate::ThreadGate;
+use crate::db::state::watchers::Watchers;
 use crate::db::state::write_buffer_manager::WriteBufferManager;
 use crate::env::Lock;
 use crate::error::{Error, Result};
@@ -106,11 +108,14 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     })?;
     let last_sequence = manifest.state().last_sequence;
     remover::remove_orphans(&*env, directory, manifest.number(), manifest.state(), &BTreeSet::new())?;
-    remover::remove_orphan_blobs(&*env, directory, &blobs, &blobs_in_use(&recovering))?;
+    let used = blobs_in_use(&recovering);
+    let (keeps_changes, segment) = (log.shared().keeps_changes(), log.position().segment);
+    let held = remover::remove_orphan_blobs(&*env, directory, &blobs, &used, keeps_changes)?;
     let writing = Writing { log: Some(log), manifest: Some(manifest), lock: Some(lock) };
     let inner = assemble(directory, (number, options), recovering, last_sequence, writing, (cache, memory, blobs));
+    held.into_iter().for_each(|path| inner.kept_blobs.add(path, segment));
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
-    remover::release_segments(&inner, floor, true);
+    remover::release_segments(&inner, floor, true)?;
     Ok(inner)
 }
 
@@ -121,7 +126,7 @@ fn begin(
     mut state: ManifestState,
     recovering: &mut BTreeMap<u64, Recovering>,
     (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
-    (maker, inherited, old_manifest): (SegmentMaker, Inherited, u64),
+    (maker, mut inherited, old_manifest): (SegmentMaker, Inherited, u64),
 ) -> Result<(LogWriter, Manifest)> {
     if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
         let is_closed = inherited.closed.is_some();
@@ -137,7 +142,11 @@ fn begin(
             other => other?,
         }
     }
+    keep_changes(options, &mut state, &mut inherited);
     let log = LogWriter::start(maker, inherited)?;
+    if log.shared().keeps_changes() {
+        state.changes_segment = log.shared().oldest_segment();
+    }
     let referred = Arc::clone(blobs);
     log.shared().sync_before(Box::new(move || referred.sync()));
     let number = state.next_file;
@@ -150,6 +159,24 @@ fn begin(
     state.log_synced = log.position().into();
     let manifest = Manifest::create(&*options.env, directory, number, state)?;
     Ok((log, manifest))
+}
+
+/// Goes on with the changes that were kept before, begins to keep them, or gives them up.
+fn keep_changes(options: &Options, state: &mut ManifestState, inherited: &mut Inherited) {
+    match options.keep_changes {
+        Some(retention) => {
+            let replayed = inherited.retired.first().map(|retired| retired.segment.number);
+            let oldest = inherited.archive.oldest().or(replayed);
+            let are_all_there = oldest.is_some_and(|oldest| oldest <= state.changes_segment);
+            if state.changes_from == 0 || !are_all_there {
+                state.forget_changes();
+                inherited.archive.clear(&mut inherited.free);
+                state.changes_from = state.last_sequence + 1;
+            }
+            inherited.archive.keep(retention, state.last_sequence, options.clock.now_ms());
+        }
+        None => state.forget_changes(),
+    }
 }
 
 /// Removes the tables of a recovery that found no room, so that the open can go on without them;
@@ -304,6 +331,8 @@ fn assemble(
         last_write: Mutex::new(((last_sequence, 0), Instant::now())),
         obsolete: ObsoleteTables::default(),
         dropped: DroppedKeyspaces::default(),
+        kept_blobs: KeptBlobs::default(),
+        watchers: Watchers::default(),
         merging: Mutex::new(None),
         shrinking: Mutex::default(),
         in_progress: Mutex::default(),

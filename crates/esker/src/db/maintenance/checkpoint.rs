@@ -165,6 +165,8 @@ fn gather(inner: &Inner, target: &Path, mode: CheckpointMode) -> Result<Contents
 fn complete(inner: &Inner, target: &Path, contents: Contents) -> Result<()> {
     let env = &*inner.options.env;
     let Contents { mut state, tables, tables_to_copy, blobs_to_copy } = contents;
+    // They are in the log, which is not copied.
+    state.forget_changes();
     for number in tables_to_copy {
         let name = file_name::table(number);
         let Some(table) = tables.get(&number) else {

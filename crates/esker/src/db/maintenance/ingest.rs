@@ -289,7 +289,11 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.sync_log()?;
     let version = Arc::clone(&keyspace.read_state.load().version);
     let run = version.deepest_free_run(tables, None).unwrap_or_else(|| inner.next_file_number());
-    if !commit_version_edit::commit(inner, keyspace, vec![Change::LastSequence(sequence)], run, tables, &[])? {
+    let mut changes = vec![Change::LastSequence(sequence)];
+    if inner.keeps_changes() {
+        changes.push(Change::Loaded { sequence, keyspace: keyspace.id });
+    }
+    if !commit_version_edit::commit(inner, keyspace, changes, run, tables, &[])? {
         return Err(keyspace.was_dropped());
     }
     // Under the writer lock, so that a snapshot has either all of the pairs at or below its number,
@@ -299,6 +303,7 @@ fn install(inner: &Inner, keyspace: &KeyspaceInner, tables: &[Arc<Table>], seque
     inner.last_sequence.store(sequence, Ordering::Release);
     let is_there = keyspace.read_state.replace_tables(&[], run, tables);
     drop(writer);
+    inner.watchers.note_keyspace(keyspace.id);
     if !is_there {
         return Err(keyspace.was_dropped());
     }

@@ -200,7 +200,7 @@ rows! {
         wal_bytes, flush_bytes, compaction_bytes, compaction_read_bytes, tables_dropped, skipped_entries,
         expired_entries, flushes, compactions, memtable_bytes, table_bytes, table_files, cache_bytes, cache_hits,
         cache_misses, tables_searched, filter_and_index_bytes, delays, delay_micros, stall_micros, stalls,
-        refused_writes, live_snapshots, last_sequence, wal_segments, memory: _, longest_merge_chain, blob_files,
+        refused_writes, live_snapshots, last_sequence, wal_segments, kept_wal_bytes, memory: _, longest_merge_chain, blob_files,
         blob_bytes, live_blob_bytes, blob_written_bytes, keyspaces,
     } => Stats), false;
     "memtable.bytes" Gauge Bytes *memtable_bytes, "Bytes that the entries of memtables and their indexes fill.";
@@ -217,6 +217,7 @@ rows! {
     "get.tables_searched" Counter One *tables_searched, "Tables that gets searched: those that range and filter did not rule out.";
     "wal.bytes" Counter Bytes *wal_bytes, "Bytes of log records appended.";
     "wal.segments" Gauge One *wal_segments, "Log segments that may still be needed.";
+    "wal.kept_bytes" Gauge Bytes *kept_wal_bytes, "Bytes of log segments kept for readers of changes.";
     "flush.count" Counter One *flushes, "Flushes done.";
     "flush.bytes" Counter Bytes *flush_bytes, "Bytes of tables written by flushes.";
     "compaction.count" Counter One *compactions, "Compactions done.";

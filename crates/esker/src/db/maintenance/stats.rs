@@ -84,6 +84,9 @@ pub struct Stats {
     pub last_sequence: u64,
     /// Log segments that may still be needed.
     pub wal_segments: u64,
+    /// Bytes of log segments that are kept for readers of changes, beyond those that may still be
+    /// needed.
+    pub kept_wal_bytes: u64,
     /// The most merge operands of one key that a read had to combine, or that a flush or compaction
     /// kept apart. More than a few dozen: the operator declines partial merges or fails, many
     /// snapshots live, or an operator was missing.
@@ -170,6 +173,7 @@ pub fn collect(inner: &Inner) -> Stats {
         live_snapshots: inner.snapshots.all().len() as u64,
         last_sequence: inner.last_sequence.load(Relaxed),
         wal_segments: inner.log_segments(),
+        kept_wal_bytes: inner.log.as_ref().map_or(0, |log| log.archived_bytes()),
         ..Stats::default()
     };
     if !inner.blobs.is_empty() {

@@ -50,6 +50,7 @@ use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::error_state::ErrorState;
 use crate::db::state::events::Events;
+use crate::db::state::kept_blobs::KeptBlobs;
 use crate::db::state::latencies::{Measured, Timed};
 use crate::db::state::obsolete_tables::ObsoleteTables;
 use crate::db::state::read_state::{ReadState, ReadStateCell, oldest_unflushed};
@@ -57,6 +58,7 @@ use crate::db::state::read_stats::ReadStats;
 use crate::db::state::snapshots::{Pins, ReadPoint, Readers, SnapshotGuard, SnapshotList};
 use crate::db::state::thread_gate::ThreadGate;
 use crate::db::state::tombstone_skip_cache::TombstoneSkipCache;
+use crate::db::state::watchers::Watchers;
 use crate::db::state::write_buffer_manager::WriteBufferManager;
 use crate::db::state::write_throttle::WriteThrottle;
 use crate::env::Lock;
@@ -281,6 +283,10 @@ pub struct Inner {
     pub obsolete: ObsoleteTables,
     /// Keyspaces that were dropped and that a snapshot may see.
     pub dropped: DroppedKeyspaces<KeyspaceInner>,
+    /// Blob files that only changes refer to.
+    pub kept_blobs: KeptBlobs,
+    /// Threads that wait for writes.
+    pub watchers: Watchers,
     /// The running compaction: its keyspace, and the id of the newest run it reads. Changed with
     /// the job lock held.
     pub merging: Mutex<Option<(u64, u64)>>,
@@ -439,6 +445,11 @@ impl Inner {
             keyspaces.remove(&keyspace.name);
             self.counters.searched_in_dropped.fetch_add(keyspace.read_stats.tables(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether changes are kept for their readers.
+    pub fn keeps_changes(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.keeps_changes())
     }
 
     /// Log segments that may still be needed.

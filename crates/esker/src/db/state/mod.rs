@@ -10,6 +10,7 @@
 //! | `events` | telling a listener what happens |
 //! | `error_state` | whether the database can be written, and what is wrong if not |
 //! | `dropped_keyspaces` | keyspaces that were dropped and that a snapshot still sees |
+//! | `kept_blobs` | blob files that only changes refer to, kept for their readers |
 //! | `latencies` | how long calls take, if that is measured |
 //! | `memory` | memory by part, and memory prefaulted ahead of the writer |
 //! | `write_buffer_manager` | the bytes that memtables hold of the memory budget |
@@ -17,6 +18,7 @@
 //! | `read_stats` | tables that point reads probe, and probe misses among them |
 //! | `thread_gate` | which threads write in place at the moment |
 //! | `tombstone_skip_cache` | ranges of deleted entries that a scan has skipped once |
+//! | `watchers` | threads that wait for writes to some keys |
 //! | `write_throttle` | how fast flushes are, and how fast a memtable may fill |
 
 pub mod compaction_state;
@@ -25,6 +27,7 @@ pub mod dropped_keyspaces;
 pub mod error_state;
 pub mod events;
 pub mod inner;
+pub mod kept_blobs;
 pub mod latencies;
 pub mod memory;
 pub mod obsolete_tables;
@@ -33,5 +36,6 @@ pub mod read_stats;
 pub mod snapshots;
 pub mod thread_gate;
 pub mod tombstone_skip_cache;
+pub mod watchers;
 pub mod write_buffer_manager;
 pub mod write_throttle;

@@ -245,7 +245,12 @@ fn commit_locked(
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     unfinished.finish();
     let wants_memory = std::mem::take(&mut writer.wants_memory);
+    // Under the lock: see `state/watchers.rs`.
+    let is_watched = inner.watchers.are_any();
     drop(writer);
+    if is_watched {
+        tell_watchers(inner, content, record);
+    }
     precondition.applied();
     if wants_memory {
         memory::want_touched(inner);
@@ -259,6 +264,17 @@ fn commit_locked(
             synced.map_err(|error| inner.error_state.poison(error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cold]
+fn tell_watchers(inner: &Inner, content: Content<'_>, record: &[u8]) {
+    match content {
+        Content::One(operation) => inner.watchers.note(&AnyOperation::Key(operation)),
+        Content::Encoded(_) => {
+            let operations = Operations::new(&record[RECORD_HEADER_BYTES..]);
+            operations.flatten().for_each(|operation| inner.watchers.note(&operation));
+        }
     }
 }
 

@@ -61,9 +61,14 @@ impl<'a> Barrier<'a> {
         Barrier(inner)
     }
 
-    /// It stays for good.
+    /// It stays, for good or until it is lowered.
     pub fn keep(self) {
         std::mem::forget(self);
+    }
+
+    /// Takes away one that was kept.
+    pub fn lower(inner: &'a Inner) {
+        drop(Barrier(inner));
     }
 }
 

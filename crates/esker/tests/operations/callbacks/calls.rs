@@ -3,7 +3,8 @@
 use super::hook::{Call, Own};
 use crate::common::{DIRECTORY, Machine, keyspace};
 use esker::{
-    CheckpointMode, Cursor, Db, Error, Keyspace, KeyspaceOptions, Result, Snapshot, Transaction, WriteOptions,
+    Changes, CheckpointMode, Cursor, Db, Error, Keyspace, KeyspaceOptions, Result, Snapshot, Transaction, Watch,
+    WriteOptions,
 };
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -325,6 +326,8 @@ pub const WRITES: &[Listed] = &[
     call!("Iter::keys", Refused, |db: &Own| plain(db)?.iter().keys().next().transpose().map(drop)),
     call!("Cursor::key", Refused, |db: &Own| cursor(db).map(|cursor| assert_eq!(cursor.key(), b"ada"))),
     call!("Cursor::value", Refused, |db: &Own| cursor(db).map(|cursor| assert_eq!(cursor.value(), b"1815"))),
+    call!("Db::changes", Refused, |db: &Own| db.changes(0).map(drop)),
+    call!("Keyspace::watch", Refused, |db: &Own| plain(db)?.watch("a").map(drop)),
     call!("Db::snapshot", Refused, |db: &Own| db.snapshot().get(&plain(db)?, "ada").map(drop)),
     call!("Snapshot::get", Refused, |db: &Own| db.snapshot().get(&plain(db)?, "ada").map(drop)),
     call!("Snapshot::get_into", Refused, |db: &Own| {
@@ -431,12 +434,37 @@ fn batch(db: &Db) -> esker::Batch {
     batch
 }
 
+fn changes(db: &Db) -> Changes {
+    db.changes(0).unwrap()
+}
+
+fn watch(db: &Db) -> Watch {
+    plain(db).unwrap().watch("a").unwrap()
+}
+
 fn iter(db: &Db) -> esker::Iter {
     plain(db).unwrap().iter()
 }
 
 /// As written above, with what was there before the callback was called.
 pub const BEGUN: &[Listed] = &[
+    begun!("Changes::next of an earlier one", Refused, changes, |_: &Own, mut begun: Changes| {
+        begun.next().transpose().map(drop)
+    }),
+    begun!("Changes::wait of an earlier one", Refused, changes, |_: &Own, mut begun: Changes| {
+        begun.wait(Duration::ZERO).map(drop)
+    }),
+    begun!("Changes::position of an earlier one", Works, changes, |_: &Own, begun: Changes| {
+        assert!(begun.position() > 0);
+        Ok(())
+    }),
+    begun!("Changes::only_durable of an earlier one", Works, changes, |_: &Own, begun: Changes| {
+        drop(begun.only_durable());
+        Ok(())
+    }),
+    begun!("Watch::wait of an earlier one", Refused, watch, |_: &Own, begun: Watch| {
+        begun.wait(Duration::ZERO).map(drop)
+    }),
     begun!("Snapshot::get of an earlier one", Works, snapshot, |db: &Own, begun: Snapshot| {
         begun.get(&plain(db)?, "ada").map(|value| assert_eq!(value.as_deref(), Some(&b"1815"[..])))
     }),

@@ -213,6 +213,7 @@ impl Site {
         let env = Telling { told: Arc::new(move |name| of_env.told(name)), called };
         let options = machine.options().clock(Arc::new(calls.clone())).event_listener(Arc::new(calls.clone()));
         let options = options.env(Arc::new(env)).background_threads(threads).min_blob_size(1 << 10);
+        let options = options.keep_changes(esker::ChangeRetention::Bytes(1 << 20));
         let db = Db::open(DIRECTORY, options.clone()).unwrap();
         keyspace(&db, "plain").put("ada", "1815").unwrap();
         let t = merging(&calls).ttl(Ttl::Enabled { default: None });

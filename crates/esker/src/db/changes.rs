@@ -1,0 +1,437 @@
+//! What was written, in order: batches are read from the log, also from segments that recovery
+//! needs no more (`wal/archive.rs`); loads and drops of keyspaces, which the log has not, are
+//! listed in the manifest.
+//!
+//! 1. The bound is the last write. It is taken under the writer lock, under which loads are
+//!    installed, and keyspaces dropped where changes are kept: everything up to the bound is
+//!    finished, and in the manifest if it belongs there.
+//! 2. The manifest is read: from where on changes are kept, names of keyspaces, loads and drops.
+//! 3. The log is read on, up to the bound.
+//!
+//! A reader holds nothing: the writer does not wait for it, and gives up what is old enough. A
+//! reader that is overtaken finds the manifest changed first (`remover::release_segments`).
+
+use crate::base::batch::{AnyOperation, Operation};
+use crate::base::blob_reference::BlobReference;
+use crate::base::expiry::Expiry;
+use crate::base::key::{Kind, Sequence};
+use crate::base::slice::Slice;
+use crate::blob::BlobStore;
+use crate::db::lifecycle::directory::{blob_store, segment_maker};
+use crate::db::lifecycle::recovery::decode;
+use crate::db::state::inner::Inner;
+use crate::error::{Error, Result};
+use crate::version::edit::{ManifestState, UnloggedChange};
+use crate::version::manifest::read_current;
+use crate::wal::format::record_bytes;
+use crate::wal::reader::Record;
+use crate::wal::segment::SegmentMaker;
+use crate::wal::tail::{End, LogTail, Taken};
+use crate::wal::writer::Position;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Bytes of batches that are read ahead.
+const READ_AHEAD_BYTES: usize = 256 << 10;
+/// How often the files may change under a reader in one call.
+const ATTEMPTS: usize = 5;
+
+/// One committed batch, or a load or drop of a keyspace.
+///
+/// ```
+/// # use esker::{ChangeRetention, Db, Options, env::mem::MemEnv};
+/// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("data", options.keep_changes(ChangeRetention::Bytes(1 << 20)))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// let mut batch = db.batch();
+/// batch.put(&names, "ada", "1815")?.delete(&names, "bob");
+/// batch.commit()?;
+/// for batch in db.changes(0)? {
+///     for change in batch?.changes {
+///         println!("{} {}: {:?}", change.sequence, change.keyspace, change.operation);
+///     }
+/// }
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeBatch {
+    /// In the order in which they were made; not empty. They took effect together.
+    pub changes: Vec<Change>,
+}
+
+impl ChangeBatch {
+    /// The number to begin from next, behind the last of these changes.
+    ///
+    /// ```
+    /// # use esker::{ChangeRetention, Db, Options, env::mem::MemEnv};
+    /// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("data", options.keep_changes(ChangeRetention::Bytes(1 << 20)))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # names.put("ada", "1815")?;
+    /// let first = db.changes(0)?.next().expect("a write")?;
+    /// assert!(db.changes(first.next_sequence())?.next().is_none());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn next_sequence(&self) -> u64 {
+        self.changes.last().map_or(0, |change| change.sequence + 1)
+    }
+}
+
+/// One operation as it was committed.
+///
+/// ```
+/// # use esker::{ChangeRetention, Db, Options, env::mem::MemEnv};
+/// # let options = Options::default().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("data", options.keep_changes(ChangeRetention::Bytes(1 << 20)))?;
+/// # let names = db.keyspace("names", Default::default())?;
+/// # names.put("ada", "1815")?;
+/// let batch = db.changes(0)?.next().expect("a write")?;
+/// assert_eq!(&*batch.changes[0].keyspace, "names");
+/// # Ok::<(), esker::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Its place in the order of writes. Numbers ascend, with gaps.
+    pub sequence: u64,
+    /// The name of the keyspace, which may have been dropped since.
+    pub keyspace: Arc<str>,
+    /// The number of the keyspace, which no other keyspace of this database ever has.
+    pub keyspace_id: u64,
+    /// What was done.
+    pub operation: ChangeOperation,
+}
+
+/// What was done.
+///
+/// ```
+/// use esker::{ChangeOperation, Slice};
+/// fn key(operation: &ChangeOperation) -> Option<&Slice> {
+///     match operation {
+///         ChangeOperation::Put { key, .. } | ChangeOperation::Delete { key } => Some(key),
+///         ChangeOperation::Merge { key, .. } => Some(key),
+///         _ => None,
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeOperation {
+    /// The key has this value from here on. Also a change of its expiry.
+    Put {
+        /// The key.
+        key: Slice,
+        /// The value.
+        value: Slice,
+        /// When it expires.
+        expiry: Expiry,
+    },
+    /// The key has no value from here on.
+    Delete {
+        /// The key.
+        key: Slice,
+    },
+    /// The operand was combined with what the key had.
+    Merge {
+        /// The key.
+        key: Slice,
+        /// The operand.
+        operand: Slice,
+        /// When the key expires.
+        expiry: Expiry,
+        /// The key had no value, or one that had expired: the operand was combined with nothing.
+        is_first: bool,
+    },
+    /// The keys of a range have no value from here on.
+    DeleteRange {
+        /// The first key.
+        start: Slice,
+        /// The first key behind the range; none: the range has no end.
+        end: Option<Slice>,
+    },
+    /// [`Keyspace::ingest`](crate::Keyspace::ingest) has loaded pairs, which are not listed: read
+    /// the keyspace.
+    Load,
+    /// The keyspace was dropped.
+    DropKeyspace,
+}
+
+/// A reader of changes. See the module's comment.
+pub struct ChangeReader {
+    /// The number of the first change that has not been read.
+    next: Sequence,
+    only_durable: bool,
+    ready: VecDeque<ChangeBatch>,
+    maker: SegmentMaker,
+    /// None before the first read, and where the segment is gone in which it was.
+    tail: Option<LogTail>,
+    /// Knows only files that changes refer to.
+    values: BlobStoreOfChanges,
+}
+
+/// The blob files that were read last.
+struct BlobStoreOfChanges {
+    store: Arc<BlobStore>,
+    opened: VecDeque<u64>,
+}
+
+impl BlobStoreOfChanges {
+    /// So many files stay open.
+    const MOST: usize = 4;
+
+    fn read(&mut self, reference: &BlobReference) -> Result<Vec<u8>> {
+        let file = self.store.open_file(reference.file, reference.end().unwrap_or(u64::MAX))?;
+        if !self.opened.contains(&reference.file) {
+            self.opened.push_back(reference.file);
+            if self.opened.len() > Self::MOST
+                && let Some(old) = self.opened.pop_front()
+            {
+                self.store.forget(old);
+            }
+        }
+        file.read(reference)
+    }
+}
+
+/// What the manifest says.
+struct Listed {
+    changes_from: Sequence,
+    /// The oldest segment that has some of them.
+    segment: u64,
+    unlogged: BTreeMap<Sequence, UnloggedChange>,
+    names: BTreeMap<u64, Arc<str>>,
+    durable: Position,
+}
+
+impl Listed {
+    fn read(inner: &Inner) -> Result<Listed> {
+        if let Some(manifest) = &*inner.manifest.lock() {
+            return Listed::of(inner, manifest.state());
+        }
+        // That of another process may just be replaced.
+        let read = || read_current(&*inner.options.env, &inner.directory);
+        let current = read().or_else(|_| read())?;
+        let missing = || Error::NotFound { what: format!("a database in {}", inner.directory.display()) };
+        Listed::of(inner, &current.ok_or_else(missing)?.state)
+    }
+
+    fn of(inner: &Inner, state: &ManifestState) -> Result<Listed> {
+        if state.changes_from == 0 {
+            return Err(Error::invalid(
+                "the database keeps no changes; open it for writing with Options::keep_changes",
+            ));
+        }
+        let mut names: BTreeMap<u64, Arc<str>> =
+            state.keyspaces.iter().map(|(&id, record)| (id, record.name.as_str().into())).collect();
+        for change in state.unlogged.values() {
+            if let UnloggedChange::Drop { keyspace, name } = change {
+                names.insert(*keyspace, name.as_str().into());
+            }
+        }
+        let synced = inner.log.as_ref().map_or(Position::default(), |log| log.durable());
+        Ok(Listed {
+            changes_from: state.changes_from,
+            segment: state.changes_segment,
+            unlogged: state.unlogged.clone(),
+            names,
+            durable: synced.max(state.log_synced.into()),
+        })
+    }
+
+    fn change(&self, sequence: Sequence, keyspace_id: u64, operation: ChangeOperation) -> Result<Change> {
+        // One that is not listed was dropped before changes were kept: nothing of it is in them.
+        let name = self.names.get(&keyspace_id).cloned();
+        let keyspace = name.ok_or_else(|| Error::KeyspaceDropped { keyspace: format!("number {keyspace_id}") })?;
+        Ok(Change { sequence, keyspace, keyspace_id, operation })
+    }
+}
+
+/// Where reading has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// Enough is ready.
+    Full,
+    /// Before a record that is not known to be durable.
+    Volatile,
+    /// Before a record beyond the bound.
+    Bound,
+}
+
+impl ChangeReader {
+    /// A reader of the changes from the write `from` on; 0: of all that are kept.
+    pub fn begin(inner: &Inner, from: Sequence) -> Result<ChangeReader> {
+        inner.refuse_in_callback()?;
+        let last = inner.lock_writer().last_sequence;
+        let oldest = Listed::read(inner)?.changes_from;
+        let next = if from == 0 { oldest } else { from };
+        if next < oldest {
+            return Err(Error::Gone { oldest });
+        }
+        if next > last + 1 {
+            return Err(Error::invalid(format!(
+                "the database ends at write {last}, before {next}: it lost writes in a power failure, or another one \
+                 has taken its place; begin anew with a snapshot"
+            )));
+        }
+        let maker = SegmentMaker { read_only: true, ..segment_maker(&inner.directory, &inner.options) };
+        let store = blob_store(&inner.directory, &inner.options);
+        let values = BlobStoreOfChanges { store, opened: VecDeque::new() };
+        Ok(ChangeReader { next, only_durable: false, ready: VecDeque::new(), maker, tail: None, values })
+    }
+
+    /// Yields only what a power failure cannot take back.
+    pub fn only_durable(&mut self) {
+        self.only_durable = true;
+    }
+
+    /// The number of the next change to be returned.
+    pub fn position(&self) -> Sequence {
+        let first = self.ready.front().and_then(|batch| batch.changes.first());
+        first.map_or(self.next, |change| change.sequence)
+    }
+
+    /// The next batch; none if there is no more for now.
+    pub fn next(&mut self, inner: &Inner) -> Result<Option<ChangeBatch>> {
+        inner.refuse_in_callback()?;
+        if self.ready.is_empty() {
+            self.read_on(inner)?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    fn read_on(&mut self, inner: &Inner) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let bound = inner.lock_writer().last_sequence;
+            if self.next > bound {
+                return Ok(());
+            }
+            let listed = Listed::read(inner)?;
+            if self.next < listed.changes_from {
+                return Err(Error::Gone { oldest: listed.changes_from });
+            }
+            match self.read_up_to(inner, bound, &listed) {
+                Ok(true) => return Ok(()),
+                // The segment was released, or the writer has begun anew.
+                Ok(false) => self.tail = None,
+                // Those come first.
+                Err(_) if !self.ready.is_empty() => {
+                    self.tail = None;
+                    return Ok(());
+                }
+                Err(error) => {
+                    // What was read of the log was released meanwhile, or is damaged.
+                    self.tail = None;
+                    let oldest = Listed::read(inner)?.changes_from;
+                    return Err(if self.next < oldest { Error::Gone { oldest } } else { error });
+                }
+            }
+            if !self.ready.is_empty() {
+                return Ok(());
+            }
+        }
+        let what = format!("the log has a hole before write {}, whose changes it should have", self.next);
+        Err(Error::corruption(&inner.directory, 0, what))
+    }
+
+    /// Reads changes up to `bound`, or as many as are read ahead. False if the log does not go on
+    /// where it was read.
+    fn read_up_to(&mut self, inner: &Inner, bound: Sequence, listed: &Listed) -> Result<bool> {
+        let ChangeReader { next, only_durable, ready, maker, tail, values } = self;
+        if tail.is_none() {
+            *tail = LogTail::from(maker.clone(), *next, listed.segment)?;
+        }
+        let Some(tail) = tail else { return Ok(false) };
+        // Nothing up to the bound is in a later segment.
+        let newest = inner.log.as_ref().map(|log| log.active_segment());
+        let (mut stop, mut bytes) = (None, 0);
+        let end = tail.read(newest, &mut |record, position| {
+            let operations = decode(&record)?;
+            let last = record.sequence + operations.len() as u64 - 1;
+            if last < *next {
+                return Ok(Taken::Yes);
+            }
+            let record_end = position.offset + record_bytes(record.payload.len());
+            let is_durable = listed.durable >= Position { offset: record_end, ..position };
+            stop = match () {
+                () if record.sequence > bound => Some(Stop::Bound),
+                () if *only_durable && !is_durable => Some(Stop::Volatile),
+                () if bytes >= READ_AHEAD_BYTES => Some(Stop::Full),
+                () => None,
+            };
+            if stop.is_some() {
+                return Ok(Taken::NotYet);
+            }
+            pass_unlogged(listed, next, record.sequence, ready)?;
+            bytes += record.payload.len();
+            ready.push_back(batch(listed, values, &record, &operations, *next)?);
+            *next = last + 1;
+            Ok(Taken::Yes)
+        })?;
+        match (end, stop) {
+            (End::Lost, _) => return Ok(false),
+            (_, Some(Stop::Full | Stop::Volatile)) => {}
+            // All of the log up to the bound was there before the bound was taken.
+            (_, Some(Stop::Bound) | None) => pass_unlogged(listed, next, bound + 1, ready)?,
+        }
+        Ok(true)
+    }
+}
+
+/// Goes on to the write `to`, past loads and drops of keyspaces, and writes that are in no log.
+fn pass_unlogged(listed: &Listed, next: &mut Sequence, to: Sequence, ready: &mut VecDeque<ChangeBatch>) -> Result<()> {
+    for (&sequence, change) in listed.unlogged.range(*next..to.max(*next)) {
+        let (id, operation) = match change {
+            UnloggedChange::Load { keyspace } => (*keyspace, ChangeOperation::Load),
+            UnloggedChange::Drop { keyspace, .. } => (*keyspace, ChangeOperation::DropKeyspace),
+        };
+        ready.push_back(ChangeBatch { changes: vec![listed.change(sequence, id, operation)?] });
+    }
+    *next = to.max(*next);
+    Ok(())
+}
+
+/// The changes in a record, from the write `from` on.
+fn batch(
+    listed: &Listed,
+    values: &mut BlobStoreOfChanges,
+    record: &Record<'_>,
+    operations: &[AnyOperation<'_>],
+    from: Sequence,
+) -> Result<ChangeBatch> {
+    let mut changes = Vec::with_capacity(operations.len());
+    for (operation, sequence) in operations.iter().zip(record.sequence..) {
+        if sequence >= from {
+            changes.push(listed.change(sequence, operation.keyspace(), decoded(values, record, operation)?)?);
+        }
+    }
+    Ok(ChangeBatch { changes })
+}
+
+fn decoded(
+    values: &mut BlobStoreOfChanges,
+    record: &Record<'_>,
+    operation: &AnyOperation<'_>,
+) -> Result<ChangeOperation> {
+    let slice = |bytes: &[u8]| Slice::from(bytes.to_vec());
+    let Operation { kind, expiry_ms, key, value, .. } = match operation {
+        AnyOperation::Key(operation) => *operation,
+        AnyOperation::Range(range) => {
+            let end = (!range.end.is_empty()).then(|| slice(range.end));
+            return Ok(ChangeOperation::DeleteRange { start: slice(range.start), end });
+        }
+    };
+    let (key, expiry) = (slice(key), Expiry::from_ms(expiry_ms));
+    Ok(match kind {
+        Kind::Delete => ChangeOperation::Delete { key },
+        Kind::Put => ChangeOperation::Put { key, value: slice(value), expiry },
+        Kind::PutBlob => {
+            let damaged = || Error::corruption(record.path, record.offset, "a reference to a large value is broken");
+            let reference = BlobReference::decode(value).ok_or_else(damaged)?;
+            ChangeOperation::Put { key, value: values.read(&reference)?.into(), expiry }
+        }
+        Kind::Merge | Kind::MergeFirst => {
+            ChangeOperation::Merge { key, operand: slice(value), expiry, is_first: kind == Kind::MergeFirst }
+        }
+    })
+}

@@ -1,0 +1,33 @@
+//! How long changes are kept for their readers.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How long changes are kept: [`Options::keep_changes`](crate::Options::keep_changes).
+///
+/// Whole segments of the log are given up, oldest first, so that somewhat more is kept than this
+/// says, never less.
+///
+/// ```
+/// use esker::{ChangeRetention, Options};
+/// use std::time::Duration;
+/// let for_a_day = Options::default().keep_changes(ChangeRetention::Time(Duration::from_secs(86_400)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeRetention {
+    /// At least the changes of the last so many bytes of log, beyond what recovery needs.
+    Bytes(u64),
+    /// At least the changes of the last so much time. Old ones are given up with the next flush, or
+    /// when the database becomes idle. An open counts those that it finds as new.
+    Time(Duration),
+}
+
+impl fmt::Display for ChangeRetention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangeRetention::Bytes(bytes) => write!(f, "{bytes} bytes"),
+            ChangeRetention::Time(time) => write!(f, "{time:?}"),
+        }
+    }
+}

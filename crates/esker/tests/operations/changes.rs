@@ -1,0 +1,454 @@
+//! The change feed: what applies it has what the database has.
+
+use crate::common::{DIRECTORY, Machine, keyspace, simulated};
+use esker::env::mem::{CrashMode, MemEnv};
+use esker::internals::Random;
+use esker::merge::{StringAppend, UInt64Add};
+use esker::{
+    Change, ChangeBatch, ChangeOperation, ChangeRetention, Changes, Db, Error, Expiry, Keyspace, KeyspaceOptions,
+    MergeOperator, Options, Slice, Ttl, WriteOptions,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Pairs = BTreeMap<Vec<u8>, (Vec<u8>, Expiry)>;
+
+fn keeping(env: &MemEnv) -> Options {
+    simulated(env).min_blob_size(100).wal_segment_bytes(4 << 10).keep_changes(ChangeRetention::Bytes(1 << 40))
+}
+
+fn options_of(name: &str) -> KeyspaceOptions {
+    match name {
+        "sums" => KeyspaceOptions::default().merge_operator(UInt64Add),
+        "texts" => KeyspaceOptions::default().merge_operator(StringAppend::new(",")),
+        "sessions" => KeyspaceOptions::default().ttl(Ttl::Enabled { default: Some(Duration::from_secs(50)) }),
+        _ => KeyspaceOptions::default(),
+    }
+}
+
+fn operator_of(name: &str) -> Box<dyn MergeOperator> {
+    match name {
+        "sums" => Box::new(UInt64Add),
+        _ => Box::new(StringAppend::new(",")),
+    }
+}
+
+/// What applies the changes and nothing else.
+#[derive(Default)]
+struct Mirror {
+    next: u64,
+    keyspaces: BTreeMap<u64, (Arc<str>, Pairs)>,
+}
+
+impl Mirror {
+    fn apply(&mut self, db: &Db, batch: &ChangeBatch) {
+        assert!(!batch.changes.is_empty());
+        for change in &batch.changes {
+            assert!(change.sequence >= self.next, "{} comes a second time", change.sequence);
+            self.next = change.sequence + 1;
+            self.apply_one(db, change);
+        }
+        assert_eq!(self.next, batch.next_sequence());
+    }
+
+    fn apply_one(&mut self, db: &Db, change: &Change) {
+        let place = self.keyspaces.entry(change.keyspace_id);
+        let (name, pairs) = place.or_insert_with(|| (Arc::clone(&change.keyspace), Pairs::new()));
+        assert_eq!(*name, change.keyspace);
+        match &change.operation {
+            ChangeOperation::Put { key, value, expiry } => {
+                pairs.insert(key.to_vec(), (value.to_vec(), *expiry));
+            }
+            ChangeOperation::Delete { key } => {
+                pairs.remove(&key[..]);
+            }
+            ChangeOperation::Merge { key, operand, expiry, is_first } => {
+                let existing = pairs.remove(&key[..]).filter(|_| !is_first);
+                let existing = existing.as_ref().map(|(value, _)| value.as_slice());
+                let merged = operator_of(name).full_merge(key, existing, &[operand]).unwrap();
+                merged.map(|value| pairs.insert(key.to_vec(), (value, *expiry)));
+            }
+            ChangeOperation::DeleteRange { start, end } => {
+                pairs.retain(|key, _| key < &start.to_vec() || end.as_ref().is_some_and(|end| key >= &end.to_vec()));
+            }
+            ChangeOperation::Load => *pairs = read(&db.existing_keyspace(name).unwrap()),
+            ChangeOperation::DropKeyspace => {
+                self.keyspaces.remove(&change.keyspace_id);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn follow(&mut self, db: &Db, changes: &mut Changes) {
+        for batch in changes {
+            self.apply(db, &batch.unwrap());
+        }
+    }
+
+    fn assert_same(&self, db: &Db, context: &str) {
+        let mine = self.keyspaces.values().filter(|(_, pairs)| !pairs.is_empty());
+        let mine: BTreeMap<&str, Pairs> = mine.map(|(name, pairs)| (&**name, pairs.clone())).collect();
+        let names = db.keyspaces();
+        let theirs = names.iter().map(|name| (name.as_str(), read(&db.existing_keyspace(name).unwrap())));
+        let theirs: BTreeMap<&str, Pairs> = theirs.filter(|(_, pairs)| !pairs.is_empty()).collect();
+        assert_eq!(mine, theirs, "{context}");
+    }
+}
+
+fn read(keyspace: &Keyspace) -> Pairs {
+    let pair = |pair: esker::Result<(Slice, Slice)>| {
+        let (key, value) = pair.unwrap();
+        let expiry = keyspace.expires_at(&key).unwrap().expect("it has a value");
+        (key.to_vec(), (value.to_vec(), expiry))
+    };
+    keyspace.iter().map(pair).collect()
+}
+
+/// Those of one run; with `ESKER_SEED`, and `ESKER_SEEDS` for how many, others.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let first = number("ESKER_SEED");
+    let count = number("ESKER_SEEDS").unwrap_or(if first.is_some() { 1 } else { usual });
+    first.unwrap_or(0)..first.unwrap_or(0) + count
+}
+
+const NAMES: [&str; 4] = ["plain", "sums", "texts", "sessions"];
+
+fn key(random: &mut Random) -> Vec<u8> {
+    vec![b'a' + random.below(20) as u8; 1 + random.below(3) as usize]
+}
+
+fn value(random: &mut Random, name: &str) -> Vec<u8> {
+    let length = match name {
+        "sums" => return random.below(1000).to_le_bytes().to_vec(),
+        _ if random.below(8) == 0 => 100 + random.below(400),
+        _ => random.below(30),
+    };
+    (0..length).map(|_| b'a' + random.below(26) as u8).collect()
+}
+
+fn handles(db: &Db) -> Vec<Keyspace> {
+    NAMES.iter().map(|name| db.keyspace(name, options_of(name)).unwrap()).collect()
+}
+
+fn write(random: &mut Random, db: &Db, keyspaces: &[Keyspace]) {
+    let mut batch = db.batch();
+    for _ in 0..1 + random.below(4) {
+        let k = &keyspaces[random.below(4) as usize];
+        let (key, value) = (key(random), value(random, k.name()));
+        match random.below(12) {
+            0..5 => batch.put(k, &key, &value).unwrap(),
+            5..8 if k.merge_operator().is_some() => batch.merge(k, &key, &value).unwrap(),
+            8 if k.name() == "sessions" => {
+                batch.touch(k, &key, Duration::from_secs(1 + random.below(100))).unwrap();
+            }
+            9 => batch.delete_range(k, &key[..]..).unwrap(),
+            10 => batch.delete_prefix(k, &key[..1]).unwrap(),
+            _ => batch.delete(k, &key).unwrap(),
+        }
+    }
+    batch.commit_with(&WriteOptions::new().sync(random.below(5) == 0)).unwrap();
+}
+
+fn load(random: &mut Random, k: &Keyspace) {
+    let keys: std::collections::BTreeSet<_> = (0..1 + random.below(5)).map(|_| key(random)).collect();
+    let pairs: Vec<_> = keys.into_iter().map(|key| (key, value(random, k.name()))).collect();
+    k.ingest(pairs).unwrap();
+}
+
+#[test]
+fn what_applies_them_has_what_the_database_has() {
+    for seed in seeds(60) {
+        let mut random = Random::new(seed);
+        let env = MemEnv::new();
+        let clock = Arc::new(esker::ManualClock::new(1_700_000_000_000));
+        let options = || keeping(&env).clock(clock.clone());
+        let mut db = Db::open(DIRECTORY, options()).unwrap();
+        let mut keyspaces = handles(&db);
+        let (mut mirror, mut late) = (Mirror::default(), Mirror::default());
+        let mut changes = db.changes(0).unwrap();
+        let mut had_load = false;
+        for step in 0..400 {
+            let context = format!("seed {seed}, step {step}");
+            match random.below(100) {
+                0..3 => db.flush().unwrap(),
+                3 => db.compact().unwrap(),
+                4..6 => {
+                    mirror.follow(&db, &mut changes);
+                    let at = random.below(4) as usize;
+                    load(&mut random, &keyspaces[at]);
+                    mirror.follow(&db, &mut changes);
+                    had_load = true;
+                }
+                6..8 => {
+                    let name = NAMES[random.below(4) as usize];
+                    db.drop_keyspace(name).unwrap();
+                    keyspaces = handles(&db);
+                }
+                8 => {
+                    drop((changes, keyspaces));
+                    if random.below(2) == 0 {
+                        db.clone().close().unwrap();
+                    }
+                    drop(db);
+                    db = Db::open(DIRECTORY, options()).unwrap();
+                    keyspaces = handles(&db);
+                    changes = db.changes(mirror.next).unwrap();
+                    assert_eq!(changes.position(), mirror.next.max(1));
+                }
+                _ => write(&mut random, &db, &keyspaces),
+            }
+            if random.below(4) == 0 {
+                mirror.follow(&db, &mut changes);
+                mirror.assert_same(&db, &context);
+            }
+        }
+        mirror.follow(&db, &mut changes);
+        mirror.assert_same(&db, &format!("seed {seed}, at the end"));
+        if !had_load {
+            late.follow(&db, &mut db.changes(0).unwrap());
+            late.assert_same(&db, &format!("seed {seed}, all at once"));
+        }
+        // Another process reads the same.
+        let all: Vec<_> = db.changes(0).unwrap().map(Result::unwrap).collect();
+        let follower = Db::open_follower(DIRECTORY, options()).unwrap();
+        follower.catch_up().unwrap();
+        let followed: Vec<_> = follower.db().changes(0).unwrap().map(Result::unwrap).collect();
+        assert_eq!(followed, all, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_power_failure_takes_back_nothing_that_was_durable() {
+    for seed in seeds(80) {
+        let mut random = Random::new(seed);
+        let mut env = MemEnv::new();
+        let mut mirror = Mirror::default();
+        for life in 0..4 {
+            let clock = Arc::new(esker::ManualClock::new(1_700_000_000_000));
+            let db = Db::open(DIRECTORY, keeping(&env).clock(clock)).unwrap();
+            let keyspaces = handles(&db);
+            let mut changes = db.changes(mirror.next).unwrap().only_durable();
+            for _ in 0..random.below(150) {
+                match random.below(50) {
+                    0 => db.flush().unwrap(),
+                    1 => {
+                        db.drop_keyspace("texts").unwrap();
+                        db.keyspace("texts", options_of("texts")).unwrap();
+                        break;
+                    }
+                    _ => write(&mut random, &db, &keyspaces),
+                }
+                if random.below(6) == 0 {
+                    mirror.follow(&db, &mut changes);
+                }
+            }
+            mirror.follow(&db, &mut changes);
+            if life == 3 {
+                db.sync().unwrap();
+                mirror.follow(&db, &mut changes);
+                mirror.assert_same(&db, &format!("seed {seed}"));
+                break;
+            }
+            drop((changes, keyspaces, db));
+            let mode = if random.below(2) == 0 { CrashMode::LoseAll } else { CrashMode::Random };
+            env = env.crash(&mode, random.next());
+        }
+    }
+}
+
+/// Batches until changes of the first ones are given up.
+fn overtake(db: &Db, k: &Keyspace) {
+    for round in 0..200u64 {
+        k.put(round.to_be_bytes(), [7; 50]).unwrap();
+        if round % 10 == 0 {
+            db.flush().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_is_overtaken_is_told_where_they_begin() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env).keep_changes(ChangeRetention::Bytes(2 << 10))).unwrap();
+    let k = keyspace(&db, "k");
+    let mut behind = db.changes(0).unwrap();
+    overtake(&db, &k);
+    let oldest = match behind.next() {
+        Some(Err(Error::Gone { oldest })) => oldest,
+        other => panic!("{other:?}"),
+    };
+    assert!(oldest > 1 && oldest < 200, "{oldest}");
+    assert!(matches!(db.changes(oldest - 1), Err(Error::Gone { oldest: again }) if again == oldest));
+    let numbers =
+        |db: &Db| -> Vec<u64> { db.changes(oldest).unwrap().map(|batch| batch.unwrap().changes[0].sequence).collect() };
+    assert_eq!(numbers(&db), (oldest..=200).collect::<Vec<_>>());
+    assert!(db.stats().kept_wal_bytes >= 2 << 10);
+    let most = 5 * (4 << 10);
+    assert!(db.stats().kept_wal_bytes <= most, "{}", db.stats().kept_wal_bytes);
+    drop((k, behind));
+    db.close().unwrap();
+    let db = Db::open(DIRECTORY, keeping(&env).keep_changes(ChangeRetention::Bytes(2 << 10))).unwrap();
+    assert_eq!(numbers(&db), (oldest..=200).collect::<Vec<_>>());
+    // Without the option they are given up, and what comes later is not listed either.
+    drop(db);
+    let db = Db::open(DIRECTORY, simulated(&env)).unwrap();
+    assert!(matches!(db.changes(0), Err(Error::InvalidArgument { .. })));
+    keyspace(&db, "k").put("a", "1").unwrap();
+    drop(db);
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    assert!(matches!(db.changes(200), Err(Error::Gone { oldest: 202 })));
+    assert_eq!(db.changes(0).unwrap().count(), 0);
+    keyspace(&db, "k").put("a", "1").unwrap();
+    assert_eq!(db.changes(202).unwrap().count(), 1);
+    assert!(matches!(db.changes(204), Err(Error::InvalidArgument { .. })), "the database ends before");
+}
+
+#[test]
+fn changes_are_kept_for_a_time() {
+    let machine = Machine::new();
+    let hour = Duration::from_secs(3600);
+    let options = || machine.options().wal_segment_bytes(1 << 10).keep_changes(ChangeRetention::Time(hour));
+    let db = Db::open(DIRECTORY, options()).unwrap();
+    let k = keyspace(&db, "k");
+    overtake(&db, &k);
+    assert_eq!(db.changes(0).unwrap().count(), 200);
+    machine.pass(hour / 2);
+    overtake(&db, &k);
+    assert_eq!(db.changes(1).unwrap().count(), 400);
+    machine.pass(hour / 2);
+    db.wait_idle().unwrap();
+    let oldest = match db.changes(1) {
+        Err(Error::Gone { oldest }) => oldest,
+        other => panic!("{other:?}"),
+    };
+    assert!((2..=201).contains(&oldest), "{oldest}");
+    assert_eq!(db.changes(0).unwrap().count() as u64, 401 - oldest);
+    machine.pass(hour);
+    db.wait_idle().unwrap();
+    assert!(matches!(db.changes(1), Err(Error::Gone { .. })));
+    assert!(db.stats().kept_wal_bytes == 0, "{}", db.stats().kept_wal_bytes);
+}
+
+#[test]
+fn large_values_are_there_after_their_files_went_out_of_use() {
+    let env = MemEnv::new();
+    let blob_files = || env.files().iter().filter(|path| path.extension().is_some_and(|it| it == "blob")).count();
+    let options = || keeping(&env).keep_changes(ChangeRetention::Bytes(1 << 10));
+    let db = Db::open(DIRECTORY, options()).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", vec![7; 10_000]).unwrap();
+    db.flush().unwrap();
+    k.put("a", "small").unwrap();
+    db.compact().unwrap();
+    let is_large = |batch: &ChangeBatch| match &batch.changes[0].operation {
+        ChangeOperation::Put { value, .. } => value.len() == 10_000,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(db.stats().blob_files, 0, "no table refers to it");
+    assert!(is_large(&db.changes(1).unwrap().next().unwrap().unwrap()));
+    drop((k, db));
+    let db = Db::open(DIRECTORY, options()).unwrap();
+    assert!(is_large(&db.changes(1).unwrap().next().unwrap().unwrap()));
+    assert_eq!(blob_files(), 1);
+    let k = keyspace(&db, "k");
+    overtake(&db, &k);
+    assert_eq!(blob_files(), 0, "it went with the last record that could refer to it");
+    assert!(matches!(db.changes(1), Err(Error::Gone { .. })));
+}
+
+#[test]
+fn a_checkpoint_and_a_repaired_database_begin_anew() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    db.checkpoint("/copy").unwrap();
+    let copy = Db::open("/copy", keeping(&env)).unwrap();
+    assert!(matches!(copy.changes(1), Err(Error::Gone { oldest: 2 })));
+    keyspace(&copy, "k").put("b", "2").unwrap();
+    assert_eq!(copy.changes(2).unwrap().count(), 1);
+    drop((k, db));
+    let manifest = env.files().into_iter().find(|path| path.to_str().unwrap().starts_with("/db/MANIFEST")).unwrap();
+    esker::env::Env::remove(&env, &manifest).unwrap();
+    Db::repair(DIRECTORY, keeping(&env)).unwrap();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    assert!(matches!(db.changes(1), Err(Error::Gone { .. })));
+    assert_eq!(db.changes(0).unwrap().count(), 0);
+}
+
+#[test]
+fn writes_without_log_are_in_none() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let mut changes = db.changes(0).unwrap();
+    k.put_with("a", "1", &WriteOptions::new().disable_wal(true)).unwrap();
+    assert!(changes.next().is_none());
+    k.put("b", "1").unwrap();
+    assert_eq!(changes.next().unwrap().unwrap().changes[0].sequence, 2);
+}
+
+#[test]
+fn writers_and_readers_in_many_threads_see_each_batch_once() {
+    const WRITERS: u64 = 4;
+    const BATCHES: u64 = 2000;
+    let env = MemEnv::new();
+    let options = simulated(&env).background_threads(1).wal_segment_bytes(1 << 14).write_buffer_bytes(1 << 16);
+    let db = Db::open(DIRECTORY, options.keep_changes(ChangeRetention::Bytes(1 << 40))).unwrap();
+    let k = keyspace(&db, "k");
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (db, k) = (&db, &k);
+            scope.spawn(move || {
+                for number in 0..BATCHES {
+                    let mut batch = db.batch();
+                    batch.put(k, [writer as u8], number.to_le_bytes()).unwrap();
+                    batch.put(k, [writer as u8, 0], number.to_le_bytes()).unwrap();
+                    batch.commit().unwrap();
+                }
+            });
+        }
+        for _ in 0..2 {
+            let db = &db;
+            scope.spawn(move || {
+                let mut changes = db.changes(0).unwrap();
+                let mut next = [0u64; WRITERS as usize];
+                while next.iter().any(|next| *next < BATCHES) {
+                    for batch in changes.by_ref() {
+                        let batch = batch.unwrap();
+                        assert_eq!(batch.changes.len(), 2);
+                        let ChangeOperation::Put { key, value, .. } = &batch.changes[0].operation else {
+                            panic!("{batch:?}")
+                        };
+                        assert_eq!(value[..], next[key[0] as usize].to_le_bytes());
+                        next[key[0] as usize] += 1;
+                    }
+                    changes.wait(Duration::from_secs(300)).unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_segment_that_is_missing_is_no_silent_gap() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    overtake(&db, &k);
+    let mut segments: Vec<_> =
+        env.files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "wal")).collect();
+    segments.sort();
+    assert!(segments.len() > 3);
+    esker::env::Env::remove(&env, &segments[1]).unwrap();
+    let mut changes = db.changes(1).unwrap();
+    let numbers: Vec<u64> = changes.by_ref().map_while(Result::ok).map(|batch| batch.changes[0].sequence).collect();
+    assert!(numbers.is_empty(), "what begins in front of a hole begins with an error: {numbers:?}");
+    assert!(matches!(db.changes(1).unwrap().next(), Some(Err(Error::Corruption { .. }))));
+    drop((changes, k, db));
+    // The next open knows what it has not.
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    assert!(matches!(db.changes(1), Err(Error::Gone { oldest: 201 })));
+}
