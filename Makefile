@@ -109,6 +109,7 @@ ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)
 	$(call step,planted faults,scripts/planted-faults --list)
+	$(call step,oldest Rust,scripts/oldest-rust --strict)
 endif
 
 # In a directory of its own: what is built for it is built for nothing else. LOOM_MAX_PREEMPTIONS=3 tries more, and takes longer;
