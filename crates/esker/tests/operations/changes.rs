@@ -452,3 +452,73 @@ fn a_segment_that_is_missing_is_no_silent_gap() {
     let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
     assert!(matches!(db.changes(1), Err(Error::Gone { oldest: 201 })));
 }
+
+#[test]
+fn a_watch_is_told_of_every_kind_of_write_to_its_keys_and_of_no_other() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, simulated(&env)).unwrap();
+    let (k, other) = (keyspace(&db, "k"), keyspace(&db, "other"));
+    let sums = db.keyspace("sums", options_of("sums")).unwrap();
+    let (watch, of_sums, all) = (k.watch("b").unwrap(), sums.watch("b").unwrap(), k.watch("").unwrap());
+    let is_told = |watch: &esker::Watch| watch.wait(Duration::ZERO).unwrap();
+    let unlogged = WriteOptions::new().disable_wal(true);
+    let untold: [&dyn Fn() -> esker::Result<()>; 4] =
+        [&|| k.put("a", "1"), &|| k.delete("c"), &|| other.put("b", "1"), &|| k.delete_range("c".."d")];
+    for (number, write) in untold.iter().enumerate() {
+        write().unwrap();
+        assert!(!is_told(&watch), "{number}");
+    }
+    assert!(is_told(&all) && !is_told(&all));
+    let in_batch = || {
+        let mut batch = db.batch();
+        batch.put(&other, "a", "1")?;
+        batch.put(&k, "bb", "1")?;
+        batch.commit()
+    };
+    let in_transaction = || {
+        let mut transaction = db.transaction();
+        transaction.put(&k, "b", "2")?;
+        transaction.commit()
+    };
+    let told: [&dyn Fn() -> esker::Result<()>; 9] = [
+        &|| k.put("b", "1"),
+        &|| k.put_with("b", "12345678", &unlogged),
+        &|| k.put_with("b", "87654321", &unlogged),
+        &|| k.delete("ba"),
+        &|| k.delete_range(..),
+        &|| k.put_if_absent("b", "1").map(drop),
+        &in_batch,
+        &in_transaction,
+        &|| k.ingest([("x", "1")]).map(drop),
+    ];
+    for (number, write) in told.iter().enumerate() {
+        write().unwrap();
+        assert!(is_told(&watch), "{number}");
+        assert!(!is_told(&watch), "{number}");
+    }
+    // In place, without the writer lock, where nobody watches.
+    for _ in 0..3 {
+        sums.merge_with("b", 1u64.to_le_bytes(), &unlogged).unwrap();
+        assert!(is_told(&of_sums));
+    }
+    db.drop_keyspace("k").unwrap();
+    assert!(is_told(&watch));
+    db.close().unwrap();
+    assert!(matches!(of_sums.wait(Duration::from_secs(300)), Err(Error::ReadOnly { .. })));
+}
+
+#[test]
+fn a_watch_of_a_follower_is_told_when_it_catches_up() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, simulated(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    let follower = Db::open_follower(DIRECTORY, simulated(&env)).unwrap();
+    let watch = follower.db().existing_keyspace("k").unwrap().watch("b").unwrap();
+    k.put("b", "1").unwrap();
+    assert!(!watch.wait(Duration::ZERO).unwrap());
+    follower.catch_up().unwrap();
+    assert!(watch.wait(Duration::ZERO).unwrap());
+    k.put("a", "1").unwrap();
+    follower.catch_up().unwrap();
+    assert!(!watch.wait(Duration::ZERO).unwrap());
+}
