@@ -9,7 +9,7 @@
 //! 3. The log is read on, up to the bound.
 //!
 //! A reader holds nothing: the writer does not wait for it, and gives up what is old enough. A
-//! reader that is overtaken finds the manifest changed first (`remover::release_segments`).
+//! reader that is overtaken finds the manifest changed first (`background/forget_changes.rs`).
 
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
@@ -61,6 +61,23 @@ pub struct ChangeBatch {
 }
 
 impl ChangeBatch {
+    /// About the memory that it takes.
+    fn bytes(&self) -> usize {
+        let of_one = |change: &Change| {
+            size_of::<Change>()
+                + match &change.operation {
+                    ChangeOperation::Put { key, value, .. } => key.len() + value.len(),
+                    ChangeOperation::Merge { key, operand, .. } => key.len() + operand.len(),
+                    ChangeOperation::Delete { key } => key.len(),
+                    ChangeOperation::DeleteRange { start, end } => {
+                        start.len() + end.as_ref().map_or(0, |end| end.len())
+                    }
+                    ChangeOperation::Load | ChangeOperation::DropKeyspace => 0,
+                }
+        };
+        self.changes.iter().map(of_one).sum()
+    }
+
     /// The number to begin from next, behind the last of these changes.
     ///
     /// ```
@@ -262,13 +279,14 @@ impl ChangeReader {
     /// A reader of the changes from the write `from` on; 0: of all that are kept.
     pub fn begin(inner: &Inner, from: Sequence) -> Result<ChangeReader> {
         inner.refuse_in_callback()?;
-        let last = inner.lock_writer().last_sequence;
         let oldest = Listed::read(inner)?.changes_from;
+        let last = inner.lock_writer().last_sequence;
         let next = if from == 0 { oldest } else { from };
         if next < oldest {
             return Err(Error::Gone { oldest });
         }
-        if next > last + 1 {
+        // A follower may be behind what its writer has given up.
+        if next > oldest.max(last + 1) {
             return Err(Error::invalid(format!(
                 "the database ends at write {last}, before {next}: it lost writes in a power failure, or another one \
                  has taken its place; begin anew with a snapshot"
@@ -363,8 +381,9 @@ impl ChangeReader {
                 return Ok(Taken::NotYet);
             }
             pass_unlogged(listed, next, record.sequence, ready)?;
-            bytes += record.payload.len();
-            ready.push_back(batch(listed, values, &record, &operations, *next)?);
+            let batch = batch(listed, values, &record, &operations, *next)?;
+            bytes += batch.bytes();
+            ready.push_back(batch);
             *next = last + 1;
             Ok(Taken::Yes)
         })?;

@@ -16,7 +16,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeRetention {
-    /// At least the changes of the last so many bytes of log, beyond what recovery needs.
+    /// At least the changes in the last so many bytes of log segments, beyond those that recovery
+    /// needs. A segment has the size of its file, also where an open or a pause has ended it early.
     Bytes(u64),
     /// At least the changes of the last so much time. Old ones are given up with the next flush, or
     /// when the database becomes idle. An open counts those that it finds as new.

@@ -41,6 +41,9 @@ pub const MAX_KEYSPACES: u64 = 1 << 16;
 /// database.
 pub const MAX_KEYSPACE_ID: u64 = 1 << 20;
 
+/// So many loads and drops are listed for readers of changes.
+const MOST_UNLOGGED: usize = 4096;
+
 /// A change to a [`ManifestState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -284,6 +287,17 @@ impl ManifestState {
         Ok(())
     }
 
+    /// Of many the older half goes, with all changes before the rest.
+    fn note_unlogged(&mut self, sequence: Sequence, change: UnloggedChange) {
+        self.unlogged.insert(sequence, change);
+        if self.unlogged.len() > MOST_UNLOGGED
+            && let Some(&half) = self.unlogged.keys().nth(MOST_UNLOGGED / 2)
+        {
+            self.changes_from = self.changes_from.max(half);
+            self.unlogged = self.unlogged.split_off(&self.changes_from);
+        }
+    }
+
     /// What concerns the changes that are kept.
     fn note_kept(&mut self, change: &Change) {
         match change {
@@ -293,11 +307,11 @@ impl ManifestState {
                 self.unlogged = self.unlogged.split_off(&self.changes_from);
             }
             Change::Loaded { sequence, keyspace } => {
-                self.unlogged.insert(*sequence, UnloggedChange::Load { keyspace: *keyspace });
+                self.note_unlogged(*sequence, UnloggedChange::Load { keyspace: *keyspace });
             }
             Change::Dropped { sequence, keyspace, name } => {
                 let drop = UnloggedChange::Drop { keyspace: *keyspace, name: name.clone() };
-                self.unlogged.insert(*sequence, drop);
+                self.note_unlogged(*sequence, drop);
             }
             _ => {}
         }

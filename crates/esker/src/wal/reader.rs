@@ -9,7 +9,7 @@
 //!    and nothing says that the missing bytes were ever on the device, the log ends there: recovery
 //!    yields a prefix, never a hole. If something says so, that is corruption.
 
-use super::archive::Archive;
+use super::archive::{Archive, Archived};
 use super::format::{
     HEADER_BYTES, Link, MAX_SEGMENT_BYTES, RECORD_HEADER_BYTES, RecordHeader, RecordType, SegmentHeader, decode_header,
     decode_record_header, record_bytes, verify_header, verify_record,
@@ -97,7 +97,7 @@ pub fn replay(
         return Err(Error::corruption(&maker.directory, 0, what));
     }
     inherited.below_floor = newest_linked_below(&segments, 0, floor)?;
-    inherited.archive = archive_before(&mut segments, &chain)?;
+    inherited.archive = archive_before(&mut segments, &chain);
     let mut last_sequence = 0;
     let mut last_with_batches = 0;
     let mut visit = |record: Record<'_>| {
@@ -176,6 +176,12 @@ fn open_segments(maker: &SegmentMaker, floor: u64, inherited: &mut Inherited) ->
         };
         match number {
             Some(SegmentHeader { number, length, salt }) => {
+                // One that is only kept for changes stops no open.
+                if length != file.len() && number < floor {
+                    inherited.highest_number = inherited.highest_number.max(number);
+                    inherited.free.push(SegmentFile::new(path, file).into_free());
+                    continue;
+                }
                 if length != file.len() {
                     let what = format!("the segment should have {length} bytes, the file has {}", file.len());
                     return Err(Error::corruption(path, file.len(), what));
@@ -300,46 +306,46 @@ fn follow_links(segments: &BTreeMap<u64, SegmentFile>, floor: u64, directory: &P
     Ok(chain)
 }
 
-/// The segments that the links before the chain lead to, as far as they are there, oldest first. Of
-/// the newest one the last write is not known yet: 0.
-fn archive_before(segments: &mut BTreeMap<u64, SegmentFile>, chain: &[u64]) -> Result<Archive> {
-    let mut archive = Vec::new();
-    let Some(oldest) = chain.first() else { return Ok(Archive::default()) };
-    let link = segments.get(oldest).map(|found| read_link(found, *oldest)).transpose()?.flatten();
+/// The segments that the links before the chain lead to, oldest first, as far as they are there and
+/// can be read. Their files are closed.
+fn archive_before(segments: &mut BTreeMap<u64, SegmentFile>, chain: &[u64]) -> Archive {
+    let find = |number: &u64| segments.get(number).map(|found| (*number, found));
+    let mut replayed = chain.iter().filter_map(find);
+    let link = replayed.clone().next().and_then(|(number, found)| read_link(found, number).ok().flatten());
+    let mut next_sequence = replayed.find_map(|(number, found)| first_sequence(number, found).ok().flatten());
+    let mut above = chain.first().copied().unwrap_or(0);
     let mut link = link.unwrap_or_default();
-    let (mut above, mut last_sequence) = (*oldest, 0);
-    while link.previous_number < above
-        && let Some(found) = segments.get(&link.previous_number)
-        && let Some(before) = read_link(found, link.previous_number)?
-    {
-        let first = first_sequence(found)?;
-        // Where the links do not say it, the records end where they stop being intact.
-        let end = if link.previous_end > 0 { link.previous_end } else { found.bytes };
-        above = link.previous_number;
-        if let Some(found) = segments.remove(&above) {
-            let segment = Segment::found(above, found.into_free(), end);
-            archive.push(Retired { segment, last_sequence });
-        }
-        last_sequence = first.map_or(last_sequence, |first| first.saturating_sub(1));
-        link = before;
+    let mut newest_first = Vec::new();
+    // A segment that the log went on from without knowing where it ends is none of these.
+    while link.previous_number < above && link.previous_end > 0 {
+        let number = link.previous_number;
+        let Some(found) = segments.get(&number) else { break };
+        let (Ok(Some(before)), Ok(first)) = (read_link(found, number), first_sequence(number, found)) else { break };
+        let (path, file_bytes, written) = (found.path.clone(), found.bytes, link.previous_end);
+        newest_first.push(Archived { number, path, file_bytes, written, next_sequence, since_ms: 0 });
+        segments.remove(&number);
+        next_sequence = first.or(next_sequence);
+        (above, link) = (number, before);
     }
-    Ok(Archive::found(archive.into_iter().rev()))
+    Archive::found(newest_first.into_iter().rev())
 }
 
-/// The first write in a segment with a link, by the header of its first record; none if it holds
-/// none.
-pub(super) fn first_sequence(found: &SegmentFile) -> Result<Option<Sequence>> {
+/// The first write in a segment with a link, by its first record; none if it holds none.
+pub(super) fn first_sequence(number: u64, found: &SegmentFile) -> Result<Option<Sequence>> {
     let offset = HEADER_BYTES as u64 + record_bytes(24);
+    let Some(salt) = found.salt else {
+        // Of version 1: a header cannot be checked alone.
+        let record = SegmentReader::new(number, found).record(offset)?.map(|(header, _)| header);
+        return Ok(record.filter(|header| header.kind == RecordType::Batch).map(|header| header.sequence));
+    };
     let mut bytes = [0u8; RECORD_HEADER_BYTES];
     if found.bytes < offset + bytes.len() as u64 {
         return Ok(None);
     }
     found.file.read_at(offset, &mut bytes)?;
-    if !found.salt.is_some_and(|salt| verify_header(&bytes, salt, offset)) {
-        return Ok(None);
-    }
-    let header = decode_record_header(&bytes, offset, found.bytes).map(|(_, header)| header);
-    Ok(header.filter(|header| header.kind == RecordType::Batch).map(|header| header.sequence))
+    let header = verify_header(&bytes, salt, offset).then(|| decode_record_header(&bytes, offset, found.bytes));
+    let batch = header.flatten().map(|(_, header)| header).filter(|header| header.kind == RecordType::Batch);
+    Ok(batch.map(|header| header.sequence))
 }
 
 /// The newest segment below `number`, but not below `floor`, that has an intact link; 0 if there is

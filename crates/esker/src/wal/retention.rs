@@ -1,5 +1,6 @@
 //! What the log keeps for readers of changes, and when it goes: `archive.rs` has the segments.
 
+use super::archive::Expendable;
 use super::writer::{LogSync, Position};
 use crate::base::key::Sequence;
 use crate::error::Result;
@@ -11,13 +12,20 @@ impl LogSync {
         if !self.keeps_changes() {
             return Ok(());
         }
+        // Nearly always it is: a flush syncs the log before its manifest edit.
         self.sync_to(Position { segment: floor, offset: 0 })?;
+        let mut gone = Vec::new();
         let mut state = self.state.lock();
         while state.retired.front().is_some_and(|old| old.segment.number < floor) {
             if let Some(old) = state.retired.pop_front() {
-                state.archive.push(old, now_ms);
+                state.archive.push(&old, now_ms);
+                gone.push(old);
             }
         }
+        state.leaving.retain(|segment| segment.number >= floor);
+        drop(state);
+        // Closing a file takes a mapping down, which takes a while.
+        drop(gone);
         Ok(())
     }
 
@@ -31,16 +39,16 @@ impl LogSync {
     /// [`LogSync::forget_changes`].
     pub fn changes_from(&self, now_ms: u64) -> Option<(Sequence, u64)> {
         let state = self.state.lock();
-        let (last, oldest) = state.archive.last_expendable(now_ms)?;
-        let oldest = oldest.or_else(|| state.segments().next().map(|segment| segment.number));
-        Some((last + 1, oldest.unwrap_or(state.active.number)))
+        let Expendable { next_sequence, next_segment } = state.archive.expendable(now_ms)?;
+        let oldest = next_segment.or_else(|| state.segments().next().map(|segment| segment.number));
+        Some((next_sequence, oldest.unwrap_or(state.active.number)))
     }
 
-    /// Releases the segments that were kept for changes before `from`.
-    pub fn forget_changes(&self, from: Sequence) {
-        let mut state = self.state.lock();
-        let gone = state.archive.take_until(from.saturating_sub(1));
-        state.free.extend(gone);
+    /// Releases the segments before `segment`, which were kept for changes.
+    pub fn forget_changes(&self, segment: u64) {
+        let gone = self.state.lock().archive.take_before(segment);
+        let free: Vec<_> = gone.into_iter().filter_map(|archived| archived.reopen(&self.maker)).collect();
+        self.state.lock().free.extend(free);
     }
 
     /// The number of the segment that records go to.
@@ -52,7 +60,8 @@ impl LogSync {
     pub fn oldest_segment(&self) -> u64 {
         let state = self.state.lock();
         let oldest = state.segments().next().map(|segment| segment.number);
-        state.archive.oldest().or(oldest).unwrap_or(state.active.number)
+        let archived = state.archive.oldest().map(|archived| archived.number);
+        archived.or(oldest).unwrap_or(state.active.number)
     }
 
     /// Bytes of the files that are kept for readers of changes.

@@ -13,8 +13,9 @@ use super::reader::{Record, SegmentFile, SegmentReader, first_sequence, read_lin
 use super::segment::{SegmentMaker, file_number};
 use super::writer::Position;
 use crate::base::key::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// What the visitor of a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +59,11 @@ enum Successor {
 impl LogTail {
     /// A reader at `position`; none if that segment is not there.
     pub fn at(maker: SegmentMaker, position: Position) -> Result<Option<LogTail>> {
-        let found = segments(&maker)?.into_iter().find(|(number, _)| *number == position.segment);
-        Ok(found.map(|(number, found)| LogTail {
+        let place = segments(&maker, position.segment)?.remove(&position.segment);
+        let found = place.map(|path| open_segment(&maker, position.segment, &path)).transpose()?.flatten();
+        Ok(found.map(|found| LogTail {
             maker,
-            number,
+            number: position.segment,
             found,
             offset: position.offset.max(HEADER_BYTES as u64),
             last_sequence: 0,
@@ -71,23 +73,24 @@ impl LogTail {
     /// A reader that begins at the segment with the write `from`, or at one before it. None if the
     /// links do not lead back to that, nor to segment `oldest`.
     pub fn from(maker: SegmentMaker, from: Sequence, oldest: u64) -> Result<Option<LogTail>> {
-        let mut all: BTreeMap<u64, SegmentFile> = segments(&maker)?.into_iter().collect();
+        let all = segments(&maker, 0)?;
         let mut next = None;
-        for (&number, found) in all.iter().rev() {
-            if let Some(link) = read_link(found, number)? {
-                next = Some((number, link));
+        for (&number, path) in all.iter().rev() {
+            let Some(found) = open_segment(&maker, number, path)? else { continue };
+            if let Some(link) = read_link(&found, number)? {
+                next = Some((number, found, link));
                 break;
             }
         }
-        while let Some((number, link)) = next.take() {
-            let Some(found) = all.remove(&number) else { break };
-            if number <= oldest || first_sequence(&found)?.is_some_and(|first| first <= from) {
+        while let Some((number, found, link)) = next.take() {
+            if number <= oldest || first_sequence(number, &found)?.is_some_and(|first| first <= from) {
                 let offset = HEADER_BYTES as u64;
                 return Ok(Some(LogTail { maker, number, found, offset, last_sequence: 0 }));
             }
             let previous = link.previous_number;
-            if let Some(before) = all.get(&previous).filter(|_| previous < number) {
-                next = read_link(before, previous)?.map(|link| (previous, link));
+            let path = all.get(&previous).filter(|_| previous < number);
+            if let Some(before) = path.map(|path| open_segment(&maker, previous, path)).transpose()?.flatten() {
+                next = read_link(&before, previous)?.map(|link| (previous, before, link));
             }
         }
         Ok(None)
@@ -158,11 +161,12 @@ impl LogTail {
     fn successor(&self) -> Result<Successor> {
         let mut newest: Option<(u64, SegmentFile, u64)> = None;
         let (mut is_there, mut is_passed) = (false, false);
-        for (number, found) in segments(&self.maker)? {
+        for (number, path) in segments(&self.maker, self.number)? {
             is_there |= number == self.number;
-            if number <= self.number {
+            if number == self.number {
                 continue;
             }
+            let Some(found) = open_segment(&self.maker, number, &path)? else { continue };
             let Some(link) = read_link(&found, number)? else { continue };
             if link.previous_number != self.number {
                 is_passed = true;
@@ -178,25 +182,41 @@ impl LogTail {
     }
 }
 
-/// The segments in the directory, by the numbers in their headers. Files that vanish meanwhile, or
-/// are being prepared, are none.
-fn segments(maker: &SegmentMaker) -> Result<Vec<(u64, SegmentFile)>> {
-    let mut segments = Vec::new();
+/// The files in the directory that have a segment, by the numbers in their headers: those with at
+/// least this number. Files that vanish meanwhile, or are being prepared, are none.
+fn segments(maker: &SegmentMaker, at_least: u64) -> Result<BTreeMap<u64, PathBuf>> {
+    let mut segments = BTreeMap::new();
     for name in maker.env.list(&maker.directory)? {
         if file_number(&name).is_none() {
             continue;
         }
         let path = maker.directory.join(&name);
-        let Ok(file) = maker.open(&path) else { continue };
-        let mut header = [0; HEADER_BYTES];
-        if file.len() < HEADER_BYTES as u64 + record_bytes(24) || file.read_at(0, &mut header).is_err() {
-            continue;
-        }
-        if let Some(header) = decode_header(&path, &header)? {
-            let mut found = SegmentFile::new(path, file);
-            found.salt = header.salt;
-            segments.push((header.number, found));
+        if let Some((number, found)) = open(maker, path)?.filter(|(number, _)| *number >= at_least) {
+            segments.insert(number, found.path);
         }
     }
     Ok(segments)
+}
+
+/// Opens a file, and says which segment it has.
+fn open(maker: &SegmentMaker, path: PathBuf) -> Result<Option<(u64, SegmentFile)>> {
+    let file = match maker.open(&path) {
+        Ok(file) => file,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut header = [0; HEADER_BYTES];
+    if file.len() < HEADER_BYTES as u64 + record_bytes(24) || file.read_at(0, &mut header).is_err() {
+        return Ok(None);
+    }
+    let Some(header) = decode_header(&path, &header)? else { return Ok(None) };
+    let mut found = SegmentFile::new(path, file);
+    found.salt = header.salt;
+    Ok(Some((header.number, found)))
+}
+
+/// Opens the file of a segment, unless it has another one by now.
+fn open_segment(maker: &SegmentMaker, number: u64, path: &Path) -> Result<Option<SegmentFile>> {
+    let found = open(maker, path.to_path_buf())?;
+    Ok(found.filter(|(other, _)| *other == number).map(|(_, found)| found))
 }

@@ -60,7 +60,7 @@ pub(super) struct State {
     pub(super) active: Arc<Segment>,
     prepared: Option<Arc<Segment>>,
     /// Full segments that still take memory.
-    leaving: VecDeque<Arc<Segment>>,
+    pub(super) leaving: VecDeque<Arc<Segment>>,
     /// A thread is preparing a segment: one does at a time.
     preparing: bool,
     /// The next number for a segment, and for a file of one. No number is given twice, not even
@@ -79,7 +79,7 @@ pub(super) struct State {
 /// The part of the log that all threads share.
 #[derive(Debug)]
 pub struct LogSync {
-    maker: SegmentMaker,
+    pub(super) maker: SegmentMaker,
     pub(super) state: Mutex<State>,
     /// Signalled when a sync or a preparation ends.
     turn: Condvar,
@@ -185,7 +185,7 @@ impl LogWriter {
         let Inherited { retired, mut archive, mut free, highest_number, closed, below_floor, .. } = inherited;
         let keeps_changes = archive.keeps_changes();
         if !keeps_changes {
-            archive.clear(&mut free);
+            archive.free_before(u64::MAX, &maker, &mut free);
         }
         for old in retired.iter().filter(|old| closed.is_some_and(|last| old.segment.number <= last)) {
             old.segment.synced.store(old.segment.written.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -198,9 +198,11 @@ impl LogWriter {
         let segment =
             maker.prepare(Plan { number, free: None, new_bytes: smallest, for_syncs: true, for_stores: true })?;
         let inherited_bytes = retired.iter().map(|old| old.segment.written.load(Ordering::Relaxed)).sum();
-        let link = match retired.last() {
-            Some(last) => Link::to(&last.segment),
-            None => Link { previous_number: below_floor, ..Link::default() },
+        let link = match (retired.last(), archive.newest()) {
+            (Some(last), _) => Link::to(&last.segment),
+            // All before the floor that the log ever went on from, where that is known.
+            (None, Some(kept)) => Link { previous_number: kept.number, previous_end: kept.written, ..Link::default() },
+            (None, None) => Link { previous_number: below_floor, ..Link::default() },
         };
         let shared = LogSync {
             state: Mutex::new(State {

@@ -522,3 +522,96 @@ fn a_watch_of_a_follower_is_told_when_it_catches_up() {
     follower.catch_up().unwrap();
     assert!(!watch.wait(Duration::ZERO).unwrap());
 }
+
+/// Of a database without loads, drops and writes without log, every number is there from the oldest
+/// on.
+fn assert_no_gap(db: &Db, context: &str) {
+    let oldest = match db.changes(1) {
+        Ok(_) => 1,
+        Err(Error::Gone { oldest }) => oldest,
+        Err(error) => panic!("{context}: {error}"),
+    };
+    let last = db.snapshot().sequence();
+    let numbers: Vec<u64> = db
+        .changes(0)
+        .unwrap()
+        .flat_map(|batch| batch.unwrap_or_else(|error| panic!("{context}: {error}")).changes)
+        .map(|change| change.sequence)
+        .collect();
+    assert_eq!(numbers, (oldest..=last).collect::<Vec<_>>(), "{context}, kept from {oldest} to {last}");
+}
+
+#[test]
+fn whatever_ends_a_process_and_whatever_is_given_up_there_is_no_gap() {
+    for seed in seeds(150) {
+        let mut random = Random::new(seed);
+        let mut env = MemEnv::new();
+        let clock = Arc::new(esker::ManualClock::new(1_700_000_000_000));
+        let retention = match random.below(3) {
+            0 => ChangeRetention::Time(Duration::from_secs(10)),
+            1 => ChangeRetention::Bytes(1 << 40),
+            _ => ChangeRetention::Bytes(random.below(8 << 10)),
+        };
+        let mut last_oldest = 0;
+        for life in 0..12 {
+            let context = format!("seed {seed}, life {life}, {retention:?}");
+            let options = keeping(&env).clock(clock.clone()).keep_changes(retention);
+            let db = Db::open(DIRECTORY, options).unwrap();
+            let names: &[&str] = if seed % 2 == 0 { &["k"] } else { &["k", "other"] };
+            let keyspaces: Vec<_> = names.iter().map(|name| keyspace(&db, name)).collect();
+            assert_no_gap(&db, &context);
+            let writes = if random.below(3) == 0 { 0 } else { random.below(60) };
+            for _ in 0..writes {
+                let k = &keyspaces[random.below(keyspaces.len() as u64) as usize];
+                let length = if random.below(12) == 0 { 90 + random.below(60) } else { random.below(50) };
+                let sync = WriteOptions::new().sync(random.below(20) == 0);
+                k.put_with(key(&mut random), vec![7; length as usize], &sync).unwrap();
+                match random.below(25) {
+                    0 => db.flush().unwrap(),
+                    1 => db.wait_idle().unwrap(),
+                    2 => clock.advance(Duration::from_secs(random.below(12))),
+                    _ => {}
+                }
+            }
+            assert_no_gap(&db, &context);
+            let oldest = db.changes(0).unwrap().position();
+            assert!(oldest >= last_oldest, "{context}: {oldest} came back");
+            last_oldest = oldest;
+            let kept = db.stats().kept_wal_bytes;
+            if let ChangeRetention::Bytes(bytes) = retention {
+                // Whole segments, of up to four KiB.
+                assert!(kept <= bytes.saturating_add(4 << 10), "{context}: {kept} bytes");
+            }
+            drop(keyspaces);
+            match random.below(4) {
+                0 => db.close().unwrap(),
+                1 => drop(db),
+                2 => {
+                    drop(db);
+                    env = env.crash(&CrashMode::LoseAll, 0);
+                }
+                _ => {
+                    drop(db);
+                    env = env.crash(&CrashMode::Random, random.next());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_repair_begins_anew_also_where_the_manifest_is_whole() {
+    let env = MemEnv::new();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    let k = keyspace(&db, "k");
+    k.put("a", "1").unwrap();
+    db.flush().unwrap();
+    k.put("b", "1").unwrap();
+    drop((k, db));
+    let table = env.files().into_iter().find(|path| path.extension().is_some_and(|it| it == "table")).unwrap();
+    esker::env::Env::remove(&env, &table).unwrap();
+    Db::repair(DIRECTORY, keeping(&env)).unwrap();
+    let db = Db::open(DIRECTORY, keeping(&env)).unwrap();
+    assert!(matches!(db.changes(1), Err(Error::Gone { .. })));
+    assert_eq!(db.changes(0).unwrap().count(), 0);
+}

@@ -3,6 +3,7 @@
 use crate::db::background::commit_version_edit::{
     clean_up, commit, is_listed, lock_jobs, renew_manifest, rules, with_output,
 };
+use crate::db::background::forget_changes;
 use crate::db::background::rotate::rotate;
 use crate::db::files::remover;
 use crate::db::read::memtable_sort;
@@ -148,9 +149,9 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let goes_last = goes_last(inner, &version, memtable);
     let last = memtable.last_sequence();
     // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them
-    // this flush would leave a hole after a power loss. Before the tables: where no manifest is
+    // this flush would leave a hole after a power loss. So would readers of changes. Before the tables: where no manifest is
     // left, a repair believes what they say.
-    if others_have_writes(inner, keyspace) {
+    if inner.keeps_changes() || others_have_writes(inner, keyspace) {
         inner.sync_log()?;
     }
     let mut shares = TimeShare::new(started);
@@ -197,6 +198,7 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     memory::flushed(inner, memtable);
     if let Some(floor) = floor {
         remover::release_segments(inner, floor, true)?;
+        forget_changes::forget(inner, true)?;
     }
     inner.counters.flushes.fetch_add(1, Relaxed);
     inner.counters.flush_bytes.fetch_add(bytes, Relaxed);

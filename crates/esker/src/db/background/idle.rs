@@ -11,6 +11,7 @@
 use crate::db::background::blob_gc;
 use crate::db::background::commit_version_edit::lock_jobs;
 use crate::db::background::flush::flush_exactly;
+use crate::db::background::forget_changes;
 use crate::db::files::remover;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::error::Result;
@@ -34,23 +35,29 @@ pub fn empty_log(inner: &Inner, drain_requested: bool) -> Result<()> {
         log.note_idle();
     }
     // Writes that come between would keep the log.
-    flush_exactly(inner, || remover::reclaim_log(inner))
+    flush_exactly(inner, || {
+        remover::reclaim_log(inner)?;
+        forget_changes::forget(inner, false)
+    })
 }
 
 /// Gives back what was kept for more writes.
 pub fn reclaim(inner: &Inner) -> Result<()> {
     inner.memory.note_idle(true);
-    if inner.stopping.load(Relaxed) || !remover::log_is_reclaimable(inner) {
+    let is_needless = !remover::log_is_reclaimable(inner) && !forget_changes::are_expendable(inner);
+    if inner.stopping.load(Relaxed) || is_needless {
         return Ok(());
     }
     let _jobs = lock_jobs(inner)?;
-    remover::reclaim_log(inner)
+    remover::reclaim_log(inner)?;
+    forget_changes::forget(inner, false)
 }
 
 /// Whether anything would be given back after a pause.
 pub fn gives_something_back(inner: &Inner) -> bool {
     inner.memory.unused_bytes() > 0
         || remover::log_is_reclaimable(inner)
+        || forget_changes::are_expendable(inner)
         || log_is_worth_a_flush(inner, false)
         || blob_gc::may_compress(inner)
 }

@@ -9,6 +9,7 @@
 //! | `range_del_drop` | tables that range tombstones cover are dropped unread |
 //! | `blob_gc` | blob garbage collection: which files and tables are rewritten |
 //! | `expired_memtables` | memtables of an idle database in which everything has expired |
+//! | `forget_changes` | changes that were kept for long enough are given up |
 //! | `idle` | what an idle database gives back |
 //! | `commit_version_edit` | what makes the result of a job durable, and then visible |
 
@@ -17,6 +18,7 @@ pub mod commit_version_edit;
 pub mod compaction;
 pub mod expired_memtables;
 pub mod flush;
+pub mod forget_changes;
 pub mod idle;
 pub mod range_del_drop;
 pub mod rotate;

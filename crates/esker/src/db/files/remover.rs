@@ -17,7 +17,7 @@ use crate::version::file_name::{
 use crate::version::manifest::current_number;
 use crate::wal::format::MAX_SEGMENT_BYTES;
 use crate::wal::segment::file_number;
-use crate::wal::writer::{AppendError, LogSync};
+use crate::wal::writer::AppendError;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,6 +85,13 @@ pub fn sweep_blobs(inner: &Inner) {
         let _writer = inner.writer.lock();
         blobs_in_use(inner)
     };
+    // A sync of the log makes durable what its records refer to, but not in a file that is forgotten.
+    if inner.keeps_changes()
+        && let Err(error) = inner.blobs.sync()
+    {
+        inner.error_state.poison(error);
+        return;
+    }
     for number in candidates.into_iter().filter(|number| !used.contains(number)) {
         if let Some(path) = inner.blobs.forget(number) {
             match inner.log.as_ref().filter(|log| log.keeps_changes()) {
@@ -142,11 +149,15 @@ pub fn remove_manifest(inner: &Inner, number: u64) {
 }
 
 /// Releases the log segments before `floor`, which a durable manifest names; where changes are
-/// kept, those that have been kept for long enough. `keep`: some stay for reuse.
+/// kept, those that nothing needs any more for them either. `keep`: some stay for reuse.
 pub fn release_segments(inner: &Inner, floor: u64, keep: bool) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     if log.keeps_changes() {
-        forget_changes(inner, log, floor)?;
+        let archived = log.archive(floor, inner.options.clock.now_ms());
+        archived.map_err(|error| inner.error_state.poison(error))?;
+        for path in inner.kept_blobs.take_unneeded(log.oldest_segment()) {
+            let _ = inner.options.env.remove(&path);
+        }
     }
     let keep = if keep { segments_to_keep(inner) } else { 0 };
     for path in log.release(floor, keep) {
@@ -155,36 +166,13 @@ pub fn release_segments(inner: &Inner, floor: u64, keep: bool) -> Result<()> {
     Ok(())
 }
 
-fn forget_changes(inner: &Inner, log: &LogSync, floor: u64) -> Result<()> {
-    let now_ms = inner.options.clock.now_ms();
-    log.archive(floor, now_ms).map_err(|error| inner.error_state.poison(error))?;
-    if let Some((sequence, segment)) = log.changes_from(now_ms) {
-        // Before they go: a reader finds that they are gone, and never a log with a hole.
-        if let Some(manifest) = &mut *inner.manifest.lock() {
-            let change = Change::ChangesFrom { sequence, segment };
-            manifest.commit(&[change]).map_err(|error| inner.error_state.poison(error))?;
-        }
-        log.forget_changes(sequence);
-    }
-    for path in inner.kept_blobs.take_unneeded(log.oldest_segment()) {
-        let _ = inner.options.env.remove(&path);
-    }
-    Ok(())
-}
-
-/// Whether changes have been kept for long enough.
-fn changes_are_expendable(inner: &Inner) -> bool {
-    let Some(log) = inner.log.as_ref().filter(|log| log.keeps_changes()) else { return false };
-    log.changes_from(inner.options.clock.now_ms()).is_some()
-}
-
 /// Gives back the space of the log that nothing needs: files kept for reuse, the prepared segment
 /// and, if no memtable holds a write, all but a segment of the smallest size. The caller holds the
 /// job lock. What still waits for its flush keeps the segments that hold it.
 pub fn reclaim_log(inner: &Inner) -> Result<()> {
     let Some(log) = &inner.log else { return Ok(()) };
     inner.error_state.check()?;
-    if log.is_idle(no_memtable_has_writes(inner)) && !changes_are_expendable(inner) {
+    if log.is_idle(no_memtable_has_writes(inner)) {
         return Ok(());
     }
     let mut guard = inner.writer.lock();
@@ -216,7 +204,7 @@ pub fn reclaim_log(inner: &Inner) -> Result<()> {
 
 /// Whether `reclaim_log` would give something back.
 pub fn log_is_reclaimable(inner: &Inner) -> bool {
-    inner.log.as_ref().is_some_and(|log| !log.is_idle(no_memtable_has_writes(inner))) || changes_are_expendable(inner)
+    inner.log.as_ref().is_some_and(|log| !log.is_idle(no_memtable_has_writes(inner)))
 }
 
 /// Whether everything written is in tables.

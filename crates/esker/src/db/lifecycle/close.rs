@@ -15,6 +15,7 @@ const MOST_REPLAYED_BYTES: u64 = 4 << 20;
 /// unusable for writes afterwards.
 pub fn close(inner: &Inner) -> Result<()> {
     if inner.manifest.lock().is_none() {
+        inner.watchers.close();
         return Ok(());
     }
     // Most of the flush before the locks; what comes in meanwhile is flushed under them.

@@ -54,6 +54,9 @@ const SPARE_BYTES: usize = 64 << 10;
 const MOST_DOUBLINGS: usize = 12;
 /// How often a change by the writer may come in between, and how long to wait after the first few.
 const ATTEMPTS: usize = 50;
+/// A follower that is more log segments than this behind the first that the writer needs reads
+/// everything anew: tables instead of log.
+const MOST_BEHIND: u64 = 4;
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// What a follower knows of the files.
@@ -223,6 +226,10 @@ fn add_keyspace(inner: &Inner, id: u64, record: &KeyspaceRecord, read_state: Rea
 fn read_log(inner: &Inner, following: &mut Following, next: Option<&ManifestState>, batches: &mut u64) -> Result<End> {
     let Following { state, tail, begins, .. } = following;
     let newest = next.unwrap_or(state);
+    // All of that is in tables, also where the log is kept for readers of changes.
+    if tail.position().segment + MOST_BEHIND < newest.log_floor {
+        return Ok(End::Lost);
+    }
     tail.read(None, &mut |record, position| {
         let operations = decode(&record)?;
         let is_known = |id: u64| state.keyspaces.contains_key(&id) || newest.was_dropped(id) || state.was_dropped(id);

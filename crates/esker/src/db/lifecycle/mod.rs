@@ -8,6 +8,7 @@
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `follow` | reading behind a writer in another process |
 //! | `close` | closing |
+//! | `keep_changes` | what an open does for readers of changes |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `drop_keyspace` | dropping keyspaces |
 //! | `guarded_callbacks` | a callback of the user's may not use the database that called it |
@@ -19,6 +20,7 @@ pub mod drop_keyspace;
 pub mod follow;
 pub mod guarded_callbacks;
 pub mod guarded_env;
+pub mod keep_changes;
 pub mod keyspaces;
 pub mod open;
 pub mod recovery;

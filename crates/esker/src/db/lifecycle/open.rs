@@ -20,14 +20,17 @@ use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::{callback, sync};
 use crate::blob::BlobStore;
 use crate::blob::format::file_number as blob_number;
+use crate::db::background::forget_changes;
 use crate::db::files::{lost_edit, remover};
 use crate::db::lifecycle::directory::{
     blob_store, create_directory, first_free_number, highest_segment, refuse_foreign_directory, refuse_missing_current,
     refuse_unfinished_checkpoint, segment_maker,
 };
-use crate::db::lifecycle::recovery::{Recovering, blobs_in_use, open_versions, read_state, replay_log};
+use crate::db::lifecycle::recovery::{
+    Recovering, blobs_in_use, blobs_of_replayed, open_versions, read_state, replay_log,
+};
 use crate::db::lifecycle::recovery_flush::write_replayed;
-use crate::db::lifecycle::{guarded_callbacks, guarded_env, keyspaces};
+use crate::db::lifecycle::{guarded_callbacks, guarded_env, keep_changes, keyspaces};
 use crate::db::state::counters::Counters;
 use crate::db::state::dropped_keyspaces::DroppedKeyspaces;
 use crate::db::state::events::Events;
@@ -116,6 +119,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     held.into_iter().for_each(|path| inner.kept_blobs.add(path, segment));
     let floor = inner.manifest.lock().as_ref().map_or(0, |manifest| manifest.state().log_floor);
     remover::release_segments(&inner, floor, true)?;
+    forget_changes::forget(&inner, true)?;
     Ok(inner)
 }
 
@@ -128,6 +132,7 @@ fn begin(
     (cache, memory, blobs): (&Arc<BlockCache>, &Arc<MemoryPool>, &Arc<BlobStore>),
     (maker, mut inherited, old_manifest): (SegmentMaker, Inherited, u64),
 ) -> Result<(LogWriter, Manifest)> {
+    let referred_to = blobs_of_replayed(recovering);
     if inherited.closed.is_none() || inherited.retired.len() > MANY_SEGMENTS {
         let is_closed = inherited.closed.is_some();
         let first_made = state.next_file;
@@ -142,13 +147,14 @@ fn begin(
             other => other?,
         }
     }
-    keep_changes(options, &mut state, &mut inherited);
+    keep_changes::decide(options, &mut state, &maker, &mut inherited);
     let log = LogWriter::start(maker, inherited)?;
-    if log.shared().keeps_changes() {
-        state.changes_segment = log.shared().oldest_segment();
-    }
     let referred = Arc::clone(blobs);
     log.shared().sync_before(Box::new(move || referred.sync()));
+    if log.shared().keeps_changes() {
+        keep_changes::make_durable(options, directory, &log, &referred_to)?;
+        state.changes_segment = log.shared().oldest_segment();
+    }
     let number = state.next_file;
     state.next_file += 1;
     // What the log must still hold: everything replayed into memtables.
@@ -159,24 +165,6 @@ fn begin(
     state.log_synced = log.position().into();
     let manifest = Manifest::create(&*options.env, directory, number, state)?;
     Ok((log, manifest))
-}
-
-/// Goes on with the changes that were kept before, begins to keep them, or gives them up.
-fn keep_changes(options: &Options, state: &mut ManifestState, inherited: &mut Inherited) {
-    match options.keep_changes {
-        Some(retention) => {
-            let replayed = inherited.retired.first().map(|retired| retired.segment.number);
-            let oldest = inherited.archive.oldest().or(replayed);
-            let are_all_there = oldest.is_some_and(|oldest| oldest <= state.changes_segment);
-            if state.changes_from == 0 || !are_all_there {
-                state.forget_changes();
-                inherited.archive.clear(&mut inherited.free);
-                state.changes_from = state.last_sequence + 1;
-            }
-            inherited.archive.keep(retention, state.last_sequence, options.clock.now_ms());
-        }
-        None => state.forget_changes(),
-    }
 }
 
 /// Removes the tables of a recovery that found no room, so that the open can go on without them;

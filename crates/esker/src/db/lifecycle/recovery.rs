@@ -176,6 +176,12 @@ pub fn replay_log(
     Ok(inherited)
 }
 
+/// The blob files with large values that the replayed records refer to, as far as they are not in
+/// tables.
+pub fn blobs_of_replayed(recovering: &BTreeMap<u64, Recovering>) -> BTreeSet<u64> {
+    recovering.values().flat_map(|target| &target.checked_values).map(|reference| reference.file).collect()
+}
+
 /// The operations of a record.
 pub fn decode<'a>(record: &Record<'a>) -> Result<Vec<AnyOperation<'a>>> {
     let operations = Operations::new(record.payload).collect::<std::result::Result<Vec<_>, _>>();

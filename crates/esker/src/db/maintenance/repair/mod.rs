@@ -360,6 +360,7 @@ impl Work<'_> {
             Inherited { highest_number: log.highest_number, below_floor: log.newest, ..Inherited::default() };
         let writer = LogWriter::start(directory::segment_maker(directory, options), inherited)?;
         self.state.log_floor = writer.position().segment;
+        self.state.forget_changes();
         self.state.log_synced = writer.position().into();
         let number = self.state.next_file;
         self.state.next_file += 1;

@@ -1,0 +1,46 @@
+//! What an open does for readers of changes.
+
+use crate::blob::format::file_name;
+use crate::error::Result;
+use crate::options::Options;
+use crate::version::edit::ManifestState;
+use crate::wal::segment::SegmentMaker;
+use crate::wal::writer::{Inherited, LogWriter, Position};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Goes on with the changes that were kept before, begins to keep them, or gives them up.
+pub fn decide(options: &Options, state: &mut ManifestState, maker: &SegmentMaker, inherited: &mut Inherited) {
+    match options.keep_changes {
+        Some(retention) => {
+            let replayed = inherited.retired.first().map(|retired| retired.segment.number);
+            let Inherited { archive, free, .. } = inherited;
+            // What is older was left by an open that kept none.
+            archive.free_before(state.changes_segment, maker, free);
+            let oldest = archive.oldest().map(|archived| archived.number).or(replayed);
+            let are_all_there = oldest.is_some_and(|oldest| oldest <= state.changes_segment);
+            if state.changes_from == 0 || !are_all_there {
+                state.forget_changes();
+                archive.free_before(u64::MAX, maker, free);
+                state.changes_from = state.last_sequence + 1;
+            }
+            archive.keep(retention, state.last_sequence, options.clock.now_ms());
+        }
+        None => state.forget_changes(),
+    }
+}
+
+/// Makes durable what was replayed, and the blob files that it refers to: of what is in tables with
+/// the next manifest, no change is ever missing. The process that wrote it may have died before it
+/// synced anything.
+pub fn make_durable(options: &Options, directory: &Path, log: &LogWriter, referred_to: &BTreeSet<u64>) -> Result<()> {
+    for &number in referred_to {
+        let path = directory.join(file_name(number));
+        // Before a record whose value is not there the log has ended.
+        if options.env.exists(&path)? {
+            options.env.open_log(&path, None, false)?.sync()?;
+        }
+    }
+    // Their names were synced with that of the new segment.
+    log.shared().sync_to(Position { segment: log.position().segment, offset: 0 })
+}
