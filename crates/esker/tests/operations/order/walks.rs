@@ -198,7 +198,7 @@ impl Walk {
                 self.model.remove(&self.key(key));
             }
             2 => {
-                self.keyspace.compare_and_swap(key, now.as_deref(), Some(&value)).unwrap();
+                assert!(self.keyspace.compare_and_swap(key, now.as_deref(), Some(&value)).unwrap().is_swapped());
                 self.model.insert(self.key(key), value);
             }
             _ => {
