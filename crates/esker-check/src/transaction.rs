@@ -218,7 +218,7 @@ fn read(
         }
         TransactionStep::Count(keyspace, span) => {
             let expected = view.count(*keyspace, span, view.present());
-            let found = transaction.count(&keyspaces[*keyspace], span.bounds());
+            let found = transaction.count(&keyspaces[*keyspace], view.order(*keyspace).bounds(span));
             compare_known(&expected, found)?;
             let spans = if expected.is_ok() { &mut footprint.read } else { &mut footprint.perhaps_read };
             spans.push((*keyspace, span.clone()));

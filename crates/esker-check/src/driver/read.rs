@@ -99,9 +99,10 @@ impl Reader<'_> {
     }
 
     pub fn count(&self, span: &Span) -> Checked<()> {
+        let bounds = self.world.model.order(self.keyspace).bounds(span);
         let found = match self.snapshot {
-            Some(snapshot) => snapshot.count(self.handle(), span.bounds()),
-            None => self.handle().count(span.bounds()),
+            Some(snapshot) => snapshot.count(self.handle(), bounds),
+            None => self.handle().count(bounds),
         };
         if self.trust() != Trust::All {
             return Ok(());

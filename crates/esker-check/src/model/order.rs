@@ -88,7 +88,7 @@ impl Order {
     }
 
     /// The same as bounds in this order.
-    fn bounds(self, span: &Span) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    pub fn bounds(self, span: &Span) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         match (span, span.bounds()) {
             (Span::Prefix(_), (low, high)) if self == Order::Reverse => (high, low),
             (_, bounds) => bounds,
