@@ -13,7 +13,7 @@ mod tests;
 mod write;
 
 pub use operator::{FAILING, MergeFails, Operator, PANICKING};
-pub use order::{ORDERS, Order};
+pub use order::{LONGEST_KEY, ORDERS, Order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 pub use write::{Change, Life, Span, Write};
@@ -189,9 +189,6 @@ fn delete(versions: &mut Vec<Version>, sequence: u64) {
     }
 }
 
-/// The longest key that is one.
-pub const LONGEST_KEY: usize = 64 << 10;
-
 /// A database with its history.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -233,7 +230,8 @@ impl Model {
     }
 
     /// Drops a keyspace, as one change with a place of its own, and creates an empty one in its
-    /// place, in the same order. The index of the dropped one from now on: what comes before the drop is seen there.
+    /// place, in the same order. The index of the dropped one from now on: what comes before the
+    /// drop is seen there.
     pub fn drop_keyspace(&mut self, keyspace: usize, (operator, ttl): (Operator, Ttl)) -> usize {
         self.sequence += 1;
         let order = self.keyspaces[keyspace].order;
@@ -304,7 +302,11 @@ impl Model {
         if (write.life != Life::Usual || write.change == Change::Expire) && keyspace.ttl == Ttl::Off {
             return true;
         }
-        matches!(&write.change, Change::Merge(operand) if keyspace.operator.refuses(operand))
+        match &write.change {
+            Change::Merge(operand) => keyspace.operator.refuses(operand),
+            Change::DeletePrefix(_) => !keyspace.order.has_prefixes(),
+            _ => false,
+        }
     }
 
     /// Applies the writes in order as one unit, now, and yields what sees them all.

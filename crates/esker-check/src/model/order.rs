@@ -1,6 +1,6 @@
 //! The orders of keyspaces.
 
-use super::Span;
+use super::write::Span;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
@@ -15,6 +15,9 @@ pub enum Order {
     /// Shorter before longer, and then unsigned bytes.
     ByLength,
 }
+
+/// The longest key that is one.
+pub const LONGEST_KEY: usize = 64 << 10;
 
 /// All of them.
 pub const ORDERS: [Order; 3] = [Order::Bytewise, Order::Reverse, Order::ByLength];
@@ -39,7 +42,7 @@ impl Order {
 
     /// The longest key.
     pub fn longest_key(self) -> usize {
-        if self == Order::Bytewise { super::LONGEST_KEY } else { super::LONGEST_KEY - 1 }
+        if self == Order::Bytewise { LONGEST_KEY } else { LONGEST_KEY - 1 }
     }
 
     /// Whether the key is covered.
