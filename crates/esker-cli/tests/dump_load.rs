@@ -183,6 +183,12 @@ fn the_order_of_a_keyspace_comes_back_and_one_of_another_program_is_named() {
     );
     ok_with_input(&["load", "--db", db, "--json"], lines.as_bytes());
     assert_eq!(ok(&["scan", "--db", db, "--keyspace", "latest"]), "c\t2\nb\t1\na\t3\n");
+    let scan = |rest: &[&str]| ok(&[&["scan", "--db", db, "--keyspace", "latest", "--keys-only"][..], rest].concat());
+    assert_eq!(scan(&["--reverse"]), "a\nb\nc\n");
+    assert_eq!(scan(&["--from", "b"]), "b\na\n");
+    assert_eq!(scan(&["--from", "c", "--to", "a"]), "c\nb\n");
+    assert_eq!(scan(&["--prefix", "b"]), "b\n");
+    assert!(fails(2, &["scan", "--db", db, "--keyspace", "latest", "--prefix", "b", "--to", "a"]).contains("prefix"));
     assert!(ok(&["keyspaces", "--db", db]).contains("latest    reverse-bytewise"));
     assert!(ok(&["keyspaces", "--db", db, "--json"]).contains("\"comparator\":\"reverse-bytewise\""));
     for (flags, form) in [(&[][..], "text"), (&["--json"], "json")] {
