@@ -2,7 +2,7 @@
 
 use crate::Checked;
 use crate::model::{Operator, Order, Ttl};
-use crate::orders::in_order;
+use crate::orders::{in_order, order_of};
 use crate::random::Random;
 use crate::state::keyspace_options;
 use esker::{CompactionStyle, KeyspaceOptions};
@@ -118,15 +118,6 @@ impl Role {
     /// The order of its keys, which its name says.
     pub fn order(&self) -> Order {
         order_of(self.name)
-    }
-}
-
-/// The order of the keyspace of that name.
-pub fn order_of(name: &str) -> Order {
-    match name {
-        "latest" | "falling" | "recent" => Order::Reverse,
-        "words" | "lengths" => Order::ByLength,
-        _ => Order::Bytewise,
     }
 }
 

@@ -18,6 +18,15 @@ impl Comparator for ByLength {
     }
 }
 
+/// The order of the keyspace of that name.
+pub fn order_of(name: &str) -> Order {
+    match name {
+        "latest" | "falling" | "recent" => Order::Reverse,
+        "words" | "lengths" => Order::ByLength,
+        _ => Order::Bytewise,
+    }
+}
+
 /// The options of a keyspace in that order.
 pub fn in_order(options: KeyspaceOptions, order: Order) -> KeyspaceOptions {
     match order {

@@ -1,8 +1,8 @@
 //! Random scripts over the whole interface, each from one seed.
 
 use super::script::{COUNTER, KEYSPACES, NOW_MS, SLOTS, Script, Step};
-use crate::cast::order_of;
 use crate::model::{Change, Life, Operator, Ttl, Write};
+use crate::orders::order_of;
 use crate::random::Random;
 use crate::state::Durability;
 use esker::CheckpointMode;

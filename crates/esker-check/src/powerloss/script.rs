@@ -4,9 +4,8 @@
 //! model is unlike every other and a recovered database says itself how many commits it holds.
 //! Other writes go without: they test their calls.
 
-use crate::cast::order_of;
 use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
-use crate::orders::in_order;
+use crate::orders::{in_order, order_of};
 use crate::state::{Durability, Held, State, keyspace_options};
 use esker::{CheckpointMode, KeyspaceOptions};
 use std::ops::Bound;
