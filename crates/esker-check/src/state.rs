@@ -4,6 +4,7 @@
 use crate::Checked;
 use crate::model::{At, Change, Life, Model, NEVER, Operator, Span, Ttl, Write};
 use crate::operators::supply;
+use crate::orders::order_of;
 use esker::{Db, Error, Expiry, Keyspace, KeyspaceOptions, Snapshot, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -176,7 +177,7 @@ pub fn read_state(db: &Db, names: &[&str]) -> Checked<esker::Result<State>> {
                 Ok(entry) => entry,
                 Err(error) => return Ok(Err(error)),
             };
-            if last.as_deref().is_some_and(|last| last >= &key[..]) {
+            if last.as_deref().is_some_and(|last| order_of(name).compare(last, &key).is_ge()) {
                 return Err(format!("scan of {name} is out of order at {}", shown(&key)));
             }
             let expiry = match expiry_of(&keyspace, &key) {

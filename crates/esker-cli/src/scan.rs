@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
 use crate::record::{self, Shown};
+use crate::settings::BYTEWISE;
 use crate::text::Form;
-use esker::{Keyspace, Slice, Snapshot};
+use esker::{Iter, Keyspace, Slice, Snapshot};
 use std::ffi::OsString;
 use std::ops::Bound;
 
@@ -64,16 +65,19 @@ pub struct Scan {
 impl Scan {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        let bounds = self.bounds()?;
+        let wanted = self.wanted()?;
         let db = open::read_only(&self.database.db)?;
         let keyspace = db.existing_keyspace(&self.key_arguments.keyspace)?;
         let mut output = Output::standard();
         let mut count = 0;
-        if let Some(bounds) = bounds {
-            // Values and expiries of one moment.
-            let snapshot = db.snapshot();
+        // Values and expiries of one moment.
+        let snapshot = db.snapshot();
+        let entries = match keyspace.comparator() {
+            BYTEWISE => wanted.bounds()?.map(|bounds| snapshot.range(&keyspace, bounds)),
+            _ => Some(wanted.in_its_order(&snapshot, &keyspace)?),
+        };
+        if let Some(entries) = entries {
             let seen = (&snapshot, &keyspace);
-            let entries = snapshot.range(&keyspace, bounds);
             count = match self.reverse {
                 true => self.print(entries.rev(), seen, &mut output)?,
                 false => self.print(entries, seen, &mut output)?,
@@ -128,14 +132,26 @@ impl Scan {
         Ok(())
     }
 
-    /// The keys for which prefix, start and end all hold; None if there can be none.
-    fn bounds(&self) -> Result<Option<KeyRange>, Failure> {
+    fn wanted(&self) -> Result<Wanted, Failure> {
         let decode = |what, text: &Option<OsString>| -> Result<Option<Vec<u8>>, Failure> {
             text.as_ref().map(|text| self.key_arguments.decode(what, text)).transpose()
         };
         let prefix = decode("prefix", &self.prefix)?;
-        let from = decode("--from", &self.from)?;
-        let to = decode("--to", &self.to)?;
+        Ok(Wanted { prefix, from: decode("--from", &self.from)?, to: decode("--to", &self.to)? })
+    }
+}
+
+/// What keys are to be scanned.
+struct Wanted {
+    prefix: Option<Vec<u8>>,
+    from: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+}
+
+impl Wanted {
+    /// The keys for which prefix, start and end all hold; None if there can be none.
+    fn bounds(self) -> Result<Option<KeyRange>, Failure> {
+        let Wanted { prefix, from, to } = self;
         if let (Some(from), Some(to)) = (&from, &to)
             && from > to
         {
@@ -150,6 +166,21 @@ impl Scan {
             Some(end) if start >= end => Ok(None),
             Some(end) => Ok(Some((Bound::Included(start), Bound::Excluded(end)))),
             None => Ok(Some((Bound::Included(start), Bound::Unbounded))),
+        }
+    }
+
+    /// The keys of a keyspace with an order of its own, which start and end are in.
+    fn in_its_order(self, snapshot: &Snapshot, keyspace: &Keyspace) -> Result<Iter, Failure> {
+        match self {
+            Wanted { prefix: Some(prefix), from: None, to: None } => Ok(snapshot.prefix(keyspace, prefix)),
+            Wanted { prefix: Some(_), .. } => Err(Failure::Usage(format!(
+                "in the order {:?} of the keyspace, a prefix goes without --from and --to",
+                keyspace.comparator()
+            ))),
+            Wanted { prefix: None, from, to } => {
+                let start = from.map_or(Bound::Unbounded, Bound::Included);
+                Ok(snapshot.range(keyspace, (start, to.map_or(Bound::Unbounded, Bound::Excluded))))
+            }
         }
     }
 }

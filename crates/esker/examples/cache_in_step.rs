@@ -6,6 +6,7 @@
 
 use esker::{Change, ChangeOperation, ChangeRetention, Changes, Db, Error, Keyspace, Options};
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -63,8 +64,8 @@ impl Cache {
                 self.prices.remove(&key[..]);
             }
             ChangeOperation::DeleteRange { start, end } => {
-                let is_in = |key: &[u8]| *key >= start[..] && end.as_ref().is_none_or(|end| *key < end[..]);
-                self.prices.retain(|key, _| !is_in(key));
+                let range = (start.as_ref().map(|key| &key[..]), end.as_ref().map(|key| &key[..]));
+                self.prices.retain(|key, _| !range.contains(&key[..]));
             }
             _ => return false,
         }

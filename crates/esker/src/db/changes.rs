@@ -13,8 +13,10 @@
 
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
+use crate::base::comparator::BYTEWISE;
 use crate::base::expiry::Expiry;
 use crate::base::key::{Kind, Sequence};
+use crate::base::key_order::{bounds_of, unmarked};
 use crate::base::slice::Slice;
 use crate::blob::BlobStore;
 use crate::db::lifecycle::directory::{blob_store, segment_maker};
@@ -28,7 +30,8 @@ use crate::wal::reader::Record;
 use crate::wal::segment::SegmentMaker;
 use crate::wal::tail::{End, LogTail, Taken};
 use crate::wal::writer::Position;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Bytes of batches that are read ahead.
@@ -69,9 +72,7 @@ impl ChangeBatch {
                     ChangeOperation::Put { key, value, .. } => key.len() + value.len(),
                     ChangeOperation::Merge { key, operand, .. } => key.len() + operand.len(),
                     ChangeOperation::Delete { key } => key.len(),
-                    ChangeOperation::DeleteRange { start, end } => {
-                        start.len() + end.as_ref().map_or(0, |end| end.len())
-                    }
+                    ChangeOperation::DeleteRange { start, end } => bound_bytes(start) + bound_bytes(end),
                     ChangeOperation::Load | ChangeOperation::DropKeyspace => 0,
                 }
         };
@@ -160,12 +161,12 @@ pub enum ChangeOperation {
         /// The key had no value, or one that had expired: the operand was combined with nothing.
         is_first: bool,
     },
-    /// The keys of a range have no value from here on.
+    /// The keys of a range, in the order of the keyspace, have no value from here on.
     DeleteRange {
-        /// The first key.
-        start: Slice,
-        /// The first key behind the range; none: the range has no end.
-        end: Option<Slice>,
+        /// Where it begins.
+        start: Bound<Slice>,
+        /// Where it ends.
+        end: Bound<Slice>,
     },
     /// [`Keyspace::ingest`](crate::Keyspace::ingest) has loaded pairs, which are not listed: read
     /// the keyspace.
@@ -218,6 +219,8 @@ struct Listed {
     segment: u64,
     unlogged: BTreeMap<Sequence, UnloggedChange>,
     names: BTreeMap<u64, Arc<str>>,
+    /// Those keyspaces whose keys are stored with a mark (`base/key_order.rs`).
+    marked: BTreeSet<u64>,
     durable: Position,
 }
 
@@ -241,9 +244,13 @@ impl Listed {
         }
         let mut names: BTreeMap<u64, Arc<str>> =
             state.keyspaces.iter().map(|(&id, record)| (id, record.name.as_str().into())).collect();
+        let comparators = state.keyspaces.iter().map(|(&id, record)| (id, &record.comparator));
+        let mut marked: BTreeSet<u64> =
+            comparators.filter(|(_, comparator)| *comparator != BYTEWISE).map(|(id, _)| id).collect();
         for change in state.unlogged.values() {
-            if let UnloggedChange::Drop { keyspace, name } = change {
+            if let UnloggedChange::Drop { keyspace, name, comparator } = change {
                 names.insert(*keyspace, name.as_str().into());
+                marked.extend((comparator != BYTEWISE).then_some(*keyspace));
             }
         }
         let synced = inner.log.as_ref().map_or(Position::default(), |log| log.durable());
@@ -252,6 +259,7 @@ impl Listed {
             segment: state.changes_segment,
             unlogged: state.unlogged.clone(),
             names,
+            marked,
             durable: synced.max(state.log_synced.into()),
         })
     }
@@ -410,6 +418,13 @@ fn pass_unlogged(listed: &Listed, next: &mut Sequence, to: Sequence, ready: &mut
     Ok(())
 }
 
+fn bound_bytes(bound: &Bound<Slice>) -> usize {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key.len(),
+        Bound::Unbounded => 0,
+    }
+}
+
 /// The changes in a record, from the write `from` on.
 fn batch(
     listed: &Listed,
@@ -421,7 +436,9 @@ fn batch(
     let mut changes = Vec::with_capacity(operations.len());
     for (operation, sequence) in operations.iter().zip(record.sequence..) {
         if sequence >= from {
-            changes.push(listed.change(sequence, operation.keyspace(), decoded(values, record, operation)?)?);
+            let is_marked = listed.marked.contains(&operation.keyspace());
+            let decoded = decoded(values, record, operation, is_marked)?;
+            changes.push(listed.change(sequence, operation.keyspace(), decoded)?);
         }
     }
     Ok(ChangeBatch { changes })
@@ -431,16 +448,17 @@ fn decoded(
     values: &mut BlobStoreOfChanges,
     record: &Record<'_>,
     operation: &AnyOperation<'_>,
+    is_marked: bool,
 ) -> Result<ChangeOperation> {
     let slice = |bytes: &[u8]| Slice::from(bytes.to_vec());
     let Operation { kind, expiry_ms, key, value, .. } = match operation {
         AnyOperation::Key(operation) => *operation,
         AnyOperation::Range(range) => {
-            let end = (!range.end.is_empty()).then(|| slice(range.end));
-            return Ok(ChangeOperation::DeleteRange { start: slice(range.start), end });
+            let (start, end) = bounds_of(range.start, range.end, !is_marked);
+            return Ok(ChangeOperation::DeleteRange { start: start.map(slice), end: end.map(slice) });
         }
     };
-    let (key, expiry) = (slice(key), Expiry::from_ms(expiry_ms));
+    let (key, expiry) = (slice(if is_marked { unmarked(key) } else { key }), Expiry::from_ms(expiry_ms));
     Ok(match kind {
         Kind::Delete => ChangeOperation::Delete { key },
         Kind::Put => ChangeOperation::Put { key, value: slice(value), expiry },

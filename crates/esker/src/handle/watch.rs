@@ -2,6 +2,7 @@
 
 use super::keyspace::Keyspace;
 use super::shared::Shared;
+use crate::base::key_order::KeyOrder;
 use crate::db::state::watchers::{Wait, Watcher};
 use crate::db::write::in_place_write::Barrier;
 use crate::error::{Error, Result};
@@ -65,17 +66,17 @@ impl Keyspace {
     /// ```
     pub fn watch(&self, prefix: impl AsRef<[u8]>) -> Result<Watch> {
         self.inner.check_exists()?;
-        Watch::of(&self.shared, Some(self.inner.id), prefix.as_ref())
+        Watch::of(&self.shared, Some(self.inner.id), &self.inner.order, prefix.as_ref())
     }
 }
 
 impl Watch {
     /// Of all keyspaces.
     pub(super) fn any(shared: &Arc<Shared>) -> Result<Watch> {
-        Watch::of(shared, None, b"")
+        Watch::of(shared, None, &KeyOrder::Bytewise, b"")
     }
 
-    fn of(shared: &Arc<Shared>, keyspace: Option<u64>, prefix: &[u8]) -> Result<Watch> {
+    fn of(shared: &Arc<Shared>, keyspace: Option<u64>, order: &KeyOrder, prefix: &[u8]) -> Result<Watch> {
         let inner = &shared.inner;
         inner.refuse_in_callback()?;
         let writer = inner.lock_writer();
@@ -83,7 +84,7 @@ impl Watch {
         if inner.stopping.load(Ordering::Acquire) {
             return Err(closed());
         }
-        let watcher = inner.watchers.add(keyspace, prefix.to_vec());
+        let watcher = inner.watchers.add(keyspace, order.clone(), prefix.to_vec());
         Barrier::raise(inner).keep();
         drop(writer);
         Ok(Watch { shared: Arc::clone(shared), watcher })

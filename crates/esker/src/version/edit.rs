@@ -17,7 +17,7 @@
 //!  12 next keyspace id: all below it were given out; without it, all up to the greatest there is
 //!  13 changes from  sequence, log segment number changes are kept from this write on, in this segment and those behind it
 //!  14 loaded        sequence, keyspace id      a load, which the log has not
-//!  15 dropped       sequence, keyspace id, name bytes: a drop, which the log has not
+//!  15 dropped       sequence, keyspace id, name bytes, comparator bytes: a drop, which the log has not
 //! ```
 //! The id of a dropped keyspace is not given out again: the log may still hold writes to it, which
 //! are skipped, and its tables may still be there.
@@ -27,13 +27,12 @@
 
 use super::file_name::MAX_NUMBER;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+#[cfg(test)]
+use crate::base::comparator::BYTEWISE;
 use crate::base::key::Sequence;
 use crate::options::CompactionStyle;
 use crate::table::TableKeyspace;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The only comparator so far: unsigned bytes.
-pub const BYTEWISE: &str = "bytewise";
 
 /// Keyspaces are fewer than this.
 pub const MAX_KEYSPACES: u64 = 1 << 16;
@@ -61,7 +60,7 @@ pub enum Change {
     NextKeyspace(u64),
     ChangesFrom { sequence: Sequence, segment: u64 },
     Loaded { sequence: Sequence, keyspace: u64 },
-    Dropped { sequence: Sequence, keyspace: u64, name: String },
+    Dropped { sequence: Sequence, keyspace: u64, name: String, comparator: String },
 }
 
 impl Change {
@@ -109,8 +108,8 @@ pub struct KeyspaceRecord {
 impl KeyspaceRecord {
     /// What tables of this keyspace, with number `id`, say about it.
     pub fn label(&self, id: u64) -> TableKeyspace {
-        let KeyspaceRecord { name, operator, ttl, flushed, .. } = self.clone();
-        TableKeyspace { id, name, operator, ttl, flushed }
+        let KeyspaceRecord { name, comparator, operator, ttl, flushed, .. } = self.clone();
+        TableKeyspace { id, name, operator, ttl, flushed, comparator }
     }
 }
 
@@ -138,7 +137,7 @@ pub struct ManifestState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnloggedChange {
     Load { keyspace: u64 },
-    Drop { keyspace: u64, name: String },
+    Drop { keyspace: u64, name: String, comparator: String },
 }
 
 /// Appends the bytes of `changes`.
@@ -166,9 +165,10 @@ pub fn encode(changes: &[Change], out: &mut Vec<u8>) {
             Change::NextKeyspace(id) => put(&[12, *id]),
             Change::ChangesFrom { sequence, segment } => put(&[13, *sequence, *segment]),
             Change::Loaded { sequence, keyspace } => put(&[14, *sequence, *keyspace]),
-            Change::Dropped { sequence, keyspace, name } => {
+            Change::Dropped { sequence, keyspace, name, comparator } => {
                 put(&[15, *sequence, *keyspace]);
                 put_bytes(out, name.as_bytes());
+                put_bytes(out, comparator.as_bytes());
             }
         }
     }
@@ -204,7 +204,8 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Change>, DecodeError> {
             14 => Change::Loaded { sequence: next()?, keyspace: next()? },
             15 => {
                 let (sequence, keyspace) = (next()?, next()?);
-                Change::Dropped { sequence, keyspace, name: text(&mut cursor)? }
+                let name = text(&mut cursor)?;
+                Change::Dropped { sequence, keyspace, name, comparator: text(&mut cursor)? }
             }
             _ => return Err(cursor.expected("a known field of a manifest edit")),
         });
@@ -309,8 +310,9 @@ impl ManifestState {
             Change::Loaded { sequence, keyspace } => {
                 self.note_unlogged(*sequence, UnloggedChange::Load { keyspace: *keyspace });
             }
-            Change::Dropped { sequence, keyspace, name } => {
-                let drop = UnloggedChange::Drop { keyspace: *keyspace, name: name.clone() };
+            Change::Dropped { sequence, keyspace, name, comparator } => {
+                let (name, comparator) = (name.clone(), comparator.clone());
+                let drop = UnloggedChange::Drop { keyspace: *keyspace, name, comparator };
                 self.note_unlogged(*sequence, drop);
             }
             _ => {}
@@ -358,8 +360,9 @@ impl ManifestState {
         }
         changes.extend(self.unlogged.iter().map(|(&sequence, change)| match change {
             UnloggedChange::Load { keyspace } => Change::Loaded { sequence, keyspace: *keyspace },
-            UnloggedChange::Drop { keyspace, name } => {
-                Change::Dropped { sequence, keyspace: *keyspace, name: name.clone() }
+            UnloggedChange::Drop { keyspace, name, comparator } => {
+                let (name, comparator) = (name.clone(), comparator.clone());
+                Change::Dropped { sequence, keyspace: *keyspace, name, comparator }
             }
         }));
         for (&id, record) in &self.keyspaces {
@@ -406,7 +409,7 @@ mod tests {
             Change::Loaded { sequence: 5, keyspace: 1 },
             Change::ChangesFrom { sequence: 6, segment: 3 },
             Change::Loaded { sequence: 6, keyspace: 1 },
-            Change::Dropped { sequence: 8, keyspace: 0, name: "names".into() },
+            Change::Dropped { sequence: 8, keyspace: 0, name: "names".into(), comparator: "x".into() },
         ];
         changes.iter().for_each(|change| state.apply(change).expect("possible"));
         assert_eq!(state.log_synced, (4, 128), "never back");

@@ -9,6 +9,7 @@ use esker::{
     MergeOperator, Options, Slice, Ttl, WriteOptions,
 };
 use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +21,17 @@ fn keeping(env: &MemEnv) -> Options {
 
 fn options_of(name: &str) -> KeyspaceOptions {
     match name {
+        "reversed" => KeyspaceOptions::default().comparator(esker::ReverseBytewise),
         "sums" => KeyspaceOptions::default().merge_operator(UInt64Add),
         "texts" => KeyspaceOptions::default().merge_operator(StringAppend::new(",")),
         "sessions" => KeyspaceOptions::default().ttl(Ttl::Enabled { default: Some(Duration::from_secs(50)) }),
         _ => KeyspaceOptions::default(),
     }
+}
+
+/// Whether a range of the keyspace holds the key.
+fn is_within(name: &str, (start, end): (Bound<&[u8]>, Bound<&[u8]>), key: &[u8]) -> bool {
+    if name == "reversed" { (end, start).contains(key) } else { (start, end).contains(key) }
 }
 
 fn operator_of(name: &str) -> Box<dyn MergeOperator> {
@@ -70,7 +77,8 @@ impl Mirror {
                 merged.map(|value| pairs.insert(key.to_vec(), (value, *expiry)));
             }
             ChangeOperation::DeleteRange { start, end } => {
-                pairs.retain(|key, _| key < &start.to_vec() || end.as_ref().is_some_and(|end| key >= &end.to_vec()));
+                let range = (start.as_ref().map(|key| &key[..]), end.as_ref().map(|key| &key[..]));
+                pairs.retain(|key, _| !is_within(name, range, key));
             }
             ChangeOperation::Load => *pairs = read(&db.existing_keyspace(name).unwrap()),
             ChangeOperation::DropKeyspace => {
@@ -113,7 +121,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
     first.unwrap_or(0)..first.unwrap_or(0) + count
 }
 
-const NAMES: [&str; 4] = ["plain", "sums", "texts", "sessions"];
+const NAMES: [&str; 5] = ["plain", "sums", "texts", "sessions", "reversed"];
 
 fn key(random: &mut Random) -> Vec<u8> {
     vec![b'a' + random.below(20) as u8; 1 + random.below(3) as usize]
@@ -135,7 +143,7 @@ fn handles(db: &Db) -> Vec<Keyspace> {
 fn write(random: &mut Random, db: &Db, keyspaces: &[Keyspace]) {
     let mut batch = db.batch();
     for _ in 0..1 + random.below(4) {
-        let k = &keyspaces[random.below(4) as usize];
+        let k = &keyspaces[random.below(5) as usize];
         let (key, value) = (key(random), value(random, k.name()));
         match random.below(12) {
             0..5 => batch.put(k, &key, &value).unwrap(),
@@ -144,7 +152,7 @@ fn write(random: &mut Random, db: &Db, keyspaces: &[Keyspace]) {
                 batch.touch(k, &key, Duration::from_secs(1 + random.below(100))).unwrap();
             }
             9 => batch.delete_range(k, &key[..]..).unwrap(),
-            10 => batch.delete_prefix(k, &key[..1]).unwrap(),
+            10 if k.name() != "reversed" => batch.delete_prefix(k, &key[..1]).unwrap(),
             _ => batch.delete(k, &key).unwrap(),
         }
     }
@@ -153,7 +161,10 @@ fn write(random: &mut Random, db: &Db, keyspaces: &[Keyspace]) {
 
 fn load(random: &mut Random, k: &Keyspace) {
     let keys: std::collections::BTreeSet<_> = (0..1 + random.below(5)).map(|_| key(random)).collect();
-    let pairs: Vec<_> = keys.into_iter().map(|key| (key, value(random, k.name()))).collect();
+    let mut pairs: Vec<_> = keys.into_iter().map(|key| (key, value(random, k.name()))).collect();
+    if k.name() == "reversed" {
+        pairs.reverse();
+    }
     k.ingest(pairs).unwrap();
 }
 
@@ -176,13 +187,13 @@ fn what_applies_them_has_what_the_database_has() {
                 3 => db.compact().unwrap(),
                 4..6 => {
                     mirror.follow(&db, &mut changes);
-                    let at = random.below(4) as usize;
+                    let at = random.below(5) as usize;
                     load(&mut random, &keyspaces[at]);
                     mirror.follow(&db, &mut changes);
                     had_load = true;
                 }
                 6..8 => {
-                    let name = NAMES[random.below(4) as usize];
+                    let name = NAMES[random.below(5) as usize];
                     db.drop_keyspace(name).unwrap();
                     keyspaces = handles(&db);
                 }

@@ -37,7 +37,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
     }
     let keyspace = find(inner, name).ok_or_else(|| Error::NotFound { what: format!("keyspace {name:?}") })?;
     inner.dropped.note_name(keyspace.id, name);
-    let (empty, _) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
+    let (empty, _) = memory::new_memtable(&keyspace.order, &inner.options, 0, 0, &inner.memory);
     let mut writer = inner.lock_writer();
     inner.error_state.check()?;
     let (sequence, taken) = take_away(inner, &mut writer, &keyspace, empty);
@@ -89,7 +89,8 @@ fn make_durable(inner: &Inner, keyspace: &KeyspaceInner, sequence: Sequence) -> 
     let id = keyspace.id;
     let mut changes = vec![Change::DropKeyspace { id }, Change::LastSequence(sequence)];
     if inner.keeps_changes() {
-        changes.push(Change::Dropped { sequence, keyspace: id, name: keyspace.name.clone() });
+        let (name, comparator) = (keyspace.name.clone(), keyspace.order.name().to_owned());
+        changes.push(Change::Dropped { sequence, keyspace: id, name, comparator });
     }
     try_renew_manifest(inner, &changes)
 }

@@ -6,6 +6,7 @@
 //! such a write tells nobody.
 
 use crate::base::batch::{AnyOperation, Operation};
+use crate::base::key_order::KeyOrder;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -24,6 +25,8 @@ pub struct Watcher {
     /// None: all keyspaces.
     keyspace: Option<u64>,
     prefix: Vec<u8>,
+    /// The order of the keyspace.
+    order: KeyOrder,
     state: Mutex<Woken>,
     changed: Condvar,
 }
@@ -45,8 +48,9 @@ pub enum Wait {
 
 impl Watchers {
     /// Adds a watcher. The caller holds the writer lock.
-    pub fn add(&self, keyspace: Option<u64>, prefix: Vec<u8>) -> Arc<Watcher> {
-        let watcher = Arc::new(Watcher { keyspace, prefix, state: Mutex::new(Woken::No), changed: Condvar::new() });
+    pub fn add(&self, keyspace: Option<u64>, order: KeyOrder, prefix: Vec<u8>) -> Arc<Watcher> {
+        let watcher =
+            Arc::new(Watcher { keyspace, prefix, order, state: Mutex::new(Woken::No), changed: Condvar::new() });
         let mut all = self.all.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&watcher));
@@ -107,7 +111,9 @@ impl Watcher {
             return false;
         }
         match operation {
-            AnyOperation::Key(Operation { key, .. }) => key.starts_with(&self.prefix),
+            AnyOperation::Key(Operation { key, .. }) => self.order.key_of(key).starts_with(&self.prefix),
+            // Any key may be in it.
+            AnyOperation::Range(_) if !self.order.is_bytewise() => true,
             // The range ends behind its start, and the keys with the prefix are those from it on
             // that begin with it.
             AnyOperation::Range(range) => {
@@ -150,7 +156,7 @@ mod tests {
     #[test]
     fn a_range_concerns_a_prefix_that_it_holds_a_key_of() {
         let watchers = Watchers::default();
-        let watcher = watchers.add(Some(1), b"b".to_vec());
+        let watcher = watchers.add(Some(1), KeyOrder::Bytewise, b"b".to_vec());
         let range = |start, end| AnyOperation::Range(RangeDelete { keyspace: 1, start, end });
         let none: &[u8] = b"";
         for (start, end, concerns) in [
