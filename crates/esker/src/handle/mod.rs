@@ -4,6 +4,7 @@ mod batch;
 mod conditional;
 mod convenience;
 mod database;
+mod destroy;
 mod expiry;
 mod follower;
 mod iterator;

@@ -168,6 +168,7 @@ pub enum CompactionStyle {
 #[derive(Clone)]
 pub struct Options {
     pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
     pub(crate) write_buffer_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) block_bytes: usize,
@@ -195,6 +196,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("create_if_missing", &self.create_if_missing)
+            .field("error_if_exists", &self.error_if_exists)
             .field("write_buffer_bytes", &self.write_buffer_bytes)
             .field("block_cache_bytes", &self.block_cache_bytes)
             .field("block_bytes", &self.block_bytes)
@@ -218,6 +220,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             create_if_missing: true,
+            error_if_exists: false,
             write_buffer_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             block_bytes: 8 << 10,
@@ -257,6 +260,25 @@ impl Options {
     pub fn create_if_missing(mut self, yes: bool) -> Options {
         self.create_if_missing = yes;
         self.note("create_if_missing");
+        self
+    }
+
+    /// Whether [`Db::open`](crate::Db::open) refuses a directory that has a database, with
+    /// `InvalidArgument`. Nothing in it is changed then.
+    ///
+    /// Default: false. Trade-off: true finds a path that is in use already; a program that has
+    /// created its database opens it with false.
+    ///
+    /// ```
+    /// use esker::{Db, Error, Options, env::mem::MemEnv};
+    /// let options = Options::default().env(std::sync::Arc::new(MemEnv::new())).error_if_exists(true);
+    /// Db::open("data", options.clone())?.close()?;
+    /// assert!(matches!(Db::open("data", options), Err(Error::InvalidArgument { .. })));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn error_if_exists(mut self, yes: bool) -> Options {
+        self.error_if_exists = yes;
+        self.note("error_if_exists");
         self
     }
 

@@ -71,6 +71,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     refuse_unfinished_checkpoint(&options, directory)?;
     create_directory(&*env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
+    if options.error_if_exists && env.exists(&directory.join(CURRENT))? {
+        return Err(Error::invalid(format!("there is a database in {} already", directory.display())));
+    }
     remover::remove_unfinished_repair(&*env, directory)?;
     let found = read_current(&*env, directory)?;
     // After the death of a process `CURRENT` may be visible without being durable; what follows
