@@ -40,6 +40,25 @@ pub type esker_partial_merge = Option<
 pub type esker_check_operand =
     Option<unsafe extern "C-unwind" fn(state: *mut c_void, operand: esker_bytes, output: *mut esker_output) -> bool>;
 
+/// How two keys are ordered: negative if `a` comes first, positive if `b` does, 0 only if they are
+/// the same bytes. The same for ever, from any thread, with locks held.
+pub type esker_compare = Option<unsafe extern "C-unwind" fn(state: *mut c_void, a: esker_bytes, b: esker_bytes) -> i32>;
+
+/// Makes the filter of a table of its keys, and puts it into the output. Returns whether it did; if
+/// not, the table is always searched.
+pub type esker_create_filter = Option<
+    unsafe extern "C-unwind" fn(
+        state: *mut c_void,
+        keys: *const esker_bytes,
+        count: usize,
+        output: *mut esker_output,
+    ) -> bool,
+>;
+
+/// Whether the table with a filter may hold a key. A key that it denies is not found.
+pub type esker_key_may_match =
+    Option<unsafe extern "C-unwind" fn(state: *mut c_void, key: esker_bytes, filter: esker_bytes) -> bool>;
+
 /// Decides about a value while it is compacted: one of `ESKER_FILTER_...`. A replacement goes into
 /// the output.
 pub type esker_filter = Option<

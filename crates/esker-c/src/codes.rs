@@ -35,6 +35,8 @@ pub const ESKER_UNSUPPORTED: esker_code = 13;
 pub const ESKER_UNSUPPORTED_COMPRESSION: esker_code = 14;
 /// There is no database or keyspace of that name.
 pub const ESKER_NOT_FOUND: esker_code = 15;
+/// The keyspace was created with a comparator that was not supplied at this open.
+pub const ESKER_MISSING_COMPARATOR: esker_code = 16;
 /// An error of the engine that this version of the interface has no code for.
 pub const ESKER_OTHER: esker_code = 99;
 /// A handle was closed or destroyed before.
@@ -71,6 +73,7 @@ pub(crate) fn name(code: esker_code) -> &'static std::ffi::CStr {
         ESKER_UNSUPPORTED => c"ESKER_UNSUPPORTED",
         ESKER_UNSUPPORTED_COMPRESSION => c"ESKER_UNSUPPORTED_COMPRESSION",
         ESKER_NOT_FOUND => c"ESKER_NOT_FOUND",
+        ESKER_MISSING_COMPARATOR => c"ESKER_MISSING_COMPARATOR",
         ESKER_CLOSED_HANDLE => c"ESKER_CLOSED_HANDLE",
         ESKER_WRONG_HANDLE => c"ESKER_WRONG_HANDLE",
         ESKER_BUSY_HANDLE => c"ESKER_BUSY_HANDLE",

@@ -60,6 +60,7 @@ fn code_of(error: &Error) -> esker_code {
         Error::Unsupported { .. } => ESKER_UNSUPPORTED,
         Error::UnsupportedCompression { .. } => ESKER_UNSUPPORTED_COMPRESSION,
         Error::NotFound { .. } => ESKER_NOT_FOUND,
+        Error::MissingComparator { .. } => ESKER_MISSING_COMPARATOR,
         _ => ESKER_OTHER,
     }
 }

@@ -22,6 +22,18 @@ pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name
     call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.name()))
 }
 
+/// The name of the order of the keys, "bytewise" if the keyspace has no comparator, to be freed with
+/// `esker_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_comparator(
+    keyspace: *mut esker_keyspace,
+    name: *mut *mut c_char,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.comparator()))
+}
+
 /// About the bytes of a range on disk and in memory. `range` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_keyspace_approximate_size(

@@ -1,15 +1,16 @@
 //! The options of a keyspace.
 
 use crate::callbacks::{
-    State, esker_check_operand, esker_destroy, esker_filter, esker_full_merge, esker_partial_merge,
+    State, esker_check_operand, esker_compare, esker_destroy, esker_filter, esker_full_merge, esker_partial_merge,
 };
 use crate::caller::Caller;
 use crate::codes::*;
 use crate::failure::{Done, Failure, call};
 use crate::objects::{Exclusive, Handle, KeyspaceOptionsObject, esker_keyspace_options};
-use crate::operator::{Filter, Operator};
-use esker::{CompactionStyle, KeyspaceOptions, Ttl, merge};
+use crate::operator::{COrder, Filter, Operator};
+use esker::{CompactionStyle, KeyspaceOptions, ReverseBytewise, Ttl, merge};
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Makes options with their defaults. A keyspace that is opened copies them. Destroy them with
@@ -93,6 +94,39 @@ pub unsafe extern "C" fn esker_keyspace_options_set_merge_operator(
         }
         Ok(options.merge_operator(Operator { name, state, full_merge, partial_merge, check_operand }))
     })
+}
+
+/// Takes an order of the keys, under a name that is stored when the keyspace is created. Later
+/// opens of the database need it by `esker_options_add_comparator`. `destroy` gets the state as for
+/// a merge operator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_options_set_comparator(
+    options: *mut esker_keyspace_options,
+    name: *const c_char,
+    state: *mut c_void,
+    compare: esker_compare,
+    destroy: esker_destroy,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    let state = State { pointer: state, destroy };
+    set(options, |options| Ok(options.shared_comparator(order(&caller, name, state, compare)?)))
+}
+
+/// Takes the reverse of the order of bytes: the greatest key comes first. Opens know it without
+/// `esker_options_add_comparator`.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_keyspace_options_set_reverse_order(options: *mut esker_keyspace_options) -> esker_code {
+    set(options, |options| Ok(options.comparator(ReverseBytewise)))
+}
+
+/// A comparator of the caller.
+pub(crate) fn order(caller: &Caller, name: *const c_char, state: State, compare: esker_compare) -> Done<Arc<COrder>> {
+    let name = caller.text(name, "the name of a comparator")?.to_owned();
+    if compare.is_none() {
+        return Err(Failure::invalid("NULL for the function of a comparator"));
+    }
+    Ok(Arc::new(COrder { name, state, compare }))
 }
 
 /// Gives the keyspace a time to live; `default_ms` is that of writes that bring none, or 0 if those

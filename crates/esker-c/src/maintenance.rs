@@ -84,6 +84,15 @@ pub unsafe extern "C" fn esker_db_repair(
     })
 }
 
+/// Removes the database in a directory that is not open, with all that is in it; the directory
+/// stays. `options` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_db_destroy(path: *const c_char, options: *const esker_options) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| Ok(Db::destroy(caller.path(path)?, options_or_default(options)?)?))
+}
+
 fn text(
     caller: &Caller,
     db: *mut esker_db,

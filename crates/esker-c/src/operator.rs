@@ -1,16 +1,18 @@
-//! Merge operators, compaction filters, clocks and listeners whose functions are C.
+//! Merge operators, comparators, filters, clocks and listeners whose functions are C.
 
 use crate::callbacks::{
-    State, esker_check_operand, esker_clock, esker_event, esker_filter, esker_full_merge, esker_partial_merge,
+    State, esker_check_operand, esker_clock, esker_compare, esker_create_filter, esker_event, esker_filter,
+    esker_full_merge, esker_key_may_match, esker_partial_merge,
 };
 use crate::caller::esker_bytes;
 use crate::codes::{ESKER_FILTER_REMOVE, ESKER_FILTER_REPLACE};
 use crate::objects::Produced;
 use crate::output::with_output;
 use esker::{
-    Clock, CompactionCompleted, CompactionFilter, Decision, EventListener, FlushCompleted, IngestCompleted, MergeError,
-    MergeOperator, TableCreated,
+    Clock, CompactionCompleted, CompactionFilter, Comparator, Decision, EventListener, FilterPolicy, FlushCompleted,
+    IngestCompleted, MergeError, MergeOperator, TableCreated,
 };
+use std::cmp::Ordering;
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::path::Path;
@@ -84,6 +86,60 @@ impl MergeOperator for Operator {
             with_output(|output| unsafe { check(self.state.pointer, esker_bytes::lent(operand), output) })
                 .map_err(|failure| MergeError(failure.message))?;
         if good { Ok(()) } else { Err(failed(produced, "the operand is refused")) }
+    }
+}
+
+/// A comparator of a C function.
+pub struct COrder {
+    pub name: String,
+    pub state: State,
+    pub compare: esker_compare,
+}
+
+impl Comparator for COrder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let Some(compare) = self.compare else { return a.cmp(b) };
+        // SAFETY: the program has passed this function for this state; both keys live until it
+        // returns.
+        unsafe { compare(self.state.pointer, esker_bytes::lent(a), esker_bytes::lent(b)) }.cmp(&0)
+    }
+}
+
+/// A filter policy of C functions.
+pub struct CPolicy {
+    pub name: String,
+    pub state: State,
+    pub create_filter: esker_create_filter,
+    pub key_may_match: esker_key_may_match,
+}
+
+impl FilterPolicy for CPolicy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn create_filter(&self, keys: &[&[u8]]) -> Option<Vec<u8>> {
+        let create_filter = self.create_filter?;
+        let keys: Vec<esker_bytes> = keys.iter().map(|key| esker_bytes::lent(key)).collect();
+        // SAFETY: the program has passed this function for this state; the keys live until it
+        // returns.
+        let created =
+            with_output(|output| unsafe { create_filter(self.state.pointer, keys.as_ptr(), keys.len(), output) });
+        match created {
+            Ok((true, Produced::Value(filter))) => Some(filter),
+            _ => None,
+        }
+    }
+
+    fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
+        let Some(key_may_match) = self.key_may_match else { return true };
+        // SAFETY: the program has passed this function for this state; key and filter live until it
+        // returns.
+        unsafe { key_may_match(self.state.pointer, esker_bytes::lent(key), esker_bytes::lent(filter)) }
     }
 }
 

@@ -1,12 +1,15 @@
 //! The options of a database. What each does, and its price, is in the documentation of the
 //! engine's `Options`, under the same name.
 
-use crate::callbacks::{State, esker_clock, esker_destroy, esker_event};
+use crate::callbacks::{
+    State, esker_clock, esker_compare, esker_create_filter, esker_destroy, esker_event, esker_key_may_match,
+};
 use crate::caller::Caller;
 use crate::codes::*;
 use crate::failure::{Done, Failure, call};
+use crate::keyspace_options::order;
 use crate::objects::{Exclusive, Handle, OptionsObject, esker_options};
-use crate::operator::{CClock, Listener};
+use crate::operator::{CClock, CPolicy, Listener};
 use esker::{Compression, Options, Profile, ReadMode, WalMode};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -174,6 +177,51 @@ pub unsafe extern "C" fn esker_options_set_profile(options: *mut esker_options, 
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_options_set_latency_histograms(options: *mut esker_options, yes: bool) -> esker_code {
     set(options, |options| Ok(options.latency_histograms(yes)))
+}
+
+/// Whether a database that is there is refused, with ESKER_INVALID_ARGUMENT. Default: false.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_options_set_error_if_exists(options: *mut esker_options, yes: bool) -> esker_code {
+    set(options, |options| Ok(options.error_if_exists(yes)))
+}
+
+/// Supplies a comparator for the keyspaces that were created with one of its name. Call it once for
+/// each. `destroy` gets the state when nothing uses it any more, also if this call fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_options_add_comparator(
+    options: *mut esker_options,
+    name: *const c_char,
+    state: *mut c_void,
+    compare: esker_compare,
+    destroy: esker_destroy,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    let state = State { pointer: state, destroy };
+    set(options, |options| Ok(options.shared_comparator(order(&caller, name, state, compare)?)))
+}
+
+/// Asks functions, beside the engine's own filter, whether a get has to search a table. `destroy`
+/// gets the state as for a comparator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_options_set_filter_policy(
+    options: *mut esker_options,
+    name: *const c_char,
+    state: *mut c_void,
+    create_filter: esker_create_filter,
+    key_may_match: esker_key_may_match,
+    destroy: esker_destroy,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    let state = State { pointer: state, destroy };
+    set(options, |options| {
+        let name = caller.text(name, "the name of a filter policy")?.to_owned();
+        if create_filter.is_none() || key_may_match.is_none() {
+            return Err(Failure::invalid("NULL for a function of a filter policy"));
+        }
+        Ok(options.filter_policy(Arc::new(CPolicy { name, state, create_filter, key_may_match })))
+    })
 }
 
 /// Takes the time from a function. For tests.

@@ -50,6 +50,9 @@ impl OptionValues {
         if let Some(bits) = self.policy.as_ref().and_then(|policy| policy.bits_per_key()) {
             options = options.filter_bits_per_key(bits);
         }
+        if let Some(policy) = self.policy.as_ref().and_then(|policy| policy.custom()) {
+            options = options.filter_policy(policy);
+        }
         match self.own_order() {
             Some(order) => options.shared_comparator(order),
             None => options,

@@ -586,6 +586,75 @@ static void maintenance(esker_db *db, const char *directory) {
   OK(esker_follower_destroy(follower));
 }
 
+/* An order: by length. */
+static int32_t by_length(void *state, esker_bytes a, esker_bytes b) {
+  CHECK(*(int *)state == 7);
+  if (a.length != b.length) return a.length < b.length ? -1 : 1;
+  return a.length == 0 ? 0 : memcmp(a.data, b.data, a.length);
+}
+
+static int denies = 0, asked = 0;
+
+static bool count_keys(void *state, const esker_bytes *keys, size_t count, esker_output *output) {
+  CHECK(*(int *)state == 7 && count > 0 && keys[0].length > 0);
+  return esker_output_set(output, &count, sizeof count) == ESKER_OK;
+}
+
+static bool answer(void *state, esker_bytes key, esker_bytes filter) {
+  CHECK(*(int *)state == 7 && key.length > 0 && filter.length == sizeof(size_t));
+  __atomic_fetch_add(&asked, 1, __ATOMIC_SEQ_CST);
+  return !__atomic_load_n(&denies, __ATOMIC_SEQ_CST);
+}
+
+/* Orders, filter policies, and the end of a database. */
+static void orders(const char *directory) {
+  char place[4096];
+  join(place, sizeof place, directory, "orders");
+  esker_options *options;
+  OK(esker_options_create(&options));
+  OK(esker_options_add_comparator(options, "by length", new_state(), by_length, end_state));
+  OK(esker_options_set_filter_policy(options, "count", new_state(), count_keys, answer, end_state));
+  esker_db *db;
+  OK(esker_db_open(place, options, &db));
+  esker_keyspace_options *keyspace_options;
+  OK(esker_keyspace_options_create(&keyspace_options));
+  OK(esker_keyspace_options_set_comparator(keyspace_options, "by length", new_state(), by_length, end_state));
+  esker_keyspace *words, *latest;
+  OK(esker_db_keyspace(db, "words", keyspace_options, &words));
+  OK(esker_keyspace_options_set_reverse_order(keyspace_options));
+  OK(esker_db_keyspace(db, "latest", keyspace_options, &latest));
+  OK(esker_keyspace_options_destroy(keyspace_options));
+  OK(esker_keyspace_put(words, TEXT("aaa"), TEXT("3"), NULL));
+  OK(esker_keyspace_put(words, TEXT("b"), TEXT("1"), NULL));
+  OK(esker_keyspace_put(latest, TEXT("a"), TEXT("1"), NULL));
+  OK(esker_keyspace_put(latest, TEXT("b"), TEXT("2"), NULL));
+  char *key, *value;
+  size_t key_length, length;
+  OK(esker_keyspace_first(words, &key, &key_length, &value, &length));
+  CHECK(is_text(key, key_length, "b") && is_text(value, length, "1"));
+  OK(esker_keyspace_first(latest, &key, &key_length, &value, &length));
+  CHECK(is_text(key, key_length, "b") && is_text(value, length, "2"));
+  OK(esker_keyspace_comparator(words, &value));
+  CHECK(is_text(value, strlen(value), "by length"));
+  OK(esker_db_flush(db));
+  OK(esker_keyspace_get(words, TEXT("aaa"), &value, &length));
+  CHECK(is_text(value, length, "3") && asked > 0);
+  denies = 1;
+  OK(esker_keyspace_get(words, TEXT("aaa"), &value, &length));
+  CHECK(value == NULL);
+  OK(esker_keyspace_destroy(words));
+  OK(esker_keyspace_destroy(latest));
+  CHECK_CODE(ESKER_LOCKED, esker_db_destroy(place, NULL));
+  OK(esker_db_close(db));
+  CHECK_CODE(ESKER_MISSING_COMPARATOR, esker_db_open(place, NULL, &db));
+  OK(esker_options_set_error_if_exists(options, true));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_open(place, options, &db));
+  OK(esker_db_destroy(place, options));
+  OK(esker_db_open(place, options, &db));
+  OK(esker_db_close(db));
+  OK(esker_options_destroy(options));
+}
+
 static int events = 0;
 
 static void count_event(void *state, const char *name, const char *text) {
@@ -637,6 +706,7 @@ int main(int argc, char **argv) {
   transactions(db);
   maintenance(db, argv[1]);
   OK(esker_db_close(db));
+  orders(argv[1]);
   CHECK(events > 0);
   CHECK(states == 0);
   puts("whole: passed");

@@ -1,7 +1,7 @@
 //! The removal of a whole database.
 
 use super::database::Db;
-use crate::db::files::destroy;
+use crate::db::lifecycle::destroy;
 use crate::error::Result;
 use crate::options::Options;
 use std::path::Path;

@@ -26,6 +26,7 @@ use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
 use crate::event_listener::EventListener;
+use crate::filter_policy::FilterPolicy;
 use comparators::Comparators;
 use origin::Origins;
 use std::fmt;
@@ -186,6 +187,7 @@ pub struct Options {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) event_listener: Option<Arc<dyn EventListener>>,
+    pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
     pub(crate) latency_histograms: bool,
     pub(crate) comparators: Comparators,
     /// The origins of the values, for [`Options::explain`].
@@ -238,6 +240,7 @@ impl Default for Options {
             env: Arc::new(OsEnv),
             clock: Arc::new(SystemClock),
             event_listener: None,
+            filter_policy: None,
             latency_histograms: false,
             comparators: Comparators::default(),
             origins: Origins::default(),
@@ -596,6 +599,29 @@ impl Options {
     pub fn event_listener(mut self, listener: Arc<dyn EventListener>) -> Options {
         self.event_listener = Some(listener);
         self.note("event_listener");
+        self
+    }
+
+    /// Asks a filter of the program, beside the engine's own, whether a get has to search a table:
+    /// see [`FilterPolicy`]. Not stored: give it at every open.
+    ///
+    /// Default: none. Trade-off: a policy knows what the engine's filter cannot, as parts of keys
+    /// that many gets have in common; it costs a call for each table of a get, and the keys of a
+    /// table in memory while that is written.
+    ///
+    /// ```
+    /// use esker::{FilterPolicy, Options};
+    /// struct Nothing;
+    /// impl FilterPolicy for Nothing {
+    ///     fn name(&self) -> &str { "nothing" }
+    ///     fn create_filter(&self, _keys: &[&[u8]]) -> Option<Vec<u8>> { None }
+    ///     fn key_may_match(&self, _key: &[u8], _filter: &[u8]) -> bool { true }
+    /// }
+    /// let options = Options::default().filter_policy(std::sync::Arc::new(Nothing));
+    /// ```
+    pub fn filter_policy(mut self, policy: Arc<dyn FilterPolicy>) -> Options {
+        self.filter_policy = Some(policy);
+        self.note("filter_policy");
         self
     }
 

@@ -22,6 +22,7 @@ mod expiry_changes;
 mod failed_open;
 mod faults_under_mappings;
 mod fifo;
+mod filter_policy;
 mod filters;
 mod follower;
 mod get_into;

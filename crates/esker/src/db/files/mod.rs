@@ -4,12 +4,10 @@
 //! |---|---|
 //! | `remover` | removing and moving files |
 //! | `copy` | copying files |
-//! | `destroy` | removing a whole database |
 //! | `lost_edit` | tables that an edit lost to damage may have announced |
 //! | `repair_mark` | the mark of an unfinished repair |
 
 pub mod copy;
-pub mod destroy;
 pub mod lost_edit;
 pub mod remover;
 pub mod repair_mark;

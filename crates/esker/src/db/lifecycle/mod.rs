@@ -8,12 +8,14 @@
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `follow` | reading behind a writer in another process |
 //! | `close` | closing |
+//! | `destroy` | removing a whole database |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `drop_keyspace` | dropping keyspaces |
 //! | `guarded_callbacks` | a callback of the user's may not use the database that called it |
 //! | `guarded_env` | the same for an environment |
 
 pub mod close;
+pub mod destroy;
 pub mod directory;
 pub mod drop_keyspace;
 pub mod follow;

@@ -258,6 +258,7 @@ fn called_by_a_database(directory: &Path, mut options: Options) -> (callback::Da
     let number = callback::Database::new();
     options.env = guarded_env::environment(number, directory, options.env);
     options.comparators.called_by(number);
+    options.filter_policy = options.filter_policy.map(|policy| guarded_callbacks::filter_policy(number, policy));
     if !options.is_free("clock") {
         options.clock = guarded_callbacks::clock(number, options.clock);
     }

@@ -40,10 +40,9 @@ fn every_call_works_where_a_listener_hears_that_it_has_missed_something() {
 type Use = fn(&Options) -> Result<()>;
 
 /// What else can be done with a directory.
-const USES: [(&str, Use); 4] = [
+const USES: [(&str, Use); 3] = [
     ("open", |options| Db::open(DIRECTORY, options.clone()).map(drop)),
     ("open_read_only", |options| Db::open_read_only(DIRECTORY, options.clone()).map(drop)),
-    ("destroy", |options| Db::destroy(DIRECTORY, options.clone())),
     ("repair", |options| Db::repair(DIRECTORY, options.clone()).map(drop)),
 ];
 

@@ -154,6 +154,13 @@ pub const WAYS: &[Way] = &[
     .free(),
     way("compact", "CompactionFilter::decide", |s| s.db.compact().unwrap()).without_readers(),
     way("background", "CompactionFilter::decide", |s| many(&s.k)),
+    way("flush", "FilterPolicy::create_filter", |s| {
+        s.k.put("more", "1").unwrap();
+        s.db.flush().unwrap();
+    }),
+    way("compact", "FilterPolicy::name", |s| s.db.compact().unwrap()),
+    way("background", "FilterPolicy::create_filter", |s| many(&s.k)),
+    way("get", "FilterPolicy::key_may_match", |s| assert!(s.k.get("apart").unwrap().is_some())),
     way("get", "Clock::now_ms", |s| assert!(expiring(s).get("base").unwrap().is_some())),
     way("put", "Clock::now_ms", |s| expiring(s).put("base", "b").unwrap()),
     way("merge", "Clock::now_ms", |s| expiring(s).merge("apart", "3").unwrap()),

@@ -4,6 +4,7 @@
 //! and another attempt removes the rest. What the engine has not made stays, and so does the
 //! directory `lost`, with what a repair could not use.
 
+use crate::db::files::remover;
 use crate::db::lifecycle::directory::is_ours;
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -18,18 +19,8 @@ pub fn destroy(env: &dyn Env, directory: &Path) -> Result<()> {
     }
     refuse_files_of_others(env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
-    let current = directory.join(CURRENT);
-    if env.exists(&current)? {
-        env.remove(&current)?;
-        env.sync_dir(directory)?;
-    }
-    let stays = |name: &String| !is_ours(name) || name == LOST || name == LOCK;
-    for name in env.list(directory)?.into_iter().filter(|name| !stays(name)) {
-        env.remove(&directory.join(name))?;
-    }
-    env.sync_dir(directory)?;
-    // Under the lock: another process that takes it afterwards sees that its file has no name.
-    env.remove(&directory.join(LOCK))?;
+    let goes = |name: &String| is_ours(name) && name != LOST && name != LOCK;
+    remover::remove_database(env, directory, env.list(directory)?.into_iter().filter(goes).collect())?;
     drop(lock);
     env.sync_dir(directory)
 }
