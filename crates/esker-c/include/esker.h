@@ -175,22 +175,6 @@ typedef struct esker_write_options esker_write_options;
 typedef int32_t esker_code;
 
 /*
- The time now, in milliseconds since 1970.
- */
-typedef uint64_t (*esker_clock)(void *state);
-
-/*
- Frees the state of a callback, when nothing uses it any more. May be NULL.
- */
-typedef void (*esker_destroy)(void *state);
-
-/*
- Takes something that has happened in the background: its name, as "flush completed", and a text
- about it. Called in a thread of its own, with no lock held.
- */
-typedef void (*esker_event)(void *state, const char *name, const char *text);
-
-/*
  Bytes of the caller, or lent to it.
  */
 typedef struct {
@@ -203,6 +187,42 @@ typedef struct {
    */
   size_t length;
 } esker_bytes;
+
+/*
+ How two keys are ordered: negative if `a` comes first, positive if `b` does, 0 only if they are
+ the same bytes. The same for ever, from any thread, with locks held.
+ */
+typedef int32_t (*esker_compare)(void *state, esker_bytes a, esker_bytes b);
+
+/*
+ Frees the state of a callback, when nothing uses it any more. May be NULL.
+ */
+typedef void (*esker_destroy)(void *state);
+
+/*
+ Makes the filter of a table of its keys, and puts it into the output. Returns whether it did; if
+ not, the table is always searched.
+ */
+typedef bool (*esker_create_filter)(void *state,
+                                    const esker_bytes *keys,
+                                    size_t count,
+                                    esker_output *output);
+
+/*
+ Whether the table with a filter may hold a key. A key that it denies is not found.
+ */
+typedef bool (*esker_key_may_match)(void *state, esker_bytes key, esker_bytes filter);
+
+/*
+ The time now, in milliseconds since 1970.
+ */
+typedef uint64_t (*esker_clock)(void *state);
+
+/*
+ Takes something that has happened in the background: its name, as "flush completed", and a text
+ about it. Called in a thread of its own, with no lock held.
+ */
+typedef void (*esker_event)(void *state, const char *name, const char *text);
 
 /*
  Combines a value with operands, oldest first, and puts the result into the output: a value, or
@@ -360,6 +380,11 @@ typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value
  There is no database or keyspace of that name.
  */
 #define ESKER_NOT_FOUND 15
+
+/*
+ The keyspace was created with a comparator that was not supplied at this open.
+ */
+#define ESKER_MISSING_COMPARATOR 16
 
 /*
  An error of the engine that this version of the interface has no code for.
@@ -556,6 +581,32 @@ esker_code esker_options_set_profile(esker_options *options, const char *profile
 esker_code esker_options_set_latency_histograms(esker_options *options, bool yes);
 
 /*
+ Whether a database that is there is refused, with ESKER_INVALID_ARGUMENT. Default: false.
+ */
+esker_code esker_options_set_error_if_exists(esker_options *options, bool yes);
+
+/*
+ Supplies a comparator for the keyspaces that were created with one of its name. Call it once for
+ each. `destroy` gets the state when nothing uses it any more, also if this call fails.
+ */
+esker_code esker_options_add_comparator(esker_options *options,
+                                        const char *name,
+                                        void *state,
+                                        esker_compare compare,
+                                        esker_destroy destroy);
+
+/*
+ Asks functions, beside the engine's own filter, whether a get has to search a table. `destroy`
+ gets the state as for a comparator.
+ */
+esker_code esker_options_set_filter_policy(esker_options *options,
+                                           const char *name,
+                                           void *state,
+                                           esker_create_filter create_filter,
+                                           esker_key_may_match key_may_match,
+                                           esker_destroy destroy);
+
+/*
  Takes the time from a function. For tests.
  */
 esker_code esker_options_set_clock(esker_options *options,
@@ -601,6 +652,23 @@ esker_code esker_keyspace_options_set_merge_operator(esker_keyspace_options *opt
                                                      esker_partial_merge partial_merge,
                                                      esker_check_operand check_operand,
                                                      esker_destroy destroy);
+
+/*
+ Takes an order of the keys, under a name that is stored when the keyspace is created. Later
+ opens of the database need it by `esker_options_add_comparator`. `destroy` gets the state as for
+ a merge operator.
+ */
+esker_code esker_keyspace_options_set_comparator(esker_keyspace_options *options,
+                                                 const char *name,
+                                                 void *state,
+                                                 esker_compare compare,
+                                                 esker_destroy destroy);
+
+/*
+ Takes the reverse of the order of bytes: the greatest key comes first. Opens know it without
+ `esker_options_add_comparator`.
+ */
+esker_code esker_keyspace_options_set_reverse_order(esker_keyspace_options *options);
 
 /*
  Gives the keyspace a time to live; `default_ms` is that of writes that bring none, or 0 if those
@@ -734,6 +802,12 @@ esker_code esker_keyspace_destroy(esker_keyspace *keyspace);
  The name of a keyspace, to be freed with `esker_free`.
  */
 esker_code esker_keyspace_name(esker_keyspace *keyspace, char **name);
+
+/*
+ The name of the order of the keys, "bytewise" if the keyspace has no comparator, to be freed with
+ `esker_free`.
+ */
+esker_code esker_keyspace_comparator(esker_keyspace *keyspace, char **name);
 
 /*
  About the bytes of a range on disk and in memory. `range` may be NULL.
@@ -1495,6 +1569,12 @@ esker_code esker_db_verify(esker_db *db, void *state, esker_visit_text visit);
  text that names what is lost, to be freed with `esker_free`. `options` may be NULL.
  */
 esker_code esker_db_repair(const char *path, const esker_options *options, char **report);
+
+/*
+ Removes the database in a directory that is not open, with all that is in it; the directory
+ stays. `options` may be NULL.
+ */
+esker_code esker_db_destroy(const char *path, const esker_options *options);
 
 /*
  Statistics as a text for people, to be freed with `esker_free`.

@@ -198,7 +198,7 @@ pub unsafe extern "C" fn esker_options_add_comparator(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     let state = State { pointer: state, destroy };
-    set(options, |options| Ok(options.shared_comparator(order(&caller, name, state, compare)?)))
+    set(options, |options| Ok(options.comparator(order(&caller, name, state, compare)?)))
 }
 
 /// Asks functions, beside the engine's own filter, whether a get has to search a table. `destroy`

@@ -39,7 +39,29 @@ impl State {
             }
             CStr::from_ptr(name)
         };
-        Ok(name.to_string_lossy().into_owned())
+        Ok(known_name(name.to_bytes()))
+    }
+}
+
+/// A name as the engine takes it: LevelDB takes any bytes, and has no built-in names but its own.
+fn known_name(name: &[u8]) -> String {
+    /// The engine's own names, and the longest.
+    const BUILT_IN: [&[u8]; 2] = [b"bytewise", b"reverse-bytewise"];
+    const MOST_BYTES: usize = 255;
+    match std::str::from_utf8(name) {
+        Ok(text)
+            if !text.is_empty()
+                && text.len() <= MOST_BYTES
+                && !text.chars().any(char::is_control)
+                && !BUILT_IN.contains(&name) =>
+        {
+            text.to_owned()
+        }
+        _ => {
+            let mut text = format!("leveldb:{}", name.escape_ascii());
+            text.truncate(MOST_BYTES);
+            text
+        }
     }
 }
 
@@ -103,4 +125,20 @@ pub unsafe extern "C" fn leveldb_comparator_create(
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_comparator_destroy(comparator: *mut leveldb_comparator_t) {
     told("leveldb_comparator_destroy", || leveldb_comparator_t::close(comparator));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_that_the_engine_takes() {
+        let known = |name: &[u8]| known_name(name);
+        assert_eq!(known(b"foo"), "foo");
+        assert_eq!(known(BYTEWISE.as_bytes()), BYTEWISE);
+        assert_eq!(known(b""), "leveldb:");
+        assert_eq!(known(b"bytewise"), "leveldb:bytewise");
+        assert_eq!(known(b"a\nb\xff"), "leveldb:a\\nb\\xff");
+        assert_eq!(known(&[b'x'; 1000]).len(), 255);
+    }
 }

@@ -54,7 +54,7 @@ impl OptionValues {
             options = options.filter_policy(policy);
         }
         match self.own_order() {
-            Some(order) => options.shared_comparator(order),
+            Some(order) => options.comparator(order),
             None => options,
         }
     }

@@ -33,7 +33,7 @@ pub const REVERSE_BYTEWISE: &str = "reverse-bytewise";
 /// ```
 /// use esker::{Comparator, Db, KeyspaceOptions, Options};
 /// use std::cmp::Ordering;
-/// # use std::sync::Arc;
+/// use std::sync::Arc;
 /// # let env = Arc::new(esker::env::mem::MemEnv::new());
 ///
 /// /// Shorter keys first.
@@ -49,7 +49,7 @@ pub const REVERSE_BYTEWISE: &str = "reverse-bytewise";
 ///     }
 /// }
 ///
-/// let options = Options::default().comparator(ByLength);
+/// let options = Options::default().comparator(Arc::new(ByLength));
 /// # let options = options.env(env);
 /// let db = Db::open("words", options)?;
 /// let words = db.keyspace("words", KeyspaceOptions::default().comparator(ByLength))?;

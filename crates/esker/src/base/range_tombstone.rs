@@ -51,12 +51,20 @@ pub struct Stretch<'a> {
 }
 
 /// A set of range tombstones that never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RangeTombstones {
     fragments: Vec<Arc<Fragment>>,
     /// Of the keys, and so of the fragments; any if there is none.
     order: KeyOrder,
 }
+
+impl PartialEq for RangeTombstones {
+    fn eq(&self, other: &RangeTombstones) -> bool {
+        self.fragments == other.fragments
+    }
+}
+
+impl Eq for RangeTombstones {}
 
 impl RangeTombstones {
     /// The set of one tombstone, in the bytewise order.

@@ -61,12 +61,9 @@ impl Comparators {
     }
 }
 
-/// The order of `comparator`. Its name is read once: it is the user's code.
+/// The order of `comparator`. Its name is the user's code: it is read with no lock held.
 fn order_of(comparator: Arc<dyn Comparator>, database: Database) -> Result<KeyOrder> {
-    let name = contained(|| {
-        let _inside = database.enter_comparator();
-        comparator.name().to_owned()
-    });
+    let name = contained(|| comparator.name().to_owned());
     let Some(name) = name else { return Err(Error::invalid("the comparator does not tell its name: it panicked")) };
     if let Some(order) = KeyOrder::built_in(&name) {
         let comparator: &dyn Any = &*comparator;

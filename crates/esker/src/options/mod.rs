@@ -662,19 +662,9 @@ impl Options {
     ///         a.len().cmp(&b.len()).then_with(|| a.cmp(b))
     ///     }
     /// }
-    /// let options = esker::Options::default().comparator(ByLength);
+    /// let options = esker::Options::default().comparator(std::sync::Arc::new(ByLength));
     /// ```
-    pub fn comparator(self, comparator: impl Comparator) -> Options {
-        self.shared_comparator(Arc::new(comparator))
-    }
-
-    /// As [`Options::comparator`], with a comparator that is shared already.
-    ///
-    /// ```
-    /// let comparator = std::sync::Arc::new(esker::ReverseBytewise);
-    /// let options = esker::Options::default().shared_comparator(comparator);
-    /// ```
-    pub fn shared_comparator(mut self, comparator: Arc<dyn Comparator>) -> Options {
+    pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Options {
         self.comparators.add(comparator);
         self.note("comparator");
         self

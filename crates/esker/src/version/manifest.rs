@@ -122,7 +122,7 @@ fn seal_record(record: &mut [u8], number: u64, offset: u64) {
 /// The bytes of manifest `number` with these payloads, for the tests of what reads it.
 #[cfg(feature = "internals")]
 pub fn file_with(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = encode_header(number, VERSION).to_vec();
+    let mut bytes = encode_header(number, BYTEWISE_VERSION).to_vec();
     for payload in payloads {
         let mut record = vec![0; RECORD_HEADER_BYTES];
         record.extend_from_slice(payload);

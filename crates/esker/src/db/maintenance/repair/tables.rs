@@ -173,7 +173,11 @@ impl Tables<'_> {
                 (tables, salvaged, problem)
             }
         };
-        let Salvaged { entries: entries_kept, lost: lost_ranges } = salvaged;
+        let Salvaged { entries: entries_kept, lost } = salvaged;
+        let order = self.order_of(keyspace)?;
+        let known = |key: Option<Vec<u8>>| key.map(|key| order.key_of(&key).to_vec());
+        let lost = lost.into_iter().map(|range| LostRange { after: known(range.after), through: known(range.through) });
+        let lost_ranges: Vec<LostRange> = lost.collect();
         let known_lost = expected.map(|entries| entries.saturating_sub(entries_kept));
         let entries_lost = known_lost.or(lost_ranges.is_empty().then_some(0));
         let keyspace = Some(keyspace.name.clone());
