@@ -45,8 +45,8 @@ pub const ESKER_CLOSED_HANDLE: esker_code = 100;
 pub const ESKER_WRONG_HANDLE: esker_code = 101;
 /// Another call uses the batch, cursor, iterator or transaction at this moment.
 pub const ESKER_BUSY_HANDLE: esker_code = 102;
-/// A handle was made before a fork, by another process.
-pub const ESKER_FORKED_HANDLE: esker_code = 103;
+/// The process is a fork of one that used the library before: only `exec` helps.
+pub const ESKER_FORKED: esker_code = 103;
 /// The library panicked: a defect of it. The call may have been done in part.
 pub const ESKER_PANIC: esker_code = 104;
 /// There is no memory, or there are too many handles.
@@ -77,7 +77,7 @@ pub(crate) fn name(code: esker_code) -> &'static std::ffi::CStr {
         ESKER_CLOSED_HANDLE => c"ESKER_CLOSED_HANDLE",
         ESKER_WRONG_HANDLE => c"ESKER_WRONG_HANDLE",
         ESKER_BUSY_HANDLE => c"ESKER_BUSY_HANDLE",
-        ESKER_FORKED_HANDLE => c"ESKER_FORKED_HANDLE",
+        ESKER_FORKED => c"ESKER_FORKED",
         ESKER_PANIC => c"ESKER_PANIC",
         ESKER_OUT_OF_MEMORY => c"ESKER_OUT_OF_MEMORY",
         ESKER_BUFFER_TOO_SHORT => c"ESKER_BUFFER_TOO_SHORT",

@@ -26,7 +26,7 @@ fn open(
 
 /// Opens the database in a directory, or creates it. `options` may be NULL. Close it with
 /// `esker_db_close`. Any thread may use the handle; no other process may open it meanwhile
-/// (ESKER_LOCKED), and a child of fork cannot use it (ESKER_FORKED_HANDLE).
+/// (ESKER_LOCKED), and a child of fork cannot use the library (ESKER_FORKED).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_db_open(
     path: *const c_char,

@@ -3,6 +3,7 @@
 use crate::codes::*;
 use esker::Error;
 use esker_ffi::contain::contained;
+use esker_ffi::fork::{self, Forked};
 use esker_ffi::handles::HandleError;
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -65,11 +66,16 @@ fn code_of(error: &Error) -> esker_code {
     }
 }
 
+impl From<Forked> for Failure {
+    fn from(forked: Forked) -> Failure {
+        Failure::new(ESKER_FORKED, forked.to_string())
+    }
+}
+
 impl From<HandleError> for Failure {
     fn from(error: HandleError) -> Failure {
         let code = match error {
             HandleError::Closed { .. } => ESKER_CLOSED_HANDLE,
-            HandleError::Forked { .. } => ESKER_FORKED_HANDLE,
             HandleError::Full => ESKER_OUT_OF_MEMORY,
             HandleError::Null { .. } | HandleError::NoHandle { .. } | HandleError::OtherType { .. } => {
                 ESKER_WRONG_HANDLE
@@ -100,7 +106,11 @@ pub fn last<T>(read: impl FnOnce(Option<&Last>) -> T) -> T {
 
 /// Runs what a function does. A failure is kept for `esker_last_error_message`; no panic passes.
 pub fn call(body: impl FnOnce() -> Done<()>) -> esker_code {
-    let done = contained(body).unwrap_or_else(|panic| {
+    let done = contained(|| {
+        fork::check()?;
+        body()
+    });
+    let done = done.unwrap_or_else(|panic| {
         Err(Failure::new(ESKER_PANIC, format!("the library panicked: {panic}; this is a defect of it")))
     });
     let Err(failure) = done else { return ESKER_OK };

@@ -1,36 +1,53 @@
-//! Forks: a child has the memory of its parent and none of its threads, so that no handle of the
-//! parent is usable there.
+//! Forks: a child has the memory of its parent and none of its threads. Locks that these held stay
+//! held there, and queues in which they waited stay as they were: nothing of the engine can be used,
+//! not even for another database, until the child becomes another program by `exec`.
 
+use std::fmt;
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-static FORKS: AtomicUsize = AtomicUsize::new(0);
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 static WATCH: Once = Once::new();
 
-/// The number of forks between the process in which the library was first used and this one.
+/// This process is a fork of one that used the library before.
 ///
 /// ```
-/// assert_eq!(esker_ffi::fork::depth(), 0);
+/// assert!(esker_ffi::fork::Forked.to_string().contains("fork"));
 /// ```
-#[inline]
-pub fn depth() -> usize {
-    FORKS.load(Relaxed)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forked;
+
+impl fmt::Display for Forked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "this process is a fork of one that used the library before; call exec first, or fork before the first call",
+        )
+    }
 }
 
-/// Makes [`depth`] count from now on. Costs next to nothing when called again.
+impl std::error::Error for Forked {}
+
+/// Every call of an interface begins with this one, which takes no lock once it was called.
+///
+/// # Errors
+/// In a process that is a fork of one in which it was called.
 ///
 /// ```
-/// esker_ffi::fork::watch();
+/// assert_eq!(esker_ffi::fork::check(), Ok(()));
 /// ```
 #[inline]
-pub fn watch() {
+pub fn check() -> Result<(), Forked> {
+    if IS_CHILD.load(Relaxed) {
+        return Err(Forked);
+    }
     WATCH.call_once(|| {
-        // SAFETY: the handler adds to an atomic, which is async-signal-safe, and stays as long as
+        // SAFETY: the handler stores to an atomic, which is async-signal-safe, and stays as long as
         // this code is loaded. Without memory for its entry, forks are not seen.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
+    Ok(())
 }
 
 unsafe extern "C" fn in_child() {
-    FORKS.fetch_add(1, Relaxed);
+    IS_CHILD.store(true, Relaxed);
 }

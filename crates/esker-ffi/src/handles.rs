@@ -2,11 +2,11 @@
 //!
 //! A handle names a slot of a table and the generation of its object. A slot is used again with the
 //! next generation, and not at all after the last one, so that no two objects of a process have the
-//! same handle: one that was closed, is of another type, was made before a fork, or is no handle at
-//! all, is told from a good one, whatever its bits are.
+//! same handle: one that was closed, is of another type, or is no handle at all, is told from a good
+//! one, whatever its bits are.
 //!
 //! ```text
-//! handle := zero:1 epoch:7 generation:24 slot:28 mark:4      (most significant bits first)
+//! handle := zero:1 generation:31 slot:28 mark:4      (most significant bits first)
 //! ```
 //! The mark is odd: no pointer to anything that C aligns has it.
 //!
@@ -14,7 +14,6 @@
 //! call and frees nothing under one. Lock order: the lock of a slot, then nothing; that of the free
 //! slots, then nothing.
 
-use crate::fork;
 use parking_lot::{Mutex, RwLock};
 use std::any::Any;
 use std::fmt;
@@ -68,11 +67,6 @@ pub enum HandleError {
         /// What was passed.
         found: &'static str,
     },
-    /// It was made by a process that this one is a fork of.
-    Forked {
-        /// What was to be passed.
-        expected: &'static str,
-    },
     /// There are too many handles.
     Full,
 }
@@ -86,10 +80,6 @@ impl fmt::Display for HandleError {
                 write!(f, "{expected} was to be passed, and the handle was closed before")
             }
             HandleError::OtherType { expected, found } => write!(f, "{found} instead of {expected}"),
-            HandleError::Forked { expected } => write!(
-                f,
-                "{expected} that was made before a fork; a database is used only by the process that opened it: open it after the fork"
-            ),
             HandleError::Full => write!(f, "there are too many handles; close some"),
         }
     }
@@ -100,8 +90,7 @@ impl std::error::Error for HandleError {}
 const MARK: usize = 0x5;
 const MARK_BITS: u32 = 4;
 const SLOT_BITS: u32 = 28;
-const GENERATION_BITS: u32 = 24;
-const EPOCHS: usize = 128;
+const GENERATION_BITS: u32 = 31;
 const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 1;
 
 /// The first chunk of slots; each of the others has twice as many as the one before.
@@ -119,7 +108,7 @@ struct Occupant {
     object: Option<Held>,
 }
 
-/// The slots of one process.
+/// The slots of the process.
 struct Table {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
     /// The first slot that was never used.
@@ -127,15 +116,11 @@ struct Table {
     free: Mutex<Vec<u32>>,
 }
 
-/// One for each fork between the first process and this one. In the child of a fork a lock of the
-/// parent's table may be held by a thread that is not there; it is never looked at again, and its
-/// objects are never dropped there: they would remove files of the parent.
-static TABLES: [OnceLock<Table>; EPOCHS] = [const { OnceLock::new() }; EPOCHS];
+static TABLE: OnceLock<Table> = OnceLock::new();
 
 /// The parts of a handle.
 #[derive(Clone, Copy)]
 struct Parts {
-    epoch: usize,
     generation: u32,
     slot: u32,
 }
@@ -144,14 +129,12 @@ impl Parts {
     fn of(handle: usize) -> Option<Parts> {
         let slot = (handle >> MARK_BITS) as u32 & ((1 << SLOT_BITS) - 1);
         let generation = (handle >> (MARK_BITS + SLOT_BITS)) as u32 & LAST_GENERATION;
-        let epoch = handle >> (MARK_BITS + SLOT_BITS + GENERATION_BITS);
-        let marked = handle & ((1 << MARK_BITS) - 1) == MARK;
-        (marked && epoch < EPOCHS).then_some(Parts { epoch, generation, slot })
+        let marked = handle & ((1 << MARK_BITS) - 1) == MARK && handle >> 63 == 0;
+        marked.then_some(Parts { generation, slot })
     }
 
     fn handle(self) -> usize {
-        let upper = (self.epoch << GENERATION_BITS) | self.generation as usize;
-        (((upper << SLOT_BITS) | self.slot as usize) << MARK_BITS) | MARK
+        (((self.generation as usize) << SLOT_BITS | self.slot as usize) << MARK_BITS) | MARK
     }
 }
 
@@ -186,12 +169,6 @@ impl Table {
     }
 }
 
-/// The table of this process, if it has one yet.
-fn current() -> (usize, Option<&'static Table>) {
-    let epoch = fork::depth();
-    (epoch, TABLES.get(epoch).and_then(OnceLock::get))
-}
-
 /// Makes a handle of an object.
 ///
 /// # Errors
@@ -207,13 +184,11 @@ fn current() -> (usize, Option<&'static Table>) {
 /// # Ok::<(), handles::HandleError>(())
 /// ```
 pub fn insert<T: Object>(object: Arc<T>) -> Result<usize, HandleError> {
-    fork::watch();
-    let epoch = fork::depth();
-    let table = TABLES.get(epoch).ok_or(HandleError::Full)?.get_or_init(Table::new);
+    let table = TABLE.get_or_init(Table::new);
     let slot = table.take_slot()?;
     let mut occupant = table.slot(slot).ok_or(HandleError::Full)?.0.write();
     occupant.object = Some((T::NAME, object));
-    Ok(Parts { epoch, generation: occupant.generation, slot }.handle())
+    Ok(Parts { generation: occupant.generation, slot }.handle())
 }
 
 /// The slot that a handle names, with its table.
@@ -223,11 +198,7 @@ fn find(handle: usize, expected: &'static str) -> Result<(&'static Table, &'stat
     }
     let none = HandleError::NoHandle { expected };
     let parts = Parts::of(handle).ok_or(none)?;
-    let (epoch, table) = current();
-    if parts.epoch < epoch && TABLES[parts.epoch].get().is_some() {
-        return Err(HandleError::Forked { expected });
-    }
-    let table = table.filter(|_| parts.epoch == epoch).ok_or(none)?;
+    let table = TABLE.get().ok_or(none)?;
     Ok((table, table.slot(parts.slot).ok_or(none)?, parts))
 }
 

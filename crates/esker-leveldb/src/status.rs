@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use esker::Error;
 use esker_ffi::contain::contained;
+use esker_ffi::fork;
 use esker_ffi::handles::HandleError;
 use std::ffi::c_char;
 
@@ -46,7 +47,11 @@ impl From<HandleError> for Failure {
 
 /// Runs what a function does, and contains its panics.
 fn run<T>(body: impl FnOnce() -> Done<T>) -> Done<T> {
-    contained(body).unwrap_or_else(|panic| Err(Failure(format!("IO error: the library panicked: {panic}"))))
+    let done = contained(|| {
+        fork::check().map_err(|forked| Failure::invalid(forked.to_string()))?;
+        body()
+    });
+    done.unwrap_or_else(|panic| Err(Failure(format!("IO error: the library panicked: {panic}"))))
 }
 
 /// Runs what a function with an `errptr` does.

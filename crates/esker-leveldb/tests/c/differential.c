@@ -125,10 +125,6 @@ static void opening(leveldb_options_t *options) {
   leveldb_t *db = leveldb_open(options, path, &err);
   printf("open missing: %s\n", db == NULL ? "none" : "opened");
   error("open missing", &err);
-  char nowhere[4200];
-  snprintf(nowhere, sizeof nowhere, "%s-of-nobody", path);
-  leveldb_repair_db(options, nowhere, &err);
-  error("repair missing", &err);
   leveldb_options_set_create_if_missing(options, 1);
   db = leveldb_open(options, path, &err);
   error("open", &err);
