@@ -368,6 +368,7 @@ mod tests {
         for (ttl, style) in [(None, None), (Some(None), Some(CompactionStyle::Tiered)), (Some(day), None)] {
             let settings = Settings {
                 merge_operator: ttl.map(|_| "stringappend:09".into()),
+                comparator: ttl.map(|_| "reverse-bytewise".into()),
                 ttl: ttl.map(|default| Ttl::Enabled { default }),
                 compaction_style: style,
             };

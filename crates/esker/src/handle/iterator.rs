@@ -8,6 +8,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Bound;
 
+/// A lower and an upper bound.
+pub(super) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The least key, by its bytes, that is above all that begin with `prefix`; none if there is none.
 fn behind_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
     let mut successor = prefix.to_vec();
@@ -26,7 +29,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` where they need not be neighbours: in the order of a comparator that is
     /// not built in.
-    pub(super) fn prefix_bounds(&self, prefix: &[u8]) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    pub(super) fn prefix_bounds(&self, prefix: &[u8]) -> Result<KeyBounds> {
         let (first, behind) = (Bound::Included(prefix.to_vec()), behind_prefix(prefix));
         let order = &self.inner.order;
         match order.is_bytewise() {

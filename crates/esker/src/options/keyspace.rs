@@ -61,10 +61,10 @@ impl KeyspaceOptions {
         self
     }
 
-    /// The order of the keyspace's keys. Default: unsigned bytes, shorter before longer, and nothing
-    /// is paid for the choice; an existing keyspace keeps what it was created with. Its name is
-    /// stored, and another one is refused at a later open. Give the comparator to
-    /// [`crate::Options::comparator`] as well, for the opens to come.
+    /// The order of the keyspace's keys. Default: unsigned bytes, shorter before longer, at no
+    /// price; an existing keyspace keeps what it was created with. Its name is stored, and another
+    /// one is refused at a later open. Give the comparator to [`crate::Options::comparator`] as
+    /// well, for the opens to come.
     ///
     /// Trade-off: a call for each comparison; a byte more for each key, of which the longest has
     /// 65,535 bytes; and what else [`crate::Comparator`] says.

@@ -258,7 +258,7 @@ impl Site {
         let both = [("k", merging(&calls)), ("t", t)].map(|(name, options)| db.keyspace(name, options).unwrap());
         let o = db.keyspace("o", ordered(&calls)).unwrap();
         for in_tables in [true, false] {
-            ["a", "b", "c"].map(|key| o.put(key, "").unwrap());
+            ["a", "b", "c"].iter().for_each(|key| o.put(key, "").unwrap());
             for k in &both {
                 k.put("base", "b").unwrap();
                 k.merge("together", "1").unwrap();

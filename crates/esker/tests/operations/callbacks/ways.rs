@@ -183,8 +183,10 @@ pub const WAYS: &[Way] = &[
     }),
     way("flush", "Comparator::compare", |s| s.db.flush().unwrap()),
     way("compact", "Comparator::compare", |s| s.db.compact().unwrap()),
-    way("ingest", "Comparator::compare", |s| drop(s.o.ingest([("x", "1"), ("y", "2")]).unwrap())),
-    way("background", "Comparator::compare", |s| many(&s.o)),
+    way("ingest", "Comparator::compare", |s| {
+        assert_eq!(s.o.ingest([("x", "1"), ("y", "2")]).unwrap().entries, 2);
+    }),
+    way("many puts", "Comparator::compare", |s| many(&s.o)),
     // Asked before any lock is taken.
     way("keyspace", "Comparator::name", |s| {
         unless_closed(s.db.keyspace("o", ordered(&Calls(s.hook.clone()))));

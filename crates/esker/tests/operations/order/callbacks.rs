@@ -76,7 +76,7 @@ fn a_comparator_that_uses_its_database_is_refused_and_freezes_nothing() {
             keyspace.put((number * 7919 % 2000).to_string(), vec![7; 50]).unwrap();
             if number.is_multiple_of(100) {
                 assert!(keyspace.iter().count() > number as usize / 2);
-                assert!(keyspace.iter().rev().next().is_some());
+                assert!(keyspace.iter().next_back().is_some());
                 keyspace.delete_range("1990".."1991").unwrap();
             }
         }

@@ -47,7 +47,7 @@ fn comparators() -> Vec<(&'static str, Arc<dyn Comparator>)> {
             "changing",
             Arc::new(By("lawless", |a: &[u8], b: &[u8]| {
                 // Turns round every few hundred calls.
-                if CALLS.fetch_add(1, Relaxed) / 300 % 2 == 0 { a.cmp(b) } else { b.cmp(a) }
+                if (CALLS.fetch_add(1, Relaxed) / 300).is_multiple_of(2) { a.cmp(b) } else { b.cmp(a) }
             })),
         ),
         (
@@ -133,7 +133,7 @@ impl Run {
         ends(self.lawless.range(&bounds.0..=&bounds.1).rev().take(most + 1).count());
         let mut iter = self.lawless.iter();
         let mut count = 0;
-        while count <= most && (if count % 3 == 0 { iter.next_back() } else { iter.next() }).is_some() {
+        while count <= most && (if count.is_multiple_of(3) { iter.next_back() } else { iter.next() }).is_some() {
             count += 1;
         }
         ends(count);
@@ -141,7 +141,7 @@ impl Run {
         for step in 0..50 {
             tolerated(match step % 7 {
                 0 => cursor.seek(key(random())),
-                1 | 2 | 3 => cursor.next(),
+                1..=3 => cursor.next(),
                 4 => cursor.seek_for_prev(key(random())),
                 _ => cursor.prev(),
             });

@@ -198,7 +198,7 @@ impl Walk {
                 self.model.remove(&self.key(key));
             }
             2 => {
-                self.keyspace.compare_and_swap(key, now.as_deref(), Some(&value)).unwrap();
+                assert!(self.keyspace.compare_and_swap(key, now.as_deref(), Some(&value)).unwrap().is_swapped());
                 self.model.insert(self.key(key), value);
             }
             _ => {
@@ -534,7 +534,6 @@ fn the_longest_key_is_a_byte_shorter() {
     assert!(error.to_string().contains("the key has 65536 bytes, at most 65535"), "{error}");
 }
 
-/// Ranges of all kinds are asked for by type.
 #[test]
 fn every_form_of_a_range_is_one_of_the_order() {
     let machine = Machine::new();
