@@ -7,7 +7,8 @@
  *
  * Handles are opaque. They are made by a function whose last argument is a place for them, and end
  * with the function that says so. One that has ended, is NULL or of another type is told
- * (ESKER_CLOSED_HANDLE, ESKER_WRONG_HANDLE); so is one from before a fork (ESKER_FORKED_HANDLE).
+ * (ESKER_CLOSED_HANDLE, ESKER_WRONG_HANDLE). A process that is a fork of one that used the library
+ * before can use nothing of it (ESKER_FORKED) until it calls exec.
  * Any thread may use any handle; batches, cursors, iterators and transactions one thread at a time
  * (ESKER_BUSY_HANDLE).
  *
@@ -407,9 +408,9 @@ typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value
 #define ESKER_BUSY_HANDLE 102
 
 /*
- A handle was made before a fork, by another process.
+ The process is a fork of one that used the library before: only `exec` helps.
  */
-#define ESKER_FORKED_HANDLE 103
+#define ESKER_FORKED 103
 
 /*
  The library panicked: a defect of it. The call may have been done in part.
@@ -732,7 +733,7 @@ esker_code esker_write_options_set_stall(esker_write_options *options, uint64_t 
 /*
  Opens the database in a directory, or creates it. `options` may be NULL. Close it with
  `esker_db_close`. Any thread may use the handle; no other process may open it meanwhile
- (ESKER_LOCKED), and a child of fork cannot use it (ESKER_FORKED_HANDLE).
+ (ESKER_LOCKED), and a child of fork cannot use the library (ESKER_FORKED).
  */
 esker_code esker_db_open(const char *path, const esker_options *options, esker_db **db);
 

@@ -67,7 +67,7 @@ impl Caller {
     }
 
     /// So many bytes.
-    pub fn bytes<'a>(&'a self, data: *const c_void, length: usize) -> Done<&'a [u8]> {
+    pub fn bytes(&self, data: *const c_void, length: usize) -> Done<&[u8]> {
         if length > MOST_BYTES {
             return Err(Failure::invalid(format!("a length of {length} bytes; nothing may be longer than 1 GiB")));
         }
@@ -83,12 +83,12 @@ impl Caller {
     }
 
     /// Bytes that may be absent: NULL is none.
-    pub fn optional_bytes<'a>(&'a self, data: *const c_void, length: usize) -> Done<Option<&'a [u8]>> {
+    pub fn optional_bytes(&self, data: *const c_void, length: usize) -> Done<Option<&[u8]>> {
         if data.is_null() && length == 0 { Ok(None) } else { self.bytes(data, length).map(Some) }
     }
 
     /// So many of a type without invalid values.
-    pub fn array<'a>(&'a self, start: *const esker_bytes, count: usize) -> Done<&'a [esker_bytes]> {
+    pub fn array(&self, start: *const esker_bytes, count: usize) -> Done<&[esker_bytes]> {
         if count > MOST_BYTES / size_of::<esker_bytes>() {
             return Err(Failure::invalid(format!("an array of {count}")));
         }
@@ -114,7 +114,7 @@ impl Caller {
     }
 
     /// The path of a directory.
-    pub fn path<'a>(&'a self, path: *const c_char) -> Done<&'a Path> {
+    pub fn path(&self, path: *const c_char) -> Done<&Path> {
         let text = self.c_text(path, "a path")?;
         if text.is_empty() {
             return Err(Failure::invalid("the path is empty"));
@@ -129,7 +129,7 @@ impl Caller {
     }
 
     /// A range; NULL is all keys.
-    pub fn range<'a>(&'a self, range: *const esker_range) -> Done<Range<'a>> {
+    pub fn range(&self, range: *const esker_range) -> Done<Range<'_>> {
         if range.is_null() {
             return Ok(Range(Bound::Unbounded, Bound::Unbounded));
         }
