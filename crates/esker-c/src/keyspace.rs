@@ -22,8 +22,7 @@ pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name
     call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.name()))
 }
 
-/// The name of the order of the keys, "bytewise" if the keyspace has no comparator, to be freed with
-/// `esker_free`.
+/// The name of the order of the keys, to be freed with `esker_free`: "bytewise" without a comparator.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_keyspace_comparator(
     keyspace: *mut esker_keyspace,

@@ -1,6 +1,6 @@
 //! Forks: a child has the memory of its parent and none of its threads. Locks that these held stay
-//! held there, and queues in which they waited stay as they were: nothing of the engine can be used,
-//! not even for another database, until the child becomes another program by `exec`.
+//! held there, and queues in which they waited stay as they were. So nothing of the engine can be
+//! used, not even for another database, until the child becomes another program by `exec`.
 
 use std::fmt;
 use std::sync::Once;

@@ -2,8 +2,8 @@
 //!
 //! A handle names a slot of a table and the generation of its object. A slot is used again with the
 //! next generation, and not at all after the last one, so that no two objects of a process have the
-//! same handle: one that was closed, is of another type, or is no handle at all, is told from a good
-//! one, whatever its bits are.
+//! same handle. One that was closed, is of another type, or is no handle at all, is told from a
+//! good one, whatever its bits are.
 //!
 //! ```text
 //! handle := zero:1 generation:31 slot:28 mark:4      (most significant bits first)

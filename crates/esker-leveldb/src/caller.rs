@@ -1,6 +1,6 @@
 //! The arguments of a call as Rust sees them.
 
-use crate::status::{Done, Failure};
+use crate::failure::{Done, Failure};
 use esker_ffi::memory;
 use std::ffi::{CStr, OsStr, c_char};
 use std::marker::PhantomData;

@@ -1,8 +1,9 @@
 //! Puts, deletes and gets.
 
 use crate::caller::Caller;
+use crate::failure::{Done, Failure};
 use crate::objects::*;
-use crate::status::{Done, Failure, checked};
+use crate::status::checked;
 use esker_ffi::{handles, memory};
 use std::ffi::c_char;
 use std::ptr;

@@ -1,10 +1,12 @@
 //! Opening, closing, removing and repairing databases.
 
 use crate::caller::Caller;
+use crate::failure::{Done, Failure};
 use crate::foreign::refuse_foreign;
 use crate::objects::*;
-use crate::options::{OptionValues, values};
-use crate::status::{Done, Failure, checked, told};
+use crate::option_values::OptionValues;
+use crate::options::values;
+use crate::status::{checked, told};
 use esker::{Db, Error};
 use std::ffi::c_char;
 use std::path::Path;

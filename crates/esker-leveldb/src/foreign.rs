@@ -1,6 +1,6 @@
 //! Directories that LevelDB, or RocksDB, has written.
 
-use crate::status::{Done, Failure};
+use crate::failure::{Done, Failure};
 use std::path::Path;
 
 /// Refuses a directory that another engine has written, and says how its pairs get into one of this

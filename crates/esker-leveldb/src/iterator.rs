@@ -2,8 +2,9 @@
 
 use crate::caller::Caller;
 use crate::data::snapshot;
+use crate::failure::Done;
 use crate::objects::*;
-use crate::status::{Done, told};
+use crate::status::told;
 use esker::Cursor;
 use parking_lot::Mutex;
 use std::ffi::c_char;

@@ -1,10 +1,10 @@
 //! What handles name.
 
-use crate::comparator::Order;
-use crate::filter_policy::Policy;
-use crate::options::OptionValues;
-use crate::status::Done;
-use crate::write_batch::Operations;
+use crate::failure::Done;
+use crate::operations::Operations;
+use crate::option_values::OptionValues;
+use crate::order::Order;
+use crate::policy::Policy;
 use esker::{Cursor, Db, Keyspace, Snapshot};
 use esker_ffi::handles::{self, Object};
 use parking_lot::Mutex;

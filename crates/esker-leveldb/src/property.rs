@@ -1,8 +1,9 @@
 //! Properties, sizes and compaction.
 
 use crate::caller::Caller;
+use crate::failure::{Done, Failure};
 use crate::objects::*;
-use crate::status::{Done, Failure, told};
+use crate::status::told;
 use esker::{KeyRange, Stats};
 use esker_ffi::memory;
 use std::ffi::{c_char, c_int};

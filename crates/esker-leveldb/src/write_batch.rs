@@ -1,42 +1,13 @@
 //! Batches: operations that are kept until they are written.
 
 use crate::caller::Caller;
+use crate::failure::Failure;
 use crate::objects::*;
-use crate::status::{Failure, told};
+use crate::status::told;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
-
-/// Keys and values one after the other, and where they end.
-#[derive(Clone, Default)]
-pub(crate) struct Operations {
-    bytes: Vec<u8>,
-    /// Where a key ends, and its value; a delete has none.
-    ends: Vec<(usize, Option<usize>)>,
-}
-
-impl Operations {
-    fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len();
-        let value_end = value.map(|value| {
-            self.bytes.extend_from_slice(value);
-            self.bytes.len()
-        });
-        self.ends.push((key_end, value_end));
-    }
-
-    /// The operations in their order: a key, and the value of a put.
-    pub(crate) fn iter(&self) -> impl std::iter::Iterator<Item = (&[u8], Option<&[u8]>)> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(key_end, value_end)| {
-            let key = &self.bytes[start..key_end];
-            start = value_end.unwrap_or(key_end);
-            (key, value_end.map(|end| &self.bytes[key_end..end]))
-        })
-    }
-}
 
 /// See LevelDB's header.
 #[unsafe(no_mangle)]
@@ -57,9 +28,7 @@ pub extern "C" fn leveldb_writebatch_clear(batch: *mut leveldb_writebatch_t) {
     told("leveldb_writebatch_clear", || {
         let object = leveldb_writebatch_t::get(batch)?;
         let mut shared = object.0.lock();
-        let operations = Arc::make_mut(&mut shared);
-        operations.bytes.clear();
-        operations.ends.clear();
+        Arc::make_mut(&mut shared).clear();
         Ok(())
     });
 }

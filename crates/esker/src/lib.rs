@@ -31,8 +31,8 @@
 //! [`WriteOptions::sync`] that of the machine.
 //!
 //! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
-//! `merge_operator`, `compaction_filter`, `event_listener`, `filter_policy`; `options`; `memtable`, `wal`, `table`;
-//! `version`; `job`; `db`; `handle`; `typed`.
+//! `merge_operator`, `compaction_filter`, `event_listener`, `filter_policy`; `options`; `memtable`,
+//! `wal`, `table`; `version`; `job`; `db`; `handle`; `typed`.
 
 mod base;
 mod blob;

@@ -126,7 +126,7 @@ impl Comparator for ByLength {
 fn it_knows_keys_as_the_program_does() {
     let (machine, told) = (Machine::new(), Arc::<Told>::default());
     let db = Db::open(DIRECTORY, with(&machine, "told", &told).comparator(Arc::new(ByLength))).unwrap();
-    let k = db.keyspace("k", KeyspaceOptions::default().comparator(Arc::new(ByLength))).unwrap();
+    let k = db.keyspace("k", KeyspaceOptions::default().comparator(ByLength)).unwrap();
     for key in ["aaa", "b", "cc", ""] {
         k.put(key, key).unwrap();
     }
