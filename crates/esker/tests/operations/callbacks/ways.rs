@@ -159,7 +159,7 @@ pub const WAYS: &[Way] = &[
         s.db.flush().unwrap();
     }),
     way("compact", "FilterPolicy::name", |s| s.db.compact().unwrap()),
-    way("background", "FilterPolicy::create_filter", |s| many(&s.k)),
+    way("memtables", "FilterPolicy::create_filter", |s| many(&s.k)),
     way("get", "FilterPolicy::key_may_match", |s| assert!(s.k.get("apart").unwrap().is_some())),
     // Sorts the memtable with a lock held, searches tables, merges.
     way("iter", "Comparator::compare", |s| assert_eq!(s.o.iter().map(Result::unwrap).count(), 3)),
