@@ -805,7 +805,7 @@ esker_code esker_keyspace_destroy(esker_keyspace *keyspace);
 esker_code esker_keyspace_name(esker_keyspace *keyspace, char **name);
 
 /*
- The name of the order of the keys, "bytewise" if the keyspace has no comparator, to be freed with
+ The name of the order of the keys, which is "bytewise" without a comparator, to be freed with
  `esker_free`.
  */
 esker_code esker_keyspace_comparator(esker_keyspace *keyspace, char **name);

@@ -22,7 +22,8 @@ pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name
     call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.name()))
 }
 
-/// The name of the order of the keys, to be freed with `esker_free`: "bytewise" without a comparator.
+/// The name of the order of the keys, which is "bytewise" without a comparator, to be freed with
+/// `esker_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_keyspace_comparator(
     keyspace: *mut esker_keyspace,
