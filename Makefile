@@ -6,6 +6,7 @@
 #   make torture       the long tier of the checks in slices: TORTURE_ROUNDS of each campaign; adds the totals up
 #   make under-load  the whole suite, again and again, beside the long tier in eight threads
 #   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
+#   make install, make uninstall   the libraries of the C interfaces (doc/c.md), PREFIX=/usr/local DESTDIR=
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
@@ -13,6 +14,7 @@
 
 CARGO ?= cargo
 OUT := bench-out
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The command measures and backs up only where that was asked for: what that needs is most of what would be compiled.
 BENCH := --features esker-cli/bench,esker-cli/backup
 
@@ -29,7 +31,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: help bench bench-check bench-baseline build-time test torture under-load planted-faults fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -49,6 +51,8 @@ help:
 	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
 	@echo "make tsan            tests of threads under ThreadSanitizer; needs a nightly toolchain"
 	@echo "make deny            licences, sources and known faults of the dependencies; needs cargo-deny"
+	@echo "make install         libesker, libesker_leveldb and esker.h, to PREFIX=/usr/local, below DESTDIR="
+	@echo "make uninstall       removes them from there"
 	@echo "make help            this text"
 
 # The peers that are C libraries are installed where that is possible; the study leaves out what is missing.
@@ -83,6 +87,14 @@ bench-baseline:
 	$(CARGO) build --release --package esker-cli --features bench
 	$(CHECK) --json $(BASELINE)
 
+PREFIX ?= /usr/local
+install uninstall: export PREFIX := $(PREFIX)
+install:
+	$(CARGO) build --release --package esker-c --package esker-leveldb
+	@scripts/install-libraries $(TARGET)/release
+uninstall:
+	@scripts/install-libraries --uninstall
+
 # In a directory of its own, so that nothing is there already and nothing else is lost.
 build-time:
 	@rm -rf $(OUT)/build-time
@@ -98,6 +110,7 @@ test:
 	$(call step,format,$(CARGO) fmt --all --check)
 ifeq ($(CI),true)
 	$(call step,peers,scripts/peers --strict)
+	$(call step,tools of the C interfaces,scripts/c-tools --strict)
 	$(call step,browser,scripts/browser --strict)
 endif
 	$(call step,lints,$(CARGO) clippy --workspace --all-targets $(BENCH) -- -D warnings)

@@ -31,8 +31,8 @@
 //! [`WriteOptions::sync`] that of the machine.
 //!
 //! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
-//! `merge_operator`, `compaction_filter`, `event_listener`; `options`; `memtable`, `wal`, `table`;
-//! `version`; `job`; `db`; `handle`; `typed`.
+//! `merge_operator`, `compaction_filter`, `event_listener`, `filter_policy`; `options`; `memtable`,
+//! `wal`, `table`; `version`; `job`; `db`; `handle`; `typed`.
 
 mod base;
 mod blob;
@@ -42,6 +42,7 @@ mod db;
 pub mod env;
 mod error;
 mod event_listener;
+mod filter_policy;
 mod handle;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
@@ -85,6 +86,7 @@ pub use db::state::error_state::Health;
 pub use db::state::memory::MemoryStats;
 pub use error::{Error, Result, StallCause, escape_key};
 pub use event_listener::{CompactionCompleted, EventListener, FlushCompleted, IngestCompleted, TableCreated};
+pub use filter_policy::FilterPolicy;
 pub use handle::{
     Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, Snapshot, Transaction, TransactionIter, Watch,
 };

@@ -5,6 +5,7 @@ mod changes;
 mod conditional;
 mod convenience;
 mod database;
+mod destroy;
 mod expiry;
 mod follower;
 mod iterator;

@@ -9,6 +9,7 @@ use crate::base::range_tombstone::RangeTombstones;
 use crate::blob::BlobWriter;
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::filter_policy::FilterPolicy;
 use crate::options::{Options, ReadMode};
 use crate::table::{BlockCache, Buffers, Table, TableBuilder, TableKeyspace, TableOptions, TableSummary};
 use crate::version::file_name;
@@ -22,6 +23,8 @@ pub struct OutputOptions<'a> {
     pub table: TableOptions,
     /// The order of their keys.
     pub order: KeyOrder,
+    /// What makes another filter of their keys.
+    pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Whose tables they are. The last one records how far the keyspace is in tables with this job,
     /// those before it how far it was without.
     pub keyspace: TableKeyspace,
@@ -135,6 +138,7 @@ impl<'a> Output<'a> {
         let file = self.options.env.create(&path)?;
         let buffers = std::mem::take(&mut self.buffers);
         let builder = TableBuilder::new(file, path, number, self.options.table).in_order(&self.options.order);
+        let builder = builder.with_policy(self.options.filter_policy.as_ref());
         self.current = Some(builder.reusing(buffers));
         Ok(())
     }
@@ -183,6 +187,7 @@ impl<'a> Output<'a> {
         let cache = Arc::clone(&self.options.cache);
         let (order, number) = (&self.options.order, summary.file_number);
         let table = Table::open_in(order, file, path.clone(), number, cache, self.options.read_mode)?;
+        table.ask_policy(self.options.filter_policy.as_ref());
         // The bounds are found again by the comparator, which may answer differently.
         let is_same = match order.is_trusted() {
             true => *table.summary() == summary,

@@ -32,6 +32,7 @@ impl Maker {
             directory: PathBuf::from("/t"),
             table: TableOptions::default(),
             order: KeyOrder::Bytewise,
+            filter_policy: None,
             keyspace: TableKeyspace::default(),
             flushed: 0,
             target_file_bytes: 1,

@@ -83,6 +83,7 @@ impl Options {
         let size = |value: usize| bytes(value as u64);
         rows! {
             create_if_missing: self.create_if_missing.to_string() => "true makes a database of an empty directory; false finds mistyped paths";
+            error_if_exists: self.error_if_exists.to_string() => "true finds a path that is in use already; false opens what is there";
             write_buffer_bytes: size(self.write_buffer_bytes) => "larger: fewer flushes, less compaction; smaller: less memory, faster recovery";
             block_cache_bytes: size(self.block_cache_bytes) => "larger: fewer reads and decompressions; smaller: less memory";
             block_bytes: size(self.block_bytes) => "larger: better compression and scans; smaller: cheaper point reads that miss the cache";
@@ -98,6 +99,7 @@ impl Options {
             compaction_bytes_per_second: bytes(self.compaction_bytes_per_second) => "0: no limit; else the device is kept free for others, writers may stall";
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";
             env: self.given("env", "the operating system") => "a simulation can fail calls and lose power, for tests";
+            filter_policy: self.given("filter_policy", "none") => "a policy rules out tables that the engine's filter lets through, at a call for each";
             event_listener: self.given("event_listener", "none") => "a listener is told what happens, by a thread of its own";
             comparator: self.given("comparator", "none") => "an order of keys other than that of bytes costs a call for each comparison";
             latency_histograms: self.latency_histograms.to_string() => "true: how long calls take is measured, at a cost of a few nanoseconds each; false: at none";

@@ -28,6 +28,7 @@ use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
 use crate::event_listener::EventListener;
+use crate::filter_policy::FilterPolicy;
 use comparators::Comparators;
 use origin::Origins;
 use std::fmt;
@@ -170,6 +171,7 @@ pub enum CompactionStyle {
 #[derive(Clone)]
 pub struct Options {
     pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
     pub(crate) write_buffer_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) block_bytes: usize,
@@ -187,6 +189,7 @@ pub struct Options {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) event_listener: Option<Arc<dyn EventListener>>,
+    pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
     pub(crate) latency_histograms: bool,
     pub(crate) keep_changes: Option<ChangeRetention>,
     pub(crate) comparators: Comparators,
@@ -198,6 +201,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("create_if_missing", &self.create_if_missing)
+            .field("error_if_exists", &self.error_if_exists)
             .field("write_buffer_bytes", &self.write_buffer_bytes)
             .field("block_cache_bytes", &self.block_cache_bytes)
             .field("block_bytes", &self.block_bytes)
@@ -222,6 +226,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             create_if_missing: true,
+            error_if_exists: false,
             write_buffer_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             block_bytes: 8 << 10,
@@ -239,6 +244,7 @@ impl Default for Options {
             env: Arc::new(OsEnv),
             clock: Arc::new(SystemClock),
             event_listener: None,
+            filter_policy: None,
             latency_histograms: false,
             keep_changes: None,
             comparators: Comparators::default(),
@@ -262,6 +268,25 @@ impl Options {
     pub fn create_if_missing(mut self, yes: bool) -> Options {
         self.create_if_missing = yes;
         self.note("create_if_missing");
+        self
+    }
+
+    /// Whether [`Db::open`](crate::Db::open) refuses a directory that has a database, with
+    /// `InvalidArgument`. Nothing in it is changed then.
+    ///
+    /// Default: false. Trade-off: true finds a path that is in use already; a program that has
+    /// created its database opens it with false.
+    ///
+    /// ```
+    /// use esker::{Db, Error, Options, env::mem::MemEnv};
+    /// let options = Options::default().env(std::sync::Arc::new(MemEnv::new())).error_if_exists(true);
+    /// Db::open("data", options.clone())?.close()?;
+    /// assert!(matches!(Db::open("data", options), Err(Error::InvalidArgument { .. })));
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn error_if_exists(mut self, yes: bool) -> Options {
+        self.error_if_exists = yes;
+        self.note("error_if_exists");
         self
     }
 
@@ -579,6 +604,29 @@ impl Options {
     pub fn event_listener(mut self, listener: Arc<dyn EventListener>) -> Options {
         self.event_listener = Some(listener);
         self.note("event_listener");
+        self
+    }
+
+    /// Asks a filter of the program, beside the engine's own, whether a get has to search a table:
+    /// see [`FilterPolicy`]. Not stored: give it at every open.
+    ///
+    /// Default: none. Trade-off: a policy knows what the engine's filter cannot, as parts of keys
+    /// that many gets have in common; it costs a call for each table of a get, and the keys of a
+    /// table in memory while that is written.
+    ///
+    /// ```
+    /// use esker::{FilterPolicy, Options};
+    /// struct Nothing;
+    /// impl FilterPolicy for Nothing {
+    ///     fn name(&self) -> &str { "nothing" }
+    ///     fn create_filter(&self, _keys: &[&[u8]]) -> Option<Vec<u8>> { None }
+    ///     fn key_may_match(&self, _key: &[u8], _filter: &[u8]) -> bool { true }
+    /// }
+    /// let options = Options::default().filter_policy(std::sync::Arc::new(Nothing));
+    /// ```
+    pub fn filter_policy(mut self, policy: Arc<dyn FilterPolicy>) -> Options {
+        self.filter_policy = Some(policy);
+        self.note("filter_policy");
         self
     }
 

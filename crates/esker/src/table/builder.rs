@@ -5,6 +5,7 @@ use super::filter;
 use super::format::{FOOTER_BYTES, Footer, Handle, STORED, kind_of, seal};
 use super::index::IndexBuilder;
 use super::keyspace::TableKeyspace;
+use super::policy_filter::PolicyKeys;
 use super::summary::TableSummary;
 use crate::base::compression::{Codec, Compressor};
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
@@ -12,9 +13,11 @@ use crate::base::key_order::KeyOrder;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::env::WriteFile;
 use crate::error::{Error, Result, escape_key};
+use crate::filter_policy::FilterPolicy;
 use crate::options::Compression;
 use std::cmp::Ordering;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How a table is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +68,8 @@ pub struct TableBuilder {
     index: IndexBuilder,
     /// The hashes of all distinct keys, if there is to be a filter.
     hashes: Vec<u64>,
+    /// All distinct keys, if a policy of the program makes a filter of them.
+    policy_keys: Option<PolicyKeys>,
     compressor: Option<Compressor>,
     /// Finished blocks not yet given to the file, which begin at `written` of it.
     out: Vec<u8>,
@@ -90,6 +95,7 @@ impl TableBuilder {
             last_sequence: 0,
             index: IndexBuilder::default(),
             hashes: Vec::new(),
+            policy_keys: None,
             compressor: options.compression.codec().map(Compressor::new),
             out: Vec::new(),
             written: 0,
@@ -134,6 +140,9 @@ impl TableBuilder {
         }
         if !same_key && self.options.filter_bits_per_key > 0 {
             self.hashes.push(key::hash(entry.key));
+        }
+        if !same_key && let Some(keys) = &mut self.policy_keys {
+            keys.add(self.summary.order.key_of(entry.key));
         }
         if entry.kind == key::Kind::PutBlob {
             self.summary.add_blob(entry.value);
@@ -203,6 +212,12 @@ impl TableBuilder {
         self
     }
 
+    /// This builder, to which nothing was added yet, with a filter of this policy.
+    pub fn with_policy(mut self, policy: Option<&Arc<dyn FilterPolicy>>) -> TableBuilder {
+        self.policy_keys = policy.map(|policy| PolicyKeys::new(Arc::clone(policy)));
+        self
+    }
+
     /// Says whose table it is.
     pub fn set_keyspace(&mut self, keyspace: TableKeyspace) {
         self.summary.keyspace = Some(keyspace);
@@ -239,6 +254,7 @@ impl TableBuilder {
         let index = std::mem::take(&mut self.index);
         let order = self.summary.order.clone();
         let index = self.write_block(|out| index.write(out, &order));
+        self.summary.policy_filter = self.policy_keys.take().and_then(|keys| keys.filter());
         let properties = self.summary.encode_with(&self.tombstones);
         let properties = self.write_block(|out| out.extend_from_slice(&properties));
         let offset = self.offset();

@@ -16,6 +16,7 @@ mod found_entry;
 mod index;
 mod keyspace;
 mod mapped;
+mod policy_filter;
 mod reader;
 #[cfg(feature = "internals")]
 mod reseal;

@@ -7,6 +7,7 @@ use super::format::{Footer, read_plain};
 use super::found_entry::{FoundEntry, Place};
 use super::index::Index;
 use super::mapped::{MappedFile, Verified};
+use super::policy_filter::Policy;
 use super::summary::TableSummary;
 use super::visit::{INCONSISTENT, Visited, visit_block};
 use crate::base::key::Sequence;
@@ -16,9 +17,10 @@ use crate::base::slice::Pin;
 use crate::cache::Slots;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
+use crate::filter_policy::FilterPolicy;
 use crate::options::ReadMode;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An immutable sorted table, open for reading from any thread.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct Table {
     /// Blocks are read from the file's mapping.
     pub(super) mapped: bool,
     pub(super) verified: Verified,
+    /// Set when the table gets to a database with the policy that made its filter.
+    pub(super) policy: OnceLock<Policy>,
 }
 
 impl Table {
@@ -89,7 +93,28 @@ impl Table {
         let slots = cache.slots(index.len());
         let verified = Verified::new(if mapped { index.len() } else { 0 }, read_mode != ReadMode::MmapChecked);
         let file = Arc::new(MappedFile(file));
-        Ok(Arc::new(Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified }))
+        let policy = OnceLock::new();
+        Ok(Arc::new(Table {
+            file,
+            path,
+            file_number,
+            footer,
+            index,
+            filter,
+            summary,
+            cache,
+            slots,
+            mapped,
+            verified,
+            policy,
+        }))
+    }
+
+    /// Asks this policy from now on, if it has made the filter of the table.
+    pub fn ask_policy(&self, policy: Option<&Arc<dyn FilterPolicy>>) {
+        if let Some(policy) = policy.and_then(|policy| Policy::of(policy, self.summary.policy_filter.as_ref())) {
+            self.policy.get_or_init(|| policy);
+        }
     }
 
     /// The order of its keys.
@@ -122,7 +147,8 @@ impl Table {
 
     /// Bytes of memory that the filter takes.
     pub fn filter_bytes(&self) -> usize {
-        self.filter.as_ref().map_or(0, Filter::memory_bytes)
+        let policy = self.summary.policy_filter.as_ref().map_or(0, |filter| filter.memory_bytes());
+        self.filter.as_ref().map_or(0, Filter::memory_bytes) + policy
     }
 
     /// Bytes of memory that the index takes, with the places of the blocks in the cache.
@@ -146,6 +172,13 @@ impl Table {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
+    /// Whether the table may hold a key by the policy of the program, if it has a filter of that.
+    #[inline]
+    pub fn policy_may_match(&self, key: &[u8]) -> bool {
+        let filter = self.summary.policy_filter.as_ref();
+        self.policy.get().is_none_or(|policy| policy.may_match(key, self.order(), filter))
+    }
+
     /// Hands the versions of `key` with a sequence of at most `max_sequence` to `visit`, newest
     /// first, until it returns false: then the result is false as well. Probes the filter itself;
     /// `hash` is [`crate::base::key::hash`] of the key.
@@ -156,7 +189,11 @@ impl Table {
         max_sequence: Sequence,
         visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
     ) -> Result<bool> {
-        if self.may_contain(hash) { self.search(key, max_sequence, visit) } else { Ok(true) }
+        if self.may_contain(hash) && self.policy_may_match(key) {
+            self.search(key, max_sequence, visit)
+        } else {
+            Ok(true)
+        }
     }
 
     /// As [`Table::get`], for a caller that has probed the filter.

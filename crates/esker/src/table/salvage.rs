@@ -20,7 +20,7 @@ use crate::env::ReadFile;
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Keys between two that are known, of which versions are lost.
 ///
@@ -132,7 +132,20 @@ impl Table {
         let (slots, verified) = (cache.slots(index.len()), Verified::new(0, false));
         let file = Arc::new(MappedFile(file));
         let (filter, mapped) = (None, false);
-        let table = Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified };
+        let table = Table {
+            file,
+            path,
+            file_number,
+            footer,
+            index,
+            filter,
+            summary,
+            cache,
+            slots,
+            mapped,
+            verified,
+            policy: OnceLock::new(),
+        };
         Ok(Some(Arc::new(table)))
     }
 

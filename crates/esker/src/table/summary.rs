@@ -15,6 +15,7 @@
 //! 9 compressions   compression kind:varint, 2 for zstd; only in a table that has such blocks, which not every
 //!                  build can read
 //! 128 keyspace     `keyspace.rs`; may be missing
+//! 129 policy filter  `policy_filter.rs`; only in a table that was written with a filter policy
 //! ```
 //! Sections 2 to 4 are about entries only. The summary's key range and sequence numbers include the
 //! range tombstones. A reader that does not know a section must refuse the table if its id is below
@@ -22,6 +23,7 @@
 
 use super::format::{FORMAT_VERSION, ZSTD};
 use super::keyspace::TableKeyspace;
+use super::policy_filter::PolicyFilter;
 use crate::base::blob_reference::BlobReference;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::compression::Codec;
@@ -31,6 +33,7 @@ use crate::base::range_tombstone::RangeTombstones;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The facts about a table that its readers and the levels above need without opening a block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,6 +77,8 @@ pub struct TableSummary {
     pub has_zstd: bool,
     /// Whose table it is, if it says so.
     pub keyspace: Option<TableKeyspace>,
+    /// The filter that a policy of the program has made.
+    pub policy_filter: Option<Arc<PolicyFilter>>,
     /// The order of the keys, which the file does not say.
     pub order: KeyOrder,
 }
@@ -94,6 +99,7 @@ const COMPRESSIONS: u64 = 9;
 /// Sections from this id on may be skipped by a reader that does not know them.
 const FIRST_OPTIONAL: u64 = 128;
 const KEYSPACE: u64 = 128;
+const POLICY_FILTER: u64 = 129;
 
 impl TableSummary {
     /// Adds the columns of one block.
@@ -185,6 +191,9 @@ impl TableSummary {
         if let Some(keyspace) = &self.keyspace {
             put_section(&mut out, KEYSPACE, &keyspace.encode());
         }
+        if let Some(filter) = &self.policy_filter {
+            put_section(&mut out, POLICY_FILTER, &filter.encode());
+        }
         out
     }
 
@@ -213,6 +222,9 @@ impl TableSummary {
             } else if id == KEYSPACE {
                 let keyspace = TableKeyspace::decode(payload).map_err(|error| error.at(path, start))?;
                 summary.keyspace = Some(keyspace);
+            } else if id == POLICY_FILTER {
+                let filter = PolicyFilter::decode(payload).map_err(|error| error.at(path, start))?;
+                summary.policy_filter = Some(Arc::new(filter));
             } else if id == COMPRESSIONS && payload == [ZSTD] {
                 Codec::Zstd.check(path)?;
                 summary.has_zstd = true;

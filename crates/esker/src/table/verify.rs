@@ -104,6 +104,7 @@ impl Table {
         found.add_range_tombstones(stored.range_tombstones);
         found.keyspace = stored.keyspace;
         found.has_zstd = stored.has_zstd;
+        found.policy_filter = stored.policy_filter;
         (found.file_number, found.file_bytes) = (self.file_number, self.file.0.len());
         if found == self.summary {
             return Ok(());

@@ -38,8 +38,8 @@ pub fn unsafe_code(workspace: &Workspace, declared: &[&str]) -> Vec<Violation> {
 }
 
 enum Unsafe {
-    /// The type of a function, or a function for C to call, whose contract is that of the C
-    /// interface.
+    /// The type of a function, a function for C to call, whose contract is that of the C interface,
+    /// or the attribute that gives it its name there.
     Foreign,
     /// A block or an implementation: someone claims that the rules are kept.
     Work,
@@ -58,6 +58,10 @@ fn kind(source: &Source, index: usize) -> Unsafe {
         if source.word(next) == "{" {
             return Unsafe::Work;
         }
+    }
+    // The name that C calls it by.
+    if source.reads(next, &["(", "no_mangle", ")"]) {
+        return Unsafe::Foreign;
     }
     match source.word(next) {
         "fn" if foreign || source.word(next + 1) == "(" => Unsafe::Foreign,

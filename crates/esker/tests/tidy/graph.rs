@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The engine's modules. A file imports only from a smaller number, or from its own module.
-const MODULES: [(&str, u32); 20] = [
+const MODULES: [(&str, u32); 21] = [
     ("error", 0),
     ("base", 0),
     ("env", 1),
@@ -16,6 +16,7 @@ const MODULES: [(&str, u32); 20] = [
     ("merge_operator", 1),
     ("compaction_filter", 1),
     ("event_listener", 1),
+    ("filter_policy", 1),
     ("options", 2),
     ("memtable", 3),
     ("wal", 3),

@@ -65,6 +65,7 @@ pub fn with_output<T>(
         directory: inner.directory.clone(),
         table: table_options(&inner.options, last_run),
         order: keyspace.order.clone(),
+        filter_policy: inner.options.filter_policy.clone(),
         keyspace: label(inner, keyspace.id),
         flushed,
         target_file_bytes: inner.options.target_file_bytes,

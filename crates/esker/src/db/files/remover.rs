@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
-    CURRENT, CURRENT_TEMPORARY, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
+    CURRENT, CURRENT_TEMPORARY, LOCK, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
 use crate::version::manifest::current_number;
 use crate::wal::format::MAX_SEGMENT_BYTES;
@@ -322,6 +322,20 @@ pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<(
     }
     env.sync_dir(directory)?;
     remove_checkpoint_mark(env, directory)
+}
+
+/// Removes files that are all of a database, but for the lock, which the caller holds: that goes
+/// last. Another process that takes it afterwards sees that its file has no name.
+pub fn remove_database(env: &dyn Env, directory: &Path, mut names: Vec<String>) -> Result<()> {
+    names.sort_by_key(|name| name != CURRENT);
+    for name in names {
+        env.remove(&directory.join(&name))?;
+        if name == CURRENT {
+            env.sync_dir(directory)?;
+        }
+    }
+    env.sync_dir(directory)?;
+    env.remove(&directory.join(LOCK))
 }
 
 /// Takes the mark off a copy that is complete, or gone.

@@ -197,6 +197,7 @@ impl Keyspace {
             directory: DIRECTORY.into(),
             table: TableOptions::default(),
             order: KeyOrder::Bytewise,
+            filter_policy: None,
             keyspace: TableKeyspace::default(),
             flushed: 0,
             target_file_bytes: 1 << 20,

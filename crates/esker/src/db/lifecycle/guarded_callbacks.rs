@@ -1,10 +1,11 @@
 //! The user's callbacks as a database calls them: a call that one makes back into the database is
 //! recognized (`base/callback.rs`).
 
-use crate::base::callback::Database;
+use crate::base::callback::{Database, contained};
 use crate::base::clock::{Clock, SystemClock};
 use crate::base::key_order::KeyOrder;
 use crate::compaction_filter::{CompactionFilter, Decision};
+use crate::filter_policy::FilterPolicy;
 use crate::merge_operator::{MergeError, MergeOperator, built_in};
 use std::sync::Arc;
 
@@ -82,6 +83,11 @@ pub fn filter(database: Database, callback: Arc<dyn CompactionFilter>) -> Arc<dy
     Arc::new(Guarded { database, callback })
 }
 
+/// The filter policy, guarded; its panics end here.
+pub fn filter_policy(database: Database, callback: Arc<dyn FilterPolicy>) -> Arc<dyn FilterPolicy> {
+    Arc::new(Guarded { database, callback })
+}
+
 /// The clock, guarded.
 pub fn clock(database: Database, callback: Arc<dyn Clock>) -> Arc<dyn Clock> {
     Arc::new(Guarded { database, callback })
@@ -132,6 +138,26 @@ impl CompactionFilter for Guarded<dyn CompactionFilter> {
     fn decide(&self, key: &[u8], value: &[u8]) -> Decision {
         let _inside = self.database.enter();
         self.callback.decide(key, value)
+    }
+}
+
+impl FilterPolicy for Guarded<dyn FilterPolicy> {
+    fn name(&self) -> &str {
+        let _inside = self.database.enter();
+        contained(|| self.callback.name()).unwrap_or_default()
+    }
+
+    fn create_filter(&self, keys: &[&[u8]]) -> Option<Vec<u8>> {
+        let _inside = self.database.enter()?;
+        contained(|| self.callback.create_filter(keys))?
+    }
+
+    /// One that calls itself through its reads gets what it would find without it.
+    fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
+        match self.database.enter() {
+            Some(_inside) => contained(|| self.callback.key_may_match(key, filter)).unwrap_or(true),
+            None => true,
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `recovery_flush` | what recovery writes to tables |
 //! | `follow` | reading behind a writer in another process |
 //! | `close` | closing |
+//! | `destroy` | removing a whole database |
 //! | `keep_changes` | what an open does for readers of changes |
 //! | `keyspaces` | creating and opening keyspaces |
 //! | `drop_keyspace` | dropping keyspaces |
@@ -15,6 +16,7 @@
 //! | `guarded_env` | the same for an environment |
 
 pub mod close;
+pub mod destroy;
 pub mod directory;
 pub mod drop_keyspace;
 pub mod follow;

@@ -76,6 +76,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     refuse_unfinished_checkpoint(&options, directory)?;
     create_directory(&*env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
+    if options.error_if_exists && env.exists(&directory.join(CURRENT))? {
+        return Err(Error::invalid(format!("there is a database in {} already", directory.display())));
+    }
     remover::remove_unfinished_repair(&*env, directory)?;
     let found = read_current(&*env, directory)?;
     // After the death of a process `CURRENT` may be visible without being durable; what follows
@@ -270,6 +273,7 @@ fn called_by_a_database(directory: &Path, mut options: Options) -> (callback::Da
     let number = callback::Database::new();
     options.env = guarded_env::environment(number, directory, options.env);
     options.comparators.called_by(number);
+    options.filter_policy = options.filter_policy.map(|policy| guarded_callbacks::filter_policy(number, policy));
     if !options.is_free("clock") {
         options.clock = guarded_callbacks::clock(number, options.clock);
     }

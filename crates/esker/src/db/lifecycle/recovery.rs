@@ -122,6 +122,7 @@ pub fn open_tables(
             return Err(Error::corruption(path, file.len(), what));
         }
         let table = Table::open_in(&order, file, path, number, Arc::clone(cache), options.read_mode)?;
+        table.ask_policy(options.filter_policy.as_ref());
         for &blob in table.summary().blobs.keys() {
             blobs.open_file(blob, at_least)?;
         }

@@ -73,6 +73,7 @@ pub fn write_replayed(
         directory: directory.to_path_buf(),
         table: table_options(options, true),
         order: KeyOrder::default(),
+        filter_policy: options.filter_policy.clone(),
         keyspace: TableKeyspace::default(),
         flushed: 0,
         target_file_bytes: options.target_file_bytes,

@@ -186,6 +186,7 @@ fn with_output<T>(
         directory: inner.directory.clone(),
         table: table_options(&inner.options, true),
         order: keyspace.order.clone(),
+        filter_policy: inner.options.filter_policy.clone(),
         keyspace: commit_version_edit::label(inner, keyspace.id),
         flushed: 0,
         target_file_bytes: inner.options.target_file_bytes,

@@ -388,7 +388,7 @@ fn search_table(
         let entry = Entry { key, sequence, kind, expiry_ms, value: &value };
         lookup.take(keep, entry, || value.to_slice()).is_continue()
     };
-    let go_on = if table.may_contain(hash) {
+    let go_on = if table.may_contain(hash) && table.policy_may_match(key) {
         read_stats.begin();
         let go_on = table.search(key, sequence, &mut visit)?;
         if !found {

@@ -89,10 +89,14 @@ impl Locked {
     pub(super) fn try_new(path: &Path) -> io::Result<Option<Locked>> {
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
-        let file = open_own(OpenOptions::new().read(true).write(true).create(true).truncate(false), path, true)?;
+        let open = || open_own(OpenOptions::new().read(true).write(true).create(true).truncate(false), path, true);
+        let mut file = open()?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Locked { file, holder: std::process::id() })),
+                Ok(()) if has_name(&file, path)? => return Ok(Some(Locked { file, holder: std::process::id() })),
+                // Between the two calls the database was removed, with the file: another opener
+                // would not meet this lock.
+                Ok(()) => file = open()?,
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -102,6 +106,17 @@ impl Locked {
 
     pub(super) fn file(&mut self) -> &mut File {
         &mut self.file
+    }
+}
+
+/// Whether the open file is the one of that name.
+fn has_name(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    match std::fs::symlink_metadata(path) {
+        Ok(named) => Ok(id(named) == id(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

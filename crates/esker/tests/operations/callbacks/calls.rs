@@ -202,6 +202,7 @@ pub const READS: &[Listed] = &[
     }),
     call!("Db::open of its own directory", Locked, |own: &Own| Db::open(DIRECTORY, own.options.clone()).map(drop)),
     call!("Db::repair of its own directory", Locked, |own: &Own| Db::repair(DIRECTORY, own.options.clone()).map(drop)),
+    call!("Db::destroy of its own directory", Locked, |own: &Own| Db::destroy(DIRECTORY, own.options.clone())),
 ];
 
 fn in_batch(db: &Db, write: impl FnOnce(&mut esker::Batch) -> Result<()>) -> Result<()> {

@@ -76,6 +76,7 @@ fn every_function_of_a_callback_is_a_way_in_the_lists() {
         "src/event_listener.rs",
         "src/merge_operator/mod.rs",
         "src/compaction_filter.rs",
+        "src/filter_policy.rs",
         "src/base/clock.rs",
         "src/base/comparator.rs",
     ];

@@ -5,8 +5,9 @@ use crate::common::{DIRECTORY, Machine, START_MS, keyspace};
 use esker::env::Env;
 use esker::env::fault::FaultEnv;
 use esker::{
-    Clock, CompactionCompleted, CompactionFilter, Comparator, Db, Decision, EventListener, FlushCompleted,
-    IngestCompleted, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Options, Result, TableCreated, Ttl,
+    Clock, CompactionCompleted, CompactionFilter, Comparator, Db, Decision, EventListener, FilterPolicy,
+    FlushCompleted, IngestCompleted, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Options, Result,
+    TableCreated, Ttl,
 };
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -145,6 +146,23 @@ impl CompactionFilter for Calls {
     }
 }
 
+impl FilterPolicy for Calls {
+    fn name(&self) -> &str {
+        self.0.called("FilterPolicy::name");
+        "calls"
+    }
+
+    fn create_filter(&self, keys: &[&[u8]]) -> Option<Vec<u8>> {
+        self.0.called("FilterPolicy::create_filter");
+        Some(vec![0; keys.len().min(8)])
+    }
+
+    fn key_may_match(&self, _: &[u8], _: &[u8]) -> bool {
+        self.0.called("FilterPolicy::key_may_match");
+        true
+    }
+}
+
 impl Comparator for Calls {
     fn name(&self) -> &str {
         self.0.called("Comparator::name");
@@ -231,6 +249,7 @@ impl Site {
         let of_env = Arc::clone(&hook);
         let env = Telling { told: Arc::new(move |name| of_env.told(name)), called };
         let options = machine.options().clock(Arc::new(calls.clone())).event_listener(Arc::new(calls.clone()));
+        let options = options.filter_policy(Arc::new(calls.clone()));
         let options = options.comparator(Arc::new(calls.clone()));
         let options = options.env(Arc::new(env)).background_threads(threads).min_blob_size(1 << 10);
         let options = options.keep_changes(esker::ChangeRetention::Bytes(1 << 20));

@@ -154,6 +154,13 @@ pub const WAYS: &[Way] = &[
     .free(),
     way("compact", "CompactionFilter::decide", |s| s.db.compact().unwrap()).without_readers(),
     way("background", "CompactionFilter::decide", |s| many(&s.k)),
+    way("flush", "FilterPolicy::create_filter", |s| {
+        s.k.put("more", "1").unwrap();
+        s.db.flush().unwrap();
+    }),
+    way("compact", "FilterPolicy::name", |s| s.db.compact().unwrap()),
+    way("memtables", "FilterPolicy::create_filter", |s| many(&s.k)),
+    way("get", "FilterPolicy::key_may_match", |s| assert!(s.k.get("apart").unwrap().is_some())),
     // Sorts the memtable with a lock held, searches tables, merges.
     way("iter", "Comparator::compare", |s| assert_eq!(s.o.iter().map(Result::unwrap).count(), 3)),
     way("get", "Comparator::compare", |s| {

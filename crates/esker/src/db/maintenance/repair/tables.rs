@@ -208,6 +208,7 @@ impl Tables<'_> {
             directory: self.directory.to_path_buf(),
             table: table_options(self.options, true),
             order: self.order_of(keyspace)?,
+            filter_policy: None,
             keyspace: keyspace.clone(),
             flushed: 0,
             target_file_bytes: self.options.target_file_bytes,

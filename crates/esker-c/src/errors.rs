@@ -1,0 +1,53 @@
+//! Errors and memory.
+
+use crate::codes::*;
+use crate::failure::last;
+use esker_ffi::memory;
+use std::ffi::{c_char, c_void};
+
+/// The message of the last call of this thread that failed: where something was wrong, and what to
+/// do about it. Empty if none has failed. It is valid until another call of this thread fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_last_error_message() -> *const c_char {
+    last(|last| last.map_or(c"".as_ptr(), |last| last.message.as_ptr()))
+}
+
+/// The code of the last call of this thread that failed; ESKER_OK if none has failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_last_error_code() -> esker_code {
+    last(|last| last.map_or(ESKER_OK, |last| last.code))
+}
+
+/// Whether the last call of this thread that failed may succeed later without any change by the
+/// caller.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_last_error_is_retryable() -> bool {
+    last(|last| last.is_some_and(|last| last.retryable))
+}
+
+/// The name of a code, as `ESKER_CORRUPTION`.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_code_name(code: esker_code) -> *const c_char {
+    crate::codes::name(code).as_ptr()
+}
+
+/// The version of the library, as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// The version of the interface that the library has; ESKER_ABI_VERSION is that of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_abi_version() -> u32 {
+    ESKER_ABI_VERSION
+}
+
+/// Frees what a call returned in memory: values, texts, lists. NULL does nothing. The same as
+/// `free`, where the program and the library have the same C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_free(memory: *mut c_void) {
+    // SAFETY: the caller passes what a call has returned, once.
+    unsafe { memory::free(memory) }
+}

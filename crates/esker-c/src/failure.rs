@@ -1,0 +1,127 @@
+//! What went wrong in a call, and how its caller in C learns of it.
+
+use crate::codes::*;
+use esker::Error;
+use esker_ffi::contain::contained;
+use esker_ffi::fork::{self, Forked};
+use esker_ffi::handles::HandleError;
+use std::cell::RefCell;
+use std::ffi::CString;
+
+/// The result of what a function does.
+pub type Done<T> = Result<T, Failure>;
+
+/// A code with its message.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: esker_code,
+    pub message: String,
+    pub retryable: bool,
+}
+
+impl Failure {
+    pub fn new(code: esker_code, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), retryable: false }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Failure {
+        Failure::new(ESKER_INVALID_ARGUMENT, format!("invalid argument: {}", message.into()))
+    }
+
+    pub fn out_of_memory() -> Failure {
+        Failure::new(ESKER_OUT_OF_MEMORY, "there is no memory for the result")
+    }
+
+    pub fn busy(what: &str) -> Failure {
+        Failure::new(ESKER_BUSY_HANDLE, format!("{what} is in use by another call; one thread at a time may use it"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let code = code_of(&error);
+        Failure { code, message: error.to_string(), retryable: error.is_retryable() }
+    }
+}
+
+fn code_of(error: &Error) -> esker_code {
+    match error {
+        Error::Io { .. } => ESKER_IO,
+        Error::Corruption { .. } => ESKER_CORRUPTION,
+        Error::InCallback { .. } => ESKER_IN_CALLBACK,
+        Error::InvalidArgument { .. } => ESKER_INVALID_ARGUMENT,
+        Error::Locked { .. } => ESKER_LOCKED,
+        Error::KeyspaceDropped { .. } => ESKER_KEYSPACE_DROPPED,
+        Error::MissingMergeOperator { .. } => ESKER_MISSING_MERGE_OPERATOR,
+        Error::MergeFailed { .. } => ESKER_MERGE_FAILED,
+        Error::Conflict { .. } => ESKER_CONFLICT,
+        Error::Stalled { .. } => ESKER_STALLED,
+        Error::WriteStalled { .. } => ESKER_WRITE_STALLED,
+        Error::ReadOnly { .. } => ESKER_READ_ONLY,
+        Error::Unsupported { .. } => ESKER_UNSUPPORTED,
+        Error::UnsupportedCompression { .. } => ESKER_UNSUPPORTED_COMPRESSION,
+        Error::NotFound { .. } => ESKER_NOT_FOUND,
+        Error::MissingComparator { .. } => ESKER_MISSING_COMPARATOR,
+        _ => ESKER_OTHER,
+    }
+}
+
+impl From<Forked> for Failure {
+    fn from(forked: Forked) -> Failure {
+        Failure::new(ESKER_FORKED, forked.to_string())
+    }
+}
+
+impl From<HandleError> for Failure {
+    fn from(error: HandleError) -> Failure {
+        let code = match error {
+            HandleError::Closed { .. } => ESKER_CLOSED_HANDLE,
+            HandleError::Full => ESKER_OUT_OF_MEMORY,
+            HandleError::Null { .. } | HandleError::NoHandle { .. } | HandleError::OtherType { .. } => {
+                ESKER_WRONG_HANDLE
+            }
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+/// The last failure of a thread.
+pub struct Last {
+    pub code: esker_code,
+    pub message: CString,
+    pub retryable: bool,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+}
+
+/// Reads the last failure of this thread.
+pub fn last<T>(read: impl FnOnce(Option<&Last>) -> T) -> T {
+    LAST.with(|last| match last.try_borrow() {
+        Ok(last) => read(last.as_ref()),
+        Err(_) => read(None),
+    })
+}
+
+/// Runs what a function does. A failure is kept for `esker_last_error_message`; no panic passes.
+pub fn call(body: impl FnOnce() -> Done<()>) -> esker_code {
+    let done = contained(|| {
+        fork::check()?;
+        body()
+    });
+    let done = done.unwrap_or_else(|panic| {
+        Err(Failure::new(ESKER_PANIC, format!("the library panicked: {panic}; this is a defect of it")))
+    });
+    let Err(failure) = done else { return ESKER_OK };
+    let code = failure.code;
+    // A zero byte would end the message for C.
+    let message = CString::new(failure.message.replace('\0', "\\0")).unwrap_or_default();
+    // At the end of a thread there is nobody to read it.
+    let _ = LAST.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = Some(Last { code, message, retryable: failure.retryable });
+        }
+    });
+    code
+}

@@ -1,0 +1,112 @@
+//! What concerns a keyspace as a whole.
+
+use crate::callbacks::esker_next_pair;
+use crate::caller::{Caller, esker_bytes, esker_range};
+use crate::codes::esker_code;
+use crate::failure::{Done, Failure, call};
+use crate::objects::{Handle, esker_keyspace};
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+/// Destroys the handle of a keyspace; the keyspace stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_keyspace_destroy(keyspace: *mut esker_keyspace) -> esker_code {
+    call(|| esker_keyspace::close(keyspace).map(drop))
+}
+
+/// The name of a keyspace, to be freed with `esker_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_name(keyspace: *mut esker_keyspace, name: *mut *mut c_char) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.name()))
+}
+
+/// The name of the order of the keys, which is "bytewise" without a comparator, to be freed with
+/// `esker_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_comparator(
+    keyspace: *mut esker_keyspace,
+    name: *mut *mut c_char,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.comparator()))
+}
+
+/// About the bytes of a range on disk and in memory. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_approximate_size(
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+    bytes: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(bytes, 0)?;
+        output.set(esker_keyspace::get(keyspace)?.0.approximate_size(caller.range(range)?)?);
+        Ok(())
+    })
+}
+
+/// Flushes, and compacts a range into one run. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_compact(
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        if range.is_null() {
+            keyspace.0.compact()?
+        } else {
+            keyspace.0.compact_range(caller.range(range)?)?
+        }
+        Ok(())
+    })
+}
+
+/// Loads pairs with ascending keys straight into tables; all of them become visible and durable at
+/// once, or none. `entries` gets their number, and may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_ingest(
+    keyspace: *mut esker_keyspace,
+    state: *mut c_void,
+    next: esker_next_pair,
+    entries: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let mut ignored = 0;
+        let output = caller.output(if entries.is_null() { &raw mut ignored } else { entries }, 0)?;
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let next = next.ok_or_else(|| Failure::invalid("NULL for a function"))?;
+        let mut refused = None;
+        let pairs = std::iter::from_fn(|| {
+            let (mut key, mut value) = (esker_bytes::NONE, esker_bytes::NONE);
+            // SAFETY: the program has passed this function for this state; it writes to both.
+            if !unsafe { next(state, &raw mut key, &raw mut value) } {
+                return None;
+            }
+            let copy = |bytes: esker_bytes| -> Done<Vec<u8>> { Ok(caller.bytes(bytes.data, bytes.length)?.to_vec()) };
+            match copy(key).and_then(|key| Ok((key, copy(value)?))) {
+                Ok(pair) => Some(pair),
+                Err(failure) => {
+                    refused = Some(failure);
+                    // Longer than a key may be: what was loaded so far is refused as a whole.
+                    Some((vec![0xff; 1 << 17], Vec::new()))
+                }
+            }
+        });
+        let done = keyspace.0.ingest(pairs);
+        if let Some(failure) = refused {
+            return Err(failure);
+        }
+        output.set(done?.entries);
+        Ok(())
+    })
+}

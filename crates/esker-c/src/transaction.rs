@@ -1,0 +1,406 @@
+//! Transactions.
+
+use crate::callbacks::esker_visit_pair;
+use crate::caller::{Caller, esker_bytes, esker_range};
+use crate::codes::{ESKER_CLOSED_HANDLE, esker_code};
+use crate::failure::{Done, Failure, call};
+use crate::objects::{Handle, esker_keyspace, esker_transaction, esker_write_options};
+use crate::read::give_pair;
+use crate::write::time;
+use crate::write_options::write_options_or_default;
+use esker::Transaction;
+use std::ffi::{c_char, c_void};
+use std::time::Duration;
+
+const NAME: &str = "an esker_transaction";
+
+fn with<T>(handle: *mut esker_transaction, body: impl FnOnce(&mut Transaction) -> Done<T>) -> Done<T> {
+    let object = esker_transaction::get(handle)?;
+    let mut transaction = object.0.lock(NAME)?;
+    body(transaction.as_mut().ok_or_else(ended)?)
+}
+
+fn ended() -> Failure {
+    Failure::new(ESKER_CLOSED_HANDLE, "the transaction has ended")
+}
+
+/// Writes all that a transaction has written in one atomic step, or fails with ESKER_CONFLICT and
+/// writes nothing. The handle is closed in any case but ESKER_BUSY_HANDLE. `options` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_commit(
+    transaction: *mut esker_transaction,
+    options: *const esker_write_options,
+) -> esker_code {
+    call(|| {
+        let options = write_options_or_default(options);
+        Ok(end(transaction)?.commit_with(&options?)?)
+    })
+}
+
+/// Ends a transaction without writing.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_transaction_rollback(transaction: *mut esker_transaction) -> esker_code {
+    call(|| {
+        end(transaction)?.rollback();
+        Ok(())
+    })
+}
+
+/// Closes the handle, unless another call uses it.
+fn end(handle: *mut esker_transaction) -> Done<Transaction> {
+    let object = esker_transaction::get(handle)?;
+    let transaction = object.0.lock(NAME)?.take().ok_or_else(ended)?;
+    esker_transaction::close(handle)?;
+    Ok(transaction)
+}
+
+/// The value of a key as the transaction sees it, as `esker_keyspace_get`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_get(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    value: *mut *mut c_char,
+    value_length: *mut usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output_bytes(value, value_length)?;
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        output.set(with(transaction, |transaction| Ok(transaction.get(&keyspace.0, key)?))?)
+    })
+}
+
+/// Whether a key has a value, as the transaction sees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_contains_key(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    found: *mut bool,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(found, false)?;
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        output.set(with(transaction, |transaction| Ok(transaction.contains_key(&keyspace.0, key)?))?);
+        Ok(())
+    })
+}
+
+/// The least key as the transaction sees it, as `esker_keyspace_first`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_first(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *mut *mut c_char,
+    key_length: *mut usize,
+    value: *mut *mut c_char,
+    value_length: *mut usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        give_pair(&caller, (key, key_length, value, value_length), || {
+            with(transaction, |transaction| Ok(transaction.first(&keyspace.0)?))
+        })
+    })
+}
+
+/// The greatest key as the transaction sees it, as `esker_keyspace_last`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_last(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *mut *mut c_char,
+    key_length: *mut usize,
+    value: *mut *mut c_char,
+    value_length: *mut usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        give_pair(&caller, (key, key_length, value, value_length), || {
+            with(transaction, |transaction| Ok(transaction.last(&keyspace.0)?))
+        })
+    })
+}
+
+/// Deletes the least key and returns it with its value, as `esker_keyspace_pop_first`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_pop_first(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *mut *mut c_char,
+    key_length: *mut usize,
+    value: *mut *mut c_char,
+    value_length: *mut usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        give_pair(&caller, (key, key_length, value, value_length), || {
+            with(transaction, |transaction| Ok(transaction.pop_first(&keyspace.0)?))
+        })
+    })
+}
+
+/// The number of keys in a range, as the transaction sees it. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_count(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+    count: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(count, 0)?;
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let range = caller.range(range)?;
+        output.set(with(transaction, |transaction| Ok(transaction.count(&keyspace.0, range)?))?);
+        Ok(())
+    })
+}
+
+/// Sets the value of a key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_put(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    value: *const c_void,
+    value_length: usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let (key, value) = (caller.bytes(key, key_length)?, caller.bytes(value, value_length)?);
+        with(transaction, |transaction| Ok(transaction.put(&keyspace.0, key, value)?))
+    })
+}
+
+/// Sets the value of a key with a time to live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_put_with_ttl(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    value: *const c_void,
+    value_length: usize,
+    ttl_ms: u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let (key, value) = (caller.bytes(key, key_length)?, caller.bytes(value, value_length)?);
+        with(transaction, |transaction| {
+            Ok(transaction.put_with_ttl(&keyspace.0, key, value, Duration::from_millis(ttl_ms))?)
+        })
+    })
+}
+
+/// Sets the value of a key until a time, in milliseconds since 1970.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_put_until(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    value: *const c_void,
+    value_length: usize,
+    expires_at_ms: u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let (key, value) = (caller.bytes(key, key_length)?, caller.bytes(value, value_length)?);
+        with(transaction, |transaction| Ok(transaction.put_until(&keyspace.0, key, value, time(expires_at_ms))?))
+    })
+}
+
+/// Deletes a key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_delete(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        with(transaction, |transaction| Ok(transaction.delete(&keyspace.0, key)?))
+    })
+}
+
+/// Merges an operand.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_merge(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    operand: *const c_void,
+    operand_length: usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let (key, operand) = (caller.bytes(key, key_length)?, caller.bytes(operand, operand_length)?);
+        with(transaction, |transaction| Ok(transaction.merge(&keyspace.0, key, operand)?))
+    })
+}
+
+/// Deletes a range. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_delete_range(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let range = caller.range(range)?;
+        with(transaction, |transaction| Ok(transaction.delete_range(&keyspace.0, range)?))
+    })
+}
+
+/// Deletes every key that begins with a prefix.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_delete_prefix(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    prefix: *const c_void,
+    prefix_length: usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let prefix = caller.bytes(prefix, prefix_length)?;
+        with(transaction, |transaction| Ok(transaction.delete_prefix(&keyspace.0, prefix)?))
+    })
+}
+
+/// Changes the expiry of a key to so many milliseconds from the commit on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_touch(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    ttl_ms: u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        with(transaction, |transaction| Ok(transaction.touch(&keyspace.0, key, Duration::from_millis(ttl_ms))?))
+    })
+}
+
+/// Changes the expiry of a key to a time in milliseconds since 1970.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_expire_at(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    expires_at_ms: u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        with(transaction, |transaction| Ok(transaction.expire_at(&keyspace.0, key, time(expires_at_ms))?))
+    })
+}
+
+/// Makes the value of a key one that never expires.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_persist(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let key = caller.bytes(key, key_length)?;
+        with(transaction, |transaction| Ok(transaction.persist(&keyspace.0, key)?))
+    })
+}
+
+/// Calls a function for each pair of a range as the transaction sees it, from the front or, with
+/// `reverse`, from the back, until it returns false. The function cannot use the transaction
+/// (ESKER_BUSY_HANDLE): collect what is to be written. `range` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_scan(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    range: *const esker_range,
+    reverse: bool,
+    state: *mut c_void,
+    visit: esker_visit_pair,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let range = caller.range(range)?;
+        let visit = visit.ok_or_else(|| Failure::invalid("NULL for a function"))?;
+        // SAFETY: the program has passed this function for this state; the pair lives until it
+        // returns.
+        let tell = |key: &[u8], value: &[u8]| unsafe { visit(state, esker_bytes::lent(key), esker_bytes::lent(value)) };
+        with(transaction, |transaction| {
+            let mut pairs = transaction.range(&keyspace.0, range);
+            while let Some(pair) = if reverse { pairs.next_back() } else { pairs.next() } {
+                let (key, value) = pair?;
+                if !tell(&key, &value) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+/// The number of operations that the transaction writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_write_count(
+    transaction: *mut esker_transaction,
+    count: *mut usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(count, 0)?;
+        output.set(with(transaction, |transaction| Ok(transaction.len()))?);
+        Ok(())
+    })
+}

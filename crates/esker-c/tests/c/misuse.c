@@ -1,0 +1,306 @@
+/* What a program does wrong is told, and nothing worse happens. Takes an empty directory. */
+
+#include "check.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char path[4096];
+
+static void wrong_handles(esker_db *db, esker_keyspace *names) {
+  char *value;
+  size_t length;
+  bool found;
+  /* NULL, another type, no handle at all. */
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_get(NULL, TEXT("k"), &value, &length));
+  CHECK(value == NULL && length == 0);
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_get((esker_keyspace *)db, TEXT("k"), &value, &length));
+  CHECK(strstr(esker_last_error_message(), "an esker_db instead of an esker_keyspace") != NULL);
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_close((esker_db *)names));
+  long own = 0;
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_flush((esker_db *)&own));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_flush((esker_db *)(uintptr_t)0x1234567));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_flush((esker_db *)(uintptr_t)-1));
+  CHECK(!esker_cursor_valid((esker_cursor *)db) && esker_cursor_key(NULL, &length) == NULL);
+  esker_write_options *options = (esker_write_options *)names;
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_keyspace_put(names, TEXT("k"), TEXT("v"), options));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_output_set((esker_output *)db, TEXT("v")));
+
+  /* Closed twice, and used when closed. */
+  esker_snapshot *snapshot;
+  OK(esker_db_snapshot(db, &snapshot));
+  OK(esker_snapshot_destroy(snapshot));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_snapshot_destroy(snapshot));
+  esker_snapshot *next;
+  OK(esker_db_snapshot(db, &next));
+  CHECK(next != snapshot);
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_snapshot_contains_key(snapshot, names, TEXT("k"), &found));
+  OK(esker_snapshot_destroy(next));
+}
+
+static void wrong_arguments(esker_db *db, esker_keyspace *names) {
+  char *value;
+  size_t length;
+  static char long_key[70000];
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, NULL, 1, &value, &length));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, TEXT("k"), NULL, &length));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, TEXT("k"), &value, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_put(names, "k", SIZE_MAX, TEXT("v"), NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_put(names, "k", (size_t)1 << 62, TEXT("v"), NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_put(names, TEXT("k"), "v", (size_t)-1, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_keyspace_put(names, TEXT("k"), "v", ((size_t)1 << 30) + 1, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_keyspace_put(names, long_key, sizeof long_key, TEXT("v"), NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_keyspace_multi_get(names, NULL, SIZE_MAX, &value, &length, NULL));
+  esker_range range = {"k", SIZE_MAX, NULL, 0};
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_delete_range(names, &range, NULL));
+
+  esker_keyspace *keyspace;
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_keyspace(db, NULL, NULL, &keyspace));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_keyspace(db, "", NULL, &keyspace));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_keyspace(db, "\xff\xfe", NULL, &keyspace));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_keyspace(db, "names", NULL, NULL));
+  esker_db *other;
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_open(NULL, NULL, &other));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_open("", NULL, &other));
+  CHECK(other == NULL);
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_ingest(names, NULL, NULL, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_properties(db, NULL, NULL));
+  CHECK_CODE(ESKER_IO, esker_db_open("/dev/null/db", NULL, &other));
+  esker_keyspace_options *options;
+  OK(esker_keyspace_options_create(&options));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT,
+             esker_keyspace_options_set_merge_operator(options, "none", NULL, NULL, NULL, NULL, NULL));
+  OK(esker_keyspace_options_destroy(options));
+  esker_options *db_options;
+  OK(esker_options_create(&db_options));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_options_set_clock(db_options, NULL, NULL, NULL));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_options_set_wal_mode(db_options, -1));
+  OK(esker_options_destroy(db_options));
+  esker_free(NULL);
+}
+
+static bool bad_pair(void *state, esker_bytes *key, esker_bytes *value) {
+  static int given = 0;
+  (void)state;
+  key->data = given++ == 0 ? "a" : NULL;
+  key->length = 1;
+  *value = *key;
+  return true;
+}
+
+static void two_opens(esker_db *db) {
+  esker_db *again;
+  CHECK_CODE(ESKER_LOCKED, esker_db_open(path, NULL, &again));
+  CHECK(again == NULL && esker_last_error_is_retryable());
+  char *report;
+  CHECK_CODE(ESKER_LOCKED, esker_db_repair(path, NULL, &report));
+  OK(esker_db_open_read_only(path, NULL, &again));
+  OK(esker_db_close(again));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_db_close(again));
+  (void)db;
+}
+
+static void in_child(esker_db *db, esker_keyspace *names, esker_cursor *cursor) {
+  char *value;
+  size_t length;
+  CHECK_CODE(ESKER_FORKED, esker_keyspace_put(names, TEXT("child"), TEXT("1"), NULL));
+  CHECK_CODE(ESKER_FORKED, esker_keyspace_get(names, TEXT("k"), &value, &length));
+  CHECK_CODE(ESKER_FORKED, esker_cursor_next(cursor));
+  CHECK_CODE(ESKER_FORKED, esker_db_close(db));
+  esker_db *own;
+  char other[4200];
+  snprintf(other, sizeof other, "%s-of-child", path);
+  CHECK_CODE(ESKER_FORKED, esker_db_open(path, NULL, &own));
+  CHECK_CODE(ESKER_FORKED, esker_db_open(other, NULL, &own));
+  CHECK(!esker_cursor_valid(cursor));
+  CHECK(access(other, F_OK) != 0);
+}
+
+static void fork_after_open(esker_db *db, esker_keyspace *names) {
+  esker_cursor *cursor;
+  OK(esker_cursor_create(names, NULL, false, &cursor));
+  OK(esker_keyspace_put(names, TEXT("k"), TEXT("parent"), NULL));
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    in_child(db, names, cursor);
+    /* Another program: what the threads of the parent had is nobody's here, and no leak. */
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  bool found;
+  OK(esker_keyspace_contains_key(names, TEXT("child"), &found));
+  CHECK(!found);
+  OK(esker_keyspace_put(names, TEXT("k"), TEXT("still"), NULL));
+  OK(esker_cursor_destroy(cursor));
+}
+
+struct shared {
+  esker_keyspace *names;
+  esker_batch *batch;
+  int busy;
+};
+
+static void *add(void *argument) {
+  struct shared *shared = argument;
+  for (int i = 0; i < 2000; i++) {
+    esker_code code = esker_batch_put(shared->batch, shared->names, TEXT("k"), TEXT("v"));
+    CHECK(code == ESKER_OK || code == ESKER_BUSY_HANDLE || code == ESKER_CLOSED_HANDLE);
+    code = esker_keyspace_put(shared->names, TEXT("t"), TEXT("v"), NULL);
+    CHECK(code == ESKER_OK || code == ESKER_CLOSED_HANDLE);
+    if (code == ESKER_CLOSED_HANDLE) break;
+  }
+  return NULL;
+}
+
+/* A batch in two threads at once, and handles that are closed under way. */
+static void threads(esker_db *db) {
+  struct shared shared = {NULL, NULL, 0};
+  OK(esker_db_keyspace(db, "threads", NULL, &shared.names));
+  OK(esker_db_batch(db, &shared.batch));
+  pthread_t all[4];
+  for (int i = 0; i < 4; i++) CHECK(pthread_create(&all[i], NULL, add, &shared) == 0);
+  add(&shared);
+  OK(esker_batch_destroy(shared.batch));
+  OK(esker_keyspace_destroy(shared.names));
+  for (int i = 0; i < 4; i++) CHECK(pthread_join(all[i], NULL) == 0);
+}
+
+static esker_transaction *scanned;
+static esker_keyspace *scanned_keyspace;
+
+static bool use_the_transaction(void *state, esker_bytes key, esker_bytes value) {
+  (void)key;
+  (void)value;
+  CHECK_CODE(ESKER_BUSY_HANDLE, esker_transaction_delete(scanned, scanned_keyspace, TEXT("k")));
+  CHECK_CODE(ESKER_BUSY_HANDLE, esker_transaction_commit(scanned, NULL));
+  ++*(int *)state;
+  return true;
+}
+
+static esker_db *merging;
+static esker_output *kept;
+
+/* Calls its own database, and keeps its output. */
+static bool rude(void *state, esker_bytes key, const esker_bytes *existing,
+                 const esker_bytes *operands, size_t count, esker_output *output) {
+  (void)existing;
+  CHECK_CODE(ESKER_IN_CALLBACK, esker_keyspace_put(scanned_keyspace, TEXT("k"), TEXT("v"), NULL));
+  CHECK_CODE(ESKER_IN_CALLBACK, esker_db_flush(merging));
+  CHECK(key.length == 1 && count > 0);
+  ++*(int *)state;
+  kept = output;
+  OK(esker_output_set(output, operands[0].data, operands[0].length));
+  return true;
+}
+
+/* Returns true and sets nothing. */
+static bool idle(void *state, esker_bytes key, const esker_bytes *existing,
+                 const esker_bytes *operands, size_t count, esker_output *output) {
+  (void)state, (void)key, (void)existing, (void)operands, (void)count, (void)output;
+  return true;
+}
+
+static void callbacks(esker_db *db, esker_keyspace *names) {
+  int called = 0;
+  OK(esker_keyspace_put(names, TEXT("k"), TEXT("v"), NULL));
+  OK(esker_db_transaction(db, &scanned));
+  scanned_keyspace = names;
+  OK(esker_transaction_scan(scanned, names, NULL, false, &called, use_the_transaction));
+  CHECK(called == 1);
+  OK(esker_transaction_rollback(scanned));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_transaction_commit(scanned, NULL));
+
+  esker_keyspace_options *options;
+  OK(esker_keyspace_options_create(&options));
+  merging = db;
+  OK(esker_keyspace_options_set_merge_operator(options, "rude", &called, rude, NULL, NULL, NULL));
+  esker_keyspace *merged;
+  OK(esker_db_keyspace(db, "rude", options, &merged));
+  OK(esker_keyspace_merge(merged, TEXT("k"), TEXT("operand"), NULL));
+  char *value;
+  size_t length;
+  OK(esker_keyspace_get(merged, TEXT("k"), &value, &length));
+  CHECK(is_text(value, length, "operand") && called > 1);
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_output_set(kept, TEXT("too late")));
+  OK(esker_keyspace_destroy(merged));
+  OK(esker_keyspace_options_set_merge_operator(options, "idle", NULL, idle, NULL, NULL, NULL));
+  OK(esker_db_keyspace(db, "idle", options, &merged));
+  OK(esker_keyspace_options_destroy(options));
+  OK(esker_keyspace_merge(merged, TEXT("k"), TEXT("operand"), NULL));
+  CHECK_CODE(ESKER_MERGE_FAILED, esker_keyspace_get(merged, TEXT("k"), &value, &length));
+  OK(esker_keyspace_destroy(merged));
+
+  uint64_t entries = 7, count;
+  esker_keyspace *loaded;
+  OK(esker_db_keyspace(db, "loaded", NULL, &loaded));
+  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_ingest(loaded, NULL, bad_pair, &entries));
+  OK(esker_keyspace_count(loaded, NULL, &count));
+  CHECK(entries == 0 && count == 0);
+  OK(esker_keyspace_destroy(loaded));
+}
+
+/* Handles that outlive their database read on, and write nothing. */
+static void outlive(esker_db *db, esker_keyspace *names) {
+  esker_snapshot *snapshot;
+  esker_cursor *cursor;
+  esker_iterator *iterator;
+  esker_batch *batch;
+  esker_transaction *transaction;
+  OK(esker_keyspace_put(names, TEXT("k"), TEXT("v"), NULL));
+  OK(esker_db_snapshot(db, &snapshot));
+  OK(esker_cursor_create(names, snapshot, false, &cursor));
+  OK(esker_iterator_create(names, NULL, NULL, &iterator));
+  OK(esker_db_batch(db, &batch));
+  OK(esker_batch_put(batch, names, TEXT("b"), TEXT("v")));
+  OK(esker_db_transaction(db, &transaction));
+  OK(esker_transaction_put(transaction, names, TEXT("t"), TEXT("v")));
+  OK(esker_db_close(db));
+
+  char *value;
+  size_t length;
+  bool found;
+  esker_bytes key, bytes;
+  OK(esker_keyspace_get(names, TEXT("k"), &value, &length));
+  CHECK(is_text(value, length, "v"));
+  CHECK_CODE(ESKER_READ_ONLY, esker_keyspace_put(names, TEXT("k"), TEXT("w"), NULL));
+  CHECK_CODE(ESKER_READ_ONLY, esker_batch_commit(batch, NULL));
+  CHECK_CODE(ESKER_READ_ONLY, esker_transaction_commit(transaction, NULL));
+  OK(esker_cursor_seek_to_first(cursor));
+  CHECK(esker_cursor_valid(cursor));
+  OK(esker_iterator_next(iterator, &key, &bytes, &found));
+  CHECK(found);
+  OK(esker_keyspace_destroy(names));
+  OK(esker_snapshot_destroy(snapshot));
+  OK(esker_cursor_seek_to_first(cursor));
+  CHECK(esker_cursor_valid(cursor));
+  OK(esker_cursor_destroy(cursor));
+  OK(esker_iterator_destroy(iterator));
+  OK(esker_batch_destroy(batch));
+  CHECK_CODE(ESKER_CLOSED_HANDLE, esker_db_flush(db));
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 2);
+  join(path, sizeof path, argv[1], "db");
+  esker_db *db;
+  esker_keyspace *names;
+  OK(esker_db_open(path, NULL, &db));
+  OK(esker_db_keyspace(db, "names", NULL, &names));
+  wrong_handles(db, names);
+  wrong_arguments(db, names);
+  two_opens(db);
+  fork_after_open(db, names);
+  callbacks(db, names);
+  threads(db);
+  outlive(db, names);
+  puts("misuse: passed");
+  return 0;
+}

@@ -1,0 +1,50 @@
+//! Memory that C frees with `free`.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+/// A copy of `bytes`, followed by a zero byte that is not counted; null if there is no memory.
+///
+/// ```
+/// let copy = esker_ffi::memory::copy(b"ada");
+/// assert!(!copy.is_null());
+/// // SAFETY: it is a copy, and used no more.
+/// unsafe { esker_ffi::memory::free(copy.cast()) };
+/// ```
+pub fn copy(bytes: &[u8]) -> *mut c_char {
+    // SAFETY: a slice is shorter than `isize::MAX`, so that the sum is a size. The copy goes to the
+    // fresh allocation, which is that long.
+    unsafe {
+        let start = libc::malloc(bytes.len() + 1).cast::<u8>();
+        if !start.is_null() {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            start.add(bytes.len()).write(0);
+        }
+        start.cast()
+    }
+}
+
+/// A copy of a text for C: what is behind a zero byte in it is left out.
+///
+/// ```
+/// let copy = esker_ffi::memory::copy_text("ada");
+/// // SAFETY: it is a copy, and used no more.
+/// unsafe { esker_ffi::memory::free(copy.cast()) };
+/// ```
+pub fn copy_text(text: &str) -> *mut c_char {
+    copy(text.split('\0').next().unwrap_or("").as_bytes())
+}
+
+/// Frees what [`copy`] or [`copy_text`] has made, or C with `malloc`. Null does nothing.
+///
+/// # Safety
+/// Nothing else is passed, and what was passed is used no more.
+///
+/// ```
+/// // SAFETY: there is nothing to free.
+/// unsafe { esker_ffi::memory::free(std::ptr::null_mut()) };
+/// ```
+pub unsafe fn free(start: *mut c_void) {
+    // SAFETY: as the contract says.
+    unsafe { libc::free(start) }
+}

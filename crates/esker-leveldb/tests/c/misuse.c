@@ -1,0 +1,237 @@
+/* What a program does wrong is told, and nothing worse happens. Takes an empty directory. */
+
+#include <leveldb/c.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                              \
+  do {                                                                                \
+    if (!(condition)) {                                                               \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);         \
+      exit(1);                                                                        \
+    }                                                                                 \
+  } while (0)
+
+static char path[4096];
+static char *err = NULL;
+
+/* That there is an error with these words, which is taken. */
+static void told(const char *words) {
+  if (err == NULL || strstr(err, words) == NULL) {
+    fprintf(stderr, "\"%s\" instead of \"%s\"\n", err != NULL ? err : "(no error)", words);
+    exit(1);
+  }
+  leveldb_free(err);
+  err = NULL;
+}
+
+static void write_file(const char *directory, const char *name, const char *text) {
+  char file[8400];
+  snprintf(file, sizeof file, "%s/%s", directory, name);
+  FILE *out = fopen(file, "w");
+  CHECK(out != NULL && fputs(text, out) >= 0 && fclose(out) == 0);
+}
+
+/* A directory that LevelDB wrote. */
+static void foreign(leveldb_options_t *options) {
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s-of-leveldb", path);
+  CHECK(mkdir(directory, 0755) == 0);
+  write_file(directory, "CURRENT", "MANIFEST-000002\n");
+  write_file(directory, "MANIFEST-000002", "x");
+  write_file(directory, "000003.log", "x");
+  CHECK(leveldb_open(options, directory, &err) == NULL);
+  told("esker import --db NEW_DIRECTORY --from leveldb");
+  leveldb_repair_db(options, directory, &err);
+  told("esker import");
+  leveldb_destroy_db(options, directory, &err);
+  told("esker import");
+  char file[4300];
+  snprintf(file, sizeof file, "%s/000003.log", directory);
+  CHECK(access(file, F_OK) == 0);
+}
+
+static void arguments(leveldb_t *db, leveldb_options_t *options, leveldb_readoptions_t *reads,
+                      leveldb_writeoptions_t *writes) {
+  static char long_key[70000];
+  size_t length = 7;
+  leveldb_put(db, writes, "k", (size_t)-1, "v", 1, &err);
+  told("Invalid argument");
+  leveldb_put(db, writes, "k", 1, "v", (size_t)1 << 40, &err);
+  told("Invalid argument");
+  leveldb_put(db, writes, NULL, 3, "v", 1, &err);
+  told("NULL with a length of 3");
+  leveldb_put(db, writes, long_key, sizeof long_key, "v", 1, &err);
+  told("Invalid argument: the key has 70000 bytes");
+  CHECK(leveldb_get(db, reads, "k", (size_t)-1, &length, &err) == NULL && length == 0);
+  told("Invalid argument");
+  CHECK(leveldb_open(options, "", &err) == NULL);
+  told("Invalid argument");
+  CHECK(leveldb_open(options, NULL, &err) == NULL);
+  told("Invalid argument");
+  CHECK(leveldb_open(options, "/dev/null/db", &err) == NULL);
+  told("IO error");
+  /* Without a place for the error it goes to standard error. */
+  leveldb_put(db, writes, NULL, 3, "v", 1, NULL);
+  char *value = leveldb_get(db, reads, "k", 1, NULL, NULL);
+  CHECK(value != NULL && *value == 'v');
+  leveldb_free(value);
+  CHECK(leveldb_property_value(db, NULL) == NULL);
+  leveldb_free(NULL);
+}
+
+static void handles(leveldb_t *db, leveldb_options_t *options, leveldb_readoptions_t *reads,
+                    leveldb_writeoptions_t *writes) {
+  size_t length;
+  /* NULL, another type, none, and what was closed. */
+  leveldb_put(NULL, writes, "k", 1, "v", 1, &err);
+  told("NULL instead of a leveldb_t");
+  leveldb_put((leveldb_t *)writes, writes, "k", 1, "v", 1, &err);
+  told("a leveldb_writeoptions_t instead of a leveldb_t");
+  long own = 0;
+  leveldb_put((leveldb_t *)&own, writes, "k", 1, "v", 1, &err);
+  told("no handle");
+  leveldb_put(db, NULL, "k", 1, "v", 1, &err);
+  told("NULL instead of a leveldb_writeoptions_t");
+  leveldb_close((leveldb_t *)options);
+  leveldb_close(NULL);
+  const leveldb_snapshot_t *snapshot = leveldb_create_snapshot(db);
+  leveldb_release_snapshot(db, snapshot);
+  leveldb_release_snapshot(db, snapshot);
+  leveldb_readoptions_set_snapshot(reads, snapshot);
+  CHECK(leveldb_get(db, reads, "k", 1, &length, &err) == NULL);
+  told("the handle was closed before");
+  leveldb_iterator_t *iter = leveldb_create_iterator(db, reads);
+  leveldb_iter_seek_to_first(iter);
+  CHECK(!leveldb_iter_valid(iter));
+  leveldb_iter_get_error(iter, &err);
+  told("the handle was closed before");
+  leveldb_iter_destroy(iter);
+  leveldb_iter_destroy(iter);
+  leveldb_iter_next(iter);
+  CHECK(!leveldb_iter_valid(iter));
+  leveldb_iter_key(iter, &length);
+  CHECK(length == 0);
+  leveldb_iter_get_error(iter, &err);
+  told("the handle was closed before");
+  leveldb_readoptions_set_snapshot(reads, NULL);
+  CHECK(leveldb_comparator_create(NULL, NULL, NULL, NULL) == NULL);
+  CHECK(leveldb_filterpolicy_create(NULL, NULL, NULL, NULL, NULL) == NULL);
+}
+
+static void changes(void *batch, const char *k, size_t klen, const char *v, size_t vlen) {
+  leveldb_writebatch_put(batch, k, klen, v, vlen);
+  leveldb_writebatch_append(batch, batch);
+}
+
+static void deletes(void *batch, const char *k, size_t klen) {
+  (void)k;
+  (void)klen;
+  leveldb_writebatch_clear(batch);
+}
+
+/* A batch that changes while it is gone through. */
+static void batches(void) {
+  leveldb_writebatch_t *batch = leveldb_writebatch_create();
+  leveldb_writebatch_put(batch, "a", 1, "1", 1);
+  leveldb_writebatch_put(batch, "b", 1, "2", 1);
+  leveldb_writebatch_delete(batch, "a", 1);
+  leveldb_writebatch_iterate(batch, batch, changes, deletes);
+  leveldb_writebatch_iterate(batch, NULL, NULL, NULL);
+  leveldb_writebatch_destroy(batch);
+  leveldb_writebatch_destroy(batch);
+  leveldb_writebatch_put(batch, "a", 1, "1", 1);
+}
+
+static void fork_after_open(leveldb_t *db, leveldb_options_t *options, leveldb_writeoptions_t *writes) {
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    leveldb_put(db, writes, "child", 5, "1", 1, &err);
+    told("a fork of one that used the library before");
+    CHECK(leveldb_options_create() == NULL);
+    CHECK(leveldb_open(options, path, &err) == NULL);
+    told("a fork of one that used the library before");
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  leveldb_put(db, writes, "parent", 6, "1", 1, &err);
+  CHECK(err == NULL);
+}
+
+struct shared {
+  leveldb_t *db;
+  leveldb_writeoptions_t *writes;
+};
+
+static void *put(void *argument) {
+  struct shared *shared = argument;
+  char *error = NULL;
+  for (int i = 0; i < 5000 && error == NULL; i++) {
+    leveldb_put(shared->db, shared->writes, "t", 1, "v", 1, &error);
+  }
+  leveldb_free(error);
+  return NULL;
+}
+
+/* Iterators and snapshots that outlive their database, and threads that use it when it is closed. */
+static void outlive(leveldb_t *db, leveldb_readoptions_t *reads, leveldb_writeoptions_t *writes) {
+  leveldb_iterator_t *iter = leveldb_create_iterator(db, reads);
+  const leveldb_snapshot_t *snapshot = leveldb_create_snapshot(db);
+  leveldb_iter_seek_to_first(iter);
+  CHECK(leveldb_iter_valid(iter));
+  struct shared shared = {db, writes};
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, put, &shared) == 0);
+  leveldb_close(db);
+  for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+  leveldb_iter_seek_to_last(iter);
+  CHECK(leveldb_iter_valid(iter));
+  size_t length;
+  CHECK(leveldb_iter_key(iter, &length) != NULL && length > 0);
+  leveldb_iter_destroy(iter);
+  leveldb_release_snapshot(db, snapshot);
+  leveldb_close(db);
+  CHECK(leveldb_get(db, reads, "k", 1, &length, &err) == NULL);
+  told("the handle was closed before");
+  CHECK(leveldb_create_snapshot(db) == NULL);
+  leveldb_compact_range(db, NULL, 0, NULL, 0);
+  uint64_t sizes[1] = {7};
+  const char *keys[1] = {"a"};
+  size_t lengths[1] = {1};
+  leveldb_approximate_sizes(db, 1, keys, lengths, keys, lengths, sizes);
+  CHECK(sizes[0] == 0);
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 2);
+  snprintf(path, sizeof path, "%s/db", argv[1]);
+  leveldb_options_t *options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_readoptions_t *reads = leveldb_readoptions_create();
+  leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
+  foreign(options);
+  leveldb_t *db = leveldb_open(options, path, &err);
+  CHECK(err == NULL && db != NULL);
+  leveldb_put(db, writes, "k", 1, "v", 1, &err);
+  CHECK(err == NULL);
+  arguments(db, options, reads, writes);
+  handles(db, options, reads, writes);
+  batches();
+  fork_after_open(db, options, writes);
+  outlive(db, reads, writes);
+  leveldb_options_destroy(options);
+  leveldb_readoptions_destroy(reads);
+  leveldb_writeoptions_destroy(writes);
+  puts("misuse: passed");
+  return 0;
+}

@@ -1,0 +1,254 @@
+//! Programs that are written for LevelDB's C interface: its own test, one that goes through all of
+//! it on both libraries, and one that does everything wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The names under which the library stands for LevelDB's.
+const NAMES: [&str; 4] = ["libesker_leveldb.so.1", "libleveldb.so", "libleveldb.so.1", "libleveldb.so.1d"];
+
+/// An empty directory that goes away.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("esker-leveldb-{name}-{}", std::process::id()));
+        std::fs::remove_dir_all(&path).ok();
+        std::fs::create_dir_all(&path).expect("the directory can be made");
+        Directory(path)
+    }
+
+    fn sub(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::create_dir(&path).expect("the directory can be made");
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The library, where cargo puts it: beside the tests.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    test.parent().expect("a directory").join("libesker_leveldb.so")
+}
+
+/// A directory with the library under the names of LevelDB's, which all tests share.
+fn in_its_place() -> &'static Path {
+    static SHARED: OnceLock<Directory> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| {
+        let directory = Directory::new("library");
+        for name in NAMES {
+            std::os::unix::fs::symlink(library(), directory.0.join(name)).expect("a link can be made");
+        }
+        directory
+    });
+    &shared.0
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn passed(what: &str, output: &Output) {
+    assert!(output.status.success(), "{what}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+}
+
+/// Builds a program of `tests` against a library: this one, or LevelDB itself.
+fn build(directory: &Path, source: &str, library: Option<&Path>, flags: &[&str]) -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let program = directory.join("program");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-g", "-O1"]).args(flags).arg(tests.join(source)).arg("-o").arg(&program);
+    if let Some(library) = library {
+        compiler.arg("-I").arg(tests.join("third_party/leveldb/include"));
+        compiler.arg("-L").arg(library).arg(format!("-Wl,-rpath,{}", library.display()));
+    }
+    compiler.args(["-lleveldb", "-lpthread"]);
+    passed(source, &run(&mut compiler));
+    program
+}
+
+/// Whether the development files of LevelDB itself are here. CI insists on them.
+fn has_leveldb() -> bool {
+    let mut child = Command::new("cc");
+    child.args(["-fsyntax-only", "-include", "leveldb/c.h", "-xc", "/dev/null"]);
+    let here = child.output().is_ok_and(|output| output.status.success());
+    if !here {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "libleveldb-dev is missing");
+        println!("libleveldb-dev is missing: not compared");
+    }
+    here
+}
+
+/// Whether valgrind is here. CI insists on it.
+fn has_valgrind() -> bool {
+    let here = Command::new("valgrind").arg("--version").output().is_ok();
+    if !here {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "valgrind is missing");
+        println!("valgrind is missing: not checked");
+    }
+    here
+}
+
+const SANITIZED: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+
+#[test]
+fn the_test_of_leveldb_passes_unmodified() {
+    for (name, flags) in [("plain", &[][..]), ("sanitized", &SANITIZED)] {
+        let directory = Directory::new(&format!("c-test-{name}"));
+        let program = build(&directory.0, "third_party/leveldb/c_test.c", Some(in_its_place()), flags);
+        let output = run(Command::new(&program).env("TEST_TMPDIR", directory.sub("data")));
+        passed(name, &output);
+        let told = text(&output.stderr);
+        assert!(told.ends_with("PASS\n"), "{told}");
+    }
+}
+
+/// Its condition is one that never holds: in it the custom policy denies what is there.
+#[test]
+fn it_passes_with_the_condition_that_was_meant() {
+    let directory = Directory::new("c-test-meant");
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/leveldb/c_test.c");
+    let original = std::fs::read_to_string(original).expect("the test can be read");
+    let meant = original.replace("if (phase == 0) {", "if (run == 0) {");
+    assert_ne!(meant, original);
+    let source = directory.0.join("c_test.c");
+    std::fs::write(&source, meant).expect("the test can be written");
+    let source = source.to_str().expect("a path in UTF-8");
+    let program = build(&directory.0, source, Some(in_its_place()), &[]);
+    let output = run(Command::new(&program).env("TEST_TMPDIR", directory.sub("data")));
+    passed("the condition that was meant", &output);
+    assert!(text(&output.stderr).ends_with("PASS\n"));
+}
+
+fn whole(directory: &Directory, program: &Path, name: &str, path: Option<&Path>) -> String {
+    let mut command = Command::new(program);
+    command.arg(directory.sub(name)).env("TEST_TMPDIR", "/tmp/leveldb-of-nobody");
+    if let Some(path) = path {
+        command.env("LD_LIBRARY_PATH", path);
+    }
+    let output = run(&mut command);
+    passed(name, &output);
+    text(&output.stdout)
+}
+
+/// A program that is linked to LevelDB runs here by another library path, and prints the same.
+#[test]
+fn both_libraries_do_the_same() {
+    if !has_leveldb() {
+        return;
+    }
+    let directory = Directory::new("differential");
+    let program = build(&directory.0, "c/differential.c", None, &[]);
+    let theirs = whole(&directory, &program, "theirs", None);
+    let ours = whole(&directory, &program, "ours", Some(in_its_place()));
+    assert!(theirs.ends_with("end\n"), "{theirs}");
+    for (line, (ours, theirs)) in ours.lines().zip(theirs.lines()).enumerate() {
+        assert_eq!(ours, theirs, "line {}", line + 1);
+    }
+    assert_eq!(ours, theirs);
+    let preloaded = {
+        let mut command = Command::new(&program);
+        command.arg(directory.sub("preloaded")).env("LD_PRELOAD", library());
+        let output = run(command.env("TEST_TMPDIR", "/tmp/leveldb-of-nobody"));
+        passed("preloaded", &output);
+        text(&output.stdout)
+    };
+    assert_eq!(preloaded, theirs);
+}
+
+#[test]
+fn the_whole_interface_is_clean_under_sanitizers() {
+    let directory = Directory::new("sanitized");
+    let program = build(&directory.0, "c/differential.c", Some(in_its_place()), &SANITIZED);
+    assert!(whole(&directory, &program, "data", None).ends_with("end\n"));
+}
+
+#[test]
+fn misuse_is_told() {
+    for (name, flags) in [("plain", &[][..]), ("sanitized", &SANITIZED)] {
+        let directory = Directory::new(&format!("misuse-{name}"));
+        let flags: Vec<&str> = flags.iter().copied().chain(["-Wall", "-Wextra", "-Werror"]).collect();
+        let program = build(&directory.0, "c/misuse.c", Some(in_its_place()), &flags);
+        let output = run(Command::new(&program).arg(directory.sub("data")));
+        passed(name, &output);
+        let told = text(&output.stderr);
+        assert!(told.contains("libesker_leveldb: leveldb_close: Invalid argument: "), "{told}");
+    }
+}
+
+#[test]
+fn misuse_is_clean_under_valgrind() {
+    if !has_valgrind() {
+        return;
+    }
+    let directory = Directory::new("misuse-valgrind");
+    let program = build(&directory.0, "c/misuse.c", Some(in_its_place()), &[]);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--quiet", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite"]);
+    valgrind.args(["--errors-for-leak-kinds=definite", "--fair-sched=yes"]).arg(&program).arg(directory.sub("data"));
+    passed("misuse under valgrind", &run(&mut valgrind));
+}
+
+/// What LevelDB has written is known for that, and the error says what to do.
+#[test]
+fn a_directory_of_leveldb_is_recognized() {
+    if !has_leveldb() {
+        return;
+    }
+    let directory = Directory::new("recognized");
+    let source = directory.0.join("open.c");
+    let code = r#"
+        #include <leveldb/c.h>
+        #include <stdio.h>
+        int main(int argc, char **argv) {
+            char *err = NULL;
+            leveldb_options_t *options = leveldb_options_create();
+            leveldb_options_set_create_if_missing(options, argc > 1);
+            leveldb_t *db = leveldb_open(options, argv[1], &err);
+            if (err != NULL) { puts(err); return 0; }
+            leveldb_put(db, leveldb_writeoptions_create(), "k", 1, "v", 1, &err);
+            leveldb_close(db);
+            puts("written");
+            return 0;
+        }"#;
+    std::fs::write(&source, code).expect("the program can be written");
+    let program = build(&directory.0, source.to_str().expect("a path in UTF-8"), None, &[]);
+    let data = directory.0.join("data");
+    assert_eq!(text(&run(Command::new(&program).arg(&data)).stdout), "written\n");
+    let told = text(&run(Command::new(&program).arg(&data).env("LD_LIBRARY_PATH", in_its_place())).stdout);
+    let expected = format!("esker import --db NEW_DIRECTORY --from leveldb {}", data.display());
+    assert!(told.starts_with("Invalid argument: ") && told.contains(&expected), "{told}");
+    assert_eq!(text(&run(Command::new(&program).arg(&data)).stdout), "written\n");
+}
+
+/// Every function of LevelDB's header, and nothing else.
+#[test]
+fn all_of_the_header_is_exported() {
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/leveldb/include/leveldb/c.h");
+    let header = std::fs::read_to_string(header).expect("the header can be read");
+    let code: String = header.lines().filter(|line| !line.starts_with(['#', ' ', '/']) || line.contains('(')).collect();
+    let mut declared: Vec<&str> = code
+        .split("LEVELDB_EXPORT ")
+        .skip(1)
+        .filter_map(|declaration| declaration.split('(').next()?.split([' ', '*']).next_back())
+        .collect();
+    declared.sort_unstable();
+    let output = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library()));
+    passed("nm", &output);
+    let symbols = text(&output.stdout);
+    let mut exported: Vec<&str> = symbols.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    exported.sort_unstable();
+    assert_eq!(declared.len(), 68, "{declared:?}");
+    assert_eq!(exported, declared);
+}
