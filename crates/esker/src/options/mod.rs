@@ -164,6 +164,7 @@ pub enum CompactionStyle {
 #[derive(Clone)]
 pub struct Options {
     pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
     pub(crate) write_buffer_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) block_bytes: usize,
@@ -190,6 +191,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("create_if_missing", &self.create_if_missing)
+            .field("error_if_exists", &self.error_if_exists)
             .field("write_buffer_bytes", &self.write_buffer_bytes)
             .field("block_cache_bytes", &self.block_cache_bytes)
             .field("block_bytes", &self.block_bytes)
@@ -213,6 +215,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             create_if_missing: true,
+            error_if_exists: false,
             write_buffer_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             block_bytes: 8 << 10,
@@ -251,6 +254,26 @@ impl Options {
     pub fn create_if_missing(mut self, yes: bool) -> Options {
         self.create_if_missing = yes;
         self.note("create_if_missing");
+        self
+    }
+
+    /// Whether an existing database is refused by [`crate::Db::open`], with
+    /// [`Error::AlreadyExists`]. Of several that open at once one creates the database; the others
+    /// get that, or [`Error::Locked`].
+    ///
+    /// Default: false. Trade-off: true never mixes new data with old data, and opens each database
+    /// once; false needs no other step to open it again.
+    ///
+    /// ```
+    /// use esker::{Db, Error, Options, env::mem::MemEnv};
+    /// let options = Options::default().env(std::sync::Arc::new(MemEnv::new())).error_if_exists(true);
+    /// Db::open("data", options.clone())?.close()?;
+    /// assert!(matches!(Db::open("data", options), Err(Error::AlreadyExists { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn error_if_exists(mut self, yes: bool) -> Options {
+        self.error_if_exists = yes;
+        self.note("error_if_exists");
         self
     }
 

@@ -65,7 +65,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let (number, options) = called_by_a_database(directory, options.resolved());
     let env = Arc::clone(&options.env);
     if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
-        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+        return Err(Error::NotFound { what: format!("database in {}", directory.display()) });
     }
     refuse_foreign_directory(&options, directory)?;
     refuse_unfinished_checkpoint(&options, directory)?;
@@ -73,6 +73,9 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let lock = env.lock(&directory.join(LOCK))?;
     remover::remove_unfinished_repair(&*env, directory)?;
     let found = read_current(&*env, directory)?;
+    if options.error_if_exists && found.is_some() {
+        return Err(Error::AlreadyExists { what: format!("database in {}", directory.display()) });
+    }
     // After the death of a process `CURRENT` may be visible without being durable; what follows
     // relies on it.
     env.sync_dir(directory)?;
@@ -220,7 +223,7 @@ pub fn read_everything(
                 let after = read_current(&*options.env, directory);
                 (result, matches!(after, Ok(Some(after)) if after == before))
             }
-            Ok(None) => return Err(Error::NotFound { what: format!("a database in {}", directory.display()) }),
+            Ok(None) => return Err(Error::NotFound { what: format!("database in {}", directory.display()) }),
             // The manifest that `CURRENT` named may have been replaced, and removed before it was
             // opened.
             Err(error) => (Err(error), true),
