@@ -1,0 +1,28 @@
+'use strict'
+
+// What passes the border to the native half: strings and bytes, and numbers for what they become.
+
+const { isUint8Array } = require('node:util').types
+
+const FORMATS = { utf8: 0, buffer: 1, view: 2 }
+
+/** The number of the format that keys or values are read as. */
+exports.formatOf = function (encoding) {
+  return FORMATS[encoding] ?? FORMATS.buffer
+}
+
+/** The key or value, if an encoding made one that can be stored. */
+exports.encoded = function (data) {
+  if (typeof data === 'string' || isUint8Array(data)) return data
+  throw new TypeError(`A key or value must be encoded as a string, Buffer or Uint8Array, received ${describe(data)}`)
+}
+
+/** A time to live, if there is one. */
+exports.timeToLive = function (ttl) {
+  if (ttl === undefined || ttl === null || typeof ttl === 'number') return ttl ?? undefined
+  throw new TypeError(`The option 'ttl' must be a number of milliseconds, received ${describe(ttl)}`)
+}
+
+const describe = exports.describe = function (data) {
+  return data === null ? 'null' : Array.isArray(data) ? 'an array' : typeof data
+}
