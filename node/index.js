@@ -31,6 +31,8 @@ const MANIFEST = {
   signals: { iterators: true }
 }
 
+// The private methods need not be asynchronous functions: `abstract-level` calls them in one, which
+// makes a rejection of what they throw.
 class EskerLevel extends AbstractLevel {
   #location
   #database = new binding.Database()
@@ -44,15 +46,15 @@ class EskerLevel extends AbstractLevel {
     return this.#location
   }
 
-  async _open (options) {
+  _open (options) {
     return this.#database.open(openOptions(this.#location, options))
   }
 
-  async _close () {
+  _close () {
     return this.#database.close()
   }
 
-  async _get (key, options) {
+  _get (key, options) {
     return this.#database.get(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
   }
 
@@ -60,27 +62,27 @@ class EskerLevel extends AbstractLevel {
     return this.#database.getSync(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
   }
 
-  async _getMany (keys, options) {
+  _getMany (keys, options) {
     return this.#database.getMany(keys.map(encoded), formatOf(options.valueEncoding), snapshotOf(options))
   }
 
-  async _has (key, options) {
+  _has (key, options) {
     return this.#database.has(encoded(key), snapshotOf(options))
   }
 
-  async _hasMany (keys, options) {
+  _hasMany (keys, options) {
     return this.#database.hasMany(keys.map(encoded), snapshotOf(options))
   }
 
-  async _put (key, value, options) {
+  _put (key, value, options) {
     return this.#database.put(encoded(key), encoded(value), options.sync === true, timeToLive(options.ttl))
   }
 
-  async _del (key, options) {
+  _del (key, options) {
     return this.#database.del(encoded(key), options.sync === true)
   }
 
-  async _batch (operations, options) {
+  _batch (operations, options) {
     const native = new binding.Operations()
 
     for (const op of operations) {
@@ -98,7 +100,7 @@ class EskerLevel extends AbstractLevel {
     return new EskerChainedBatch(this, this.#database)
   }
 
-  async _clear (options) {
+  _clear (options) {
     const { lower, upper, flags } = rangeOf(options)
     const snapshot = snapshotOf(options)
 

@@ -25,7 +25,7 @@ class EskerChainedBatch extends AbstractChainedBatch {
     this.#operations.clear()
   }
 
-  async _write (options) {
+  _write (options) {
     return this.#database.write(this.#operations, options.sync === true)
   }
 

@@ -3,6 +3,10 @@
 // What passes the border to the native half: strings and bytes, and numbers for what they become.
 
 const { isUint8Array } = require('node:util').types
+const ModuleError = require('module-error')
+
+// What the engine takes, refused here before it is copied. Strings are always shorter.
+const MOST_BYTES = 2 ** 30
 
 const FORMATS = { utf8: 0, buffer: 1, view: 2 }
 
@@ -13,7 +17,13 @@ exports.formatOf = function (encoding) {
 
 /** The key or value, if an encoding made one that can be stored. */
 exports.encoded = function (data) {
-  if (typeof data === 'string' || isUint8Array(data)) return data
+  if (typeof data === 'string') return data
+
+  if (isUint8Array(data)) {
+    if (data.byteLength <= MOST_BYTES) return data
+    throw new ModuleError(`A key or value of ${data.byteLength} bytes is too long`, { code: 'LEVEL_INVALID_ARGUMENT' })
+  }
+
   throw new TypeError(`A key or value must be encoded as a string, Buffer or Uint8Array, received ${describe(data)}`)
 }
 

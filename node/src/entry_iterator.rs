@@ -6,7 +6,7 @@ use crate::values::{Format, Input, bytes};
 use crate::work::{Answer, Work, run};
 use esker::{Iter, Keys, Slice};
 use napi::Env;
-use napi::bindgen_prelude::{AsyncTask, JsValue, ToNapiValue, Undefined, Unknown};
+use napi::bindgen_prelude::{AsyncTask, JsValue, ToNapiValue, Unknown};
 use napi_derive::napi;
 use parking_lot::Mutex;
 use std::ops::{Bound, RangeBounds};
@@ -229,7 +229,7 @@ impl Entries {
             let bytes = &self.bytes[start..*end];
             let value = match formats.next() {
                 Some(format) => format.copy(env, bytes)?,
-                None => Undefined::into_unknown((), env)?,
+                None => ().into_unknown(env)?,
             };
             array.set(index as u32, value)?;
             start = *end;

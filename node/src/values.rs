@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::work::Answer;
 use napi::Env;
-use napi::bindgen_prelude::{BufferSlice, Either, JsValue, ToNapiValue, Uint8ArraySlice, Undefined, Unknown};
+use napi::bindgen_prelude::{BufferSlice, Either, JsValue, ToNapiValue, Uint8ArraySlice, Unknown};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Answer for Found {
     fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
         match self.value {
             Some(value) => self.format.give(env, value),
-            None => Undefined::into_unknown((), env),
+            None => ().into_unknown(env),
         }
     }
 }

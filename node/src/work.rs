@@ -58,4 +58,10 @@ macro_rules! plain_answer {
     )*};
 }
 
-plain_answer!((), bool, f64, Option<f64>, Vec<bool>);
+plain_answer!((), bool, f64, Vec<bool>);
+
+impl Answer for Option<f64> {
+    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
+        self.map_or_else(|| ().into_unknown(env), |number| number.into_unknown(env))
+    }
+}
