@@ -9,6 +9,7 @@ const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/i
 const { openOptions } = require('./lib/options')
 const { rangeOf } = require('./lib/range')
 const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
+const { WriteQueue } = require('./lib/write-queue')
 
 const MANIFEST = {
   encodings: { buffer: true, utf8: true, view: true },
@@ -36,6 +37,8 @@ const MANIFEST = {
 class EskerLevel extends AbstractLevel {
   #location
   #database = new binding.Database()
+  #plainWrites = new WriteQueue(this.#database, false)
+  #syncedWrites = new WriteQueue(this.#database, true)
 
   constructor (location, options) {
     super(MANIFEST, options)
@@ -50,7 +53,8 @@ class EskerLevel extends AbstractLevel {
     return this.#database.open(openOptions(this.#location, options))
   }
 
-  _close () {
+  async _close () {
+    await Promise.all([this.#plainWrites.drained(), this.#syncedWrites.drained()])
     return this.#database.close()
   }
 
@@ -75,11 +79,12 @@ class EskerLevel extends AbstractLevel {
   }
 
   _put (key, value, options) {
-    return this.#database.put(encoded(key), encoded(value), options.sync === true, timeToLive(options.ttl))
+    const [data, ttl] = [encoded(value), timeToLive(options.ttl)]
+    return this.#write(options, (operations) => operations.put(encoded(key), data, ttl))
   }
 
   _del (key, options) {
-    return this.#database.del(encoded(key), options.sync === true)
+    return this.#write(options, (operations) => operations.del(encoded(key)))
   }
 
   _batch (operations, options) {
@@ -142,8 +147,10 @@ class EskerLevel extends AbstractLevel {
   async merge (key, operand, options) {
     return this.#whenOpen(() => {
       this._assertValidValue(operand)
-      const value = encoded(this.valueEncoding(options?.valueEncoding).encode(operand))
-      return this.#database.merge(this.#key(key, options), value, options?.sync === true, timeToLive(options?.ttl))
+      const name = this.#key(key, options)
+      const data = encoded(this.valueEncoding(options?.valueEncoding).encode(operand))
+      const ttl = timeToLive(options?.ttl)
+      return this.#write(options, (operations) => operations.merge(name, data, ttl))
     })
   }
 
@@ -179,6 +186,10 @@ class EskerLevel extends AbstractLevel {
 
   static async repair (location) {
     return binding.Database.repair(assertLocation(location))
+  }
+
+  #write (options, add) {
+    return (options?.sync === true ? this.#syncedWrites : this.#plainWrites).write(add)
   }
 
   async #whenOpen (call) {

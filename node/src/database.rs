@@ -3,7 +3,7 @@
 use crate::database_state::{Call, DatabaseState, OpenDatabase};
 use crate::entry_iterator::{EntryIterator, KeyRange, Parts};
 use crate::failure::Failure;
-use crate::operations::{Operations, commit};
+use crate::operations::{Failures, Operations, commit, write_each};
 use crate::options::OpenOptions;
 use crate::snapshot::{Snapshot, reader};
 use crate::values::{Format, Found, FoundMany, Input, bound, bytes, duration};
@@ -153,33 +153,21 @@ impl Database {
         })
     }
 
-    /// Sets a value, perhaps with a time to live.
-    #[napi]
-    pub fn put(&self, key: Input<'_>, value: Input<'_>, sync: bool, ttl: Option<f64>) -> AsyncTask<Work<()>> {
-        let (key, value) = (bytes(key), bytes(value));
-        self.write_with(sync, ttl, move |call, options| call.keyspace.put_with(key, value, options))
-    }
-
-    /// Deletes a key.
-    #[napi]
-    pub fn del(&self, key: Input<'_>, sync: bool) -> AsyncTask<Work<()>> {
-        let key = bytes(key);
-        self.write_with(sync, None, move |call, options| call.keyspace.delete_with(key, options))
-    }
-
-    /// Combines an operand with the value of a key, perhaps with a time to live.
-    #[napi]
-    pub fn merge(&self, key: Input<'_>, operand: Input<'_>, sync: bool, ttl: Option<f64>) -> AsyncTask<Work<()>> {
-        let (key, operand) = (bytes(key), bytes(operand));
-        self.write_with(sync, ttl, move |call, options| call.keyspace.merge_with(key, operand, options))
-    }
-
     /// Writes operations as one, and leaves none.
     #[napi]
     pub fn write(&self, operations: &Operations, sync: bool) -> AsyncTask<Work<()>> {
         let operations = operations.take();
         let call = self.state.begin();
         run(move || commit(&*call?, operations, &WriteOptions::new().sync(sync)))
+    }
+
+    /// Writes each operation by itself, in their order, and leaves none: an array with the errors of
+    /// those that failed, if any did. With `sync` all are on the device then.
+    #[napi]
+    pub fn write_each(&self, operations: &Operations, sync: bool) -> AsyncTask<Work<Failures>> {
+        let operations = operations.take();
+        let call = self.state.begin();
+        run(move || Ok(write_each(&*call?, operations, sync)))
     }
 
     /// Changes how long the value of a key lives. Whether it has one.
@@ -297,25 +285,6 @@ impl Database {
     /// Begins a call that may read at a snapshot.
     fn begin_read(&self, snapshot: Option<&Snapshot>) -> Result<(Call, Option<esker::Snapshot>), Failure> {
         Ok((self.state.begin()?, reader(snapshot)?))
-    }
-
-    /// A write with options.
-    fn write_with(
-        &self,
-        sync: bool,
-        ttl: Option<f64>,
-        write: impl FnOnce(&OpenDatabase, &WriteOptions) -> esker::Result<()> + Send + 'static,
-    ) -> AsyncTask<Work<()>> {
-        let call = self.state.begin();
-        run(move || {
-            let call = call?;
-            let options = WriteOptions::new().sync(sync);
-            let options = match ttl {
-                Some(ttl) => options.ttl(duration(ttl)?),
-                None => options,
-            };
-            Ok(write(&call, &options)?)
-        })
     }
 }
 

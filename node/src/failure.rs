@@ -1,13 +1,13 @@
 //! Errors as JavaScript sees them: an `Error` with a `code` and whether the call can be repeated.
 
-use napi::bindgen_prelude::{JsObjectValue, JsValue};
+use napi::bindgen_prelude::{JsObjectValue, JsValue, Object};
 use napi::{Env, Error};
 
 /// The code of a call that its signal has ended.
 const ABORTED: &str = "LEVEL_ABORTED";
 
 /// A call that failed, in a form that any thread can hold.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     code: &'static str,
     message: String,
@@ -49,19 +49,21 @@ impl Failure {
         Failure { code, message: message.into(), retryable: false }
     }
 
+    /// The `Error` of JavaScript.
+    pub fn into_object<'env>(self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let mut object = env.create_error(Error::from_reason(self.message.as_str()))?;
+        object.set_named_property("code", self.code)?;
+        object.set_named_property("retryable", self.retryable)?;
+        if self.code == ABORTED {
+            // As that of the web: `catch` clauses look at the name.
+            object.set_named_property("name", "AbortError")?;
+        }
+        Ok(object)
+    }
+
     /// The error to throw, or to reject a promise with.
     pub fn into_error(self, env: &Env) -> Error {
-        let plain = Error::from_reason(self.message.as_str());
-        let object = env.create_error(plain).and_then(|mut object| {
-            object.set_named_property("code", self.code)?;
-            object.set_named_property("retryable", self.retryable)?;
-            if self.code == ABORTED {
-                // As that of the web: `catch` clauses look at the name.
-                object.set_named_property("name", "AbortError")?;
-            }
-            Ok(object)
-        });
-        match object {
+        match self.into_object(env) {
             Ok(object) => Error::from_unknown_without_coercion(object.to_unknown()),
             // The environment ends: nobody sees it.
             Err(error) => error,

@@ -77,7 +77,9 @@ test('the native half refuses what comes after a close by itself', async functio
   const options = { location: newLocation(), createIfMissing: true, errorIfExists: false, readOnly: false, keyspace: 'default', ttl: false }
   await database.open(options)
   t.is(await codeOf(database.open(options)), 'LEVEL_INVALID_ARGUMENT', 'open twice')
-  await database.put('a', '1', false)
+  const operations = new binding.Operations()
+  operations.put('a', '1')
+  t.is(await database.writeEach(operations, false), undefined)
   const iterator = database.iterator(undefined, undefined, 24, 0, 0)
   const snapshot = database.snapshot()
   t.same(await iterator.nextv(1, 0), ['a', '1', false])
