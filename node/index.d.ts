@@ -26,108 +26,116 @@ import {
 } from 'abstract-level'
 
 /** An `abstract-level` database in a directory, backed by Esker. */
-export class EskerLevel<KDefault = string, VDefault = string>
-  extends AbstractLevel<string | Buffer | Uint8Array, KDefault, VDefault> {
+export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLevel<
+  string | Buffer | Uint8Array,
+  KDefault,
+  VDefault
+> {
   /**
    * A database that opens itself when the current turn of the event loop ends.
    *
    * @param location The directory. It is created if it is missing.
    */
-  constructor (location: string, options?: DatabaseOptions<KDefault, VDefault> | undefined)
+  constructor(location: string, options?: DatabaseOptions<KDefault, VDefault> | undefined)
 
   /** The directory. */
-  get location (): string
+  get location(): string
 
-  open (): Promise<void>
-  open (options: OpenOptions): Promise<void>
+  open(): Promise<void>
+  open(options: OpenOptions): Promise<void>
 
-  get (key: KDefault): Promise<VDefault | undefined>
-  get<K = KDefault, V = VDefault> (key: K, options: GetOptions<K, V>): Promise<V | undefined>
+  get(key: KDefault): Promise<VDefault | undefined>
+  get<K = KDefault, V = VDefault>(key: K, options: GetOptions<K, V>): Promise<V | undefined>
 
-  getSync (key: KDefault): VDefault | undefined
-  getSync<K = KDefault, V = VDefault> (key: K, options: GetOptions<K, V>): V | undefined
+  getSync(key: KDefault): VDefault | undefined
+  getSync<K = KDefault, V = VDefault>(key: K, options: GetOptions<K, V>): V | undefined
 
-  getMany (keys: KDefault[]): Promise<Array<VDefault | undefined>>
-  getMany<K = KDefault, V = VDefault> (keys: K[], options: GetManyOptions<K, V>): Promise<Array<V | undefined>>
+  getMany(keys: KDefault[]): Promise<Array<VDefault | undefined>>
+  getMany<K = KDefault, V = VDefault>(
+    keys: K[],
+    options: GetManyOptions<K, V>
+  ): Promise<Array<V | undefined>>
 
-  has (key: KDefault): Promise<boolean>
-  has<K = KDefault> (key: K, options: HasOptions<K>): Promise<boolean>
+  has(key: KDefault): Promise<boolean>
+  has<K = KDefault>(key: K, options: HasOptions<K>): Promise<boolean>
 
-  hasMany (keys: KDefault[]): Promise<boolean[]>
-  hasMany<K = KDefault> (keys: K[], options: HasManyOptions<K>): Promise<boolean[]>
+  hasMany(keys: KDefault[]): Promise<boolean[]>
+  hasMany<K = KDefault>(keys: K[], options: HasManyOptions<K>): Promise<boolean[]>
 
-  put (key: KDefault, value: VDefault): Promise<void>
-  put<K = KDefault, V = VDefault> (key: K, value: V, options: PutOptions<K, V>): Promise<void>
+  put(key: KDefault, value: VDefault): Promise<void>
+  put<K = KDefault, V = VDefault>(key: K, value: V, options: PutOptions<K, V>): Promise<void>
 
-  del (key: KDefault): Promise<void>
-  del<K = KDefault> (key: K, options: DelOptions<K>): Promise<void>
+  del(key: KDefault): Promise<void>
+  del<K = KDefault>(key: K, options: DelOptions<K>): Promise<void>
 
-  batch (operations: Array<BatchOperation<typeof this, KDefault, VDefault>>): Promise<void>
-  batch<K = KDefault, V = VDefault> (
+  batch(operations: Array<BatchOperation<typeof this, KDefault, VDefault>>): Promise<void>
+  batch<K = KDefault, V = VDefault>(
     operations: Array<BatchOperation<typeof this, K, V>>,
     options: BatchOptions<K, V>
   ): Promise<void>
-  batch (): ChainedBatch<typeof this, KDefault, VDefault>
+  batch(): ChainedBatch<typeof this, KDefault, VDefault>
 
-  clear (): Promise<void>
-  clear<K = KDefault> (options: ClearOptions<K>): Promise<void>
+  clear(): Promise<void>
+  clear<K = KDefault>(options: ClearOptions<K>): Promise<void>
 
-  iterator (): Iterator<typeof this, KDefault, VDefault>
-  iterator<K = KDefault, V = VDefault> (options: IteratorOptions<K, V>): Iterator<typeof this, K, V>
+  iterator(): Iterator<typeof this, KDefault, VDefault>
+  iterator<K = KDefault, V = VDefault>(options: IteratorOptions<K, V>): Iterator<typeof this, K, V>
 
-  keys (): KeyIterator<typeof this, KDefault>
-  keys<K = KDefault> (options: KeyIteratorOptions<K>): KeyIterator<typeof this, K>
+  keys(): KeyIterator<typeof this, KDefault>
+  keys<K = KDefault>(options: KeyIteratorOptions<K>): KeyIterator<typeof this, K>
 
-  values (): ValueIterator<typeof this, KDefault, VDefault>
-  values<K = KDefault, V = VDefault> (options: ValueIteratorOptions<K, V>): ValueIterator<typeof this, K, V>
+  values(): ValueIterator<typeof this, KDefault, VDefault>
+  values<K = KDefault, V = VDefault>(
+    options: ValueIteratorOptions<K, V>
+  ): ValueIterator<typeof this, K, V>
 
-  snapshot (options?: any | undefined): Snapshot
+  snapshot(options?: any | undefined): Snapshot
 
   /**
    * Combines an operand with the value of a key, by the merge operator of the keyspace, without
    * reading it. The operand is encoded as values are.
    */
-  merge (key: KDefault, operand: VDefault): Promise<void>
-  merge<K = KDefault, V = VDefault> (key: K, operand: V, options: MergeOptions<K, V>): Promise<void>
+  merge(key: KDefault, operand: VDefault): Promise<void>
+  merge<K = KDefault, V = VDefault>(key: K, operand: V, options: MergeOptions<K, V>): Promise<void>
 
   /**
-   * When the value of a key expires, in milliseconds since 1970: `Infinity` if never, `undefined` if
-   * the key has no value.
+   * When the value of a key expires, in milliseconds since 1970: `Infinity` if never, `undefined`
+   * if the key has no value.
    */
-  expiresAt (key: KDefault): Promise<number | undefined>
-  expiresAt<K = KDefault> (key: K, options: HasOptions<K>): Promise<number | undefined>
+  expiresAt(key: KDefault): Promise<number | undefined>
+  expiresAt<K = KDefault>(key: K, options: HasOptions<K>): Promise<number | undefined>
 
   /**
    * Makes the value of a key live for `ttl` milliseconds from now on.
    *
    * @returns Whether the key has a value.
    */
-  touch (key: KDefault, ttl: number): Promise<boolean>
-  touch<K = KDefault> (key: K, ttl: number, options: KeyOptions<K>): Promise<boolean>
+  touch(key: KDefault, ttl: number): Promise<boolean>
+  touch<K = KDefault>(key: K, ttl: number, options: KeyOptions<K>): Promise<boolean>
 
   /**
    * Makes the value of a key live for good.
    *
    * @returns Whether the key has a value.
    */
-  persist (key: KDefault): Promise<boolean>
-  persist<K = KDefault> (key: K, options: KeyOptions<K>): Promise<boolean>
+  persist(key: KDefault): Promise<boolean>
+  persist<K = KDefault>(key: K, options: KeyOptions<K>): Promise<boolean>
 
   /** About the bytes that the keys from `start` to `end`, without the latter, take. */
-  approximateSize (start: KDefault, end: KDefault): Promise<number>
-  approximateSize<K = KDefault> (start: K, end: K, options: KeyOptions<K>): Promise<number>
+  approximateSize(start: KDefault, end: KDefault): Promise<number>
+  approximateSize<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<number>
 
   /** Compacts the tables that hold the keys from `start` to `end`. */
-  compactRange (start: KDefault, end: KDefault): Promise<void>
-  compactRange<K = KDefault> (start: K, end: K, options: KeyOptions<K>): Promise<void>
+  compactRange(start: KDefault, end: KDefault): Promise<void>
+  compactRange<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<void>
 
   /** The value of a property of the engine, `esker.health.writable` for example. */
-  getProperty (name: string): string | undefined
+  getProperty(name: string): string | undefined
 
   /**
    * Makes a damaged database open again, with what can be read of it. It must not be open.
    */
-  static repair (location: string): Promise<void>
+  static repair(location: string): Promise<void>
 }
 
 /** The names of the merge operators that the engine has. */
@@ -168,7 +176,8 @@ export interface OpenOptions extends AbstractOpenOptions {
 }
 
 /** Options of the constructor. */
-export interface DatabaseOptions<K, V> extends AbstractDatabaseOptions<K, V>, Omit<OpenOptions, 'passive'> {}
+export interface DatabaseOptions<K, V>
+  extends AbstractDatabaseOptions<K, V>, Omit<OpenOptions, 'passive'> {}
 
 /** Options of writes. */
 export interface WriteOptions {
@@ -207,14 +216,23 @@ export interface ChainedBatchPutOptions<TDatabase, K, V>
 export interface ChainedBatchWriteOptions extends AbstractChainedBatchWriteOptions, WriteOptions {}
 
 export type BatchOperation<TDatabase, K, V> =
-  (AbstractBatchPutOperation<TDatabase, K, V> & LifeOptions) | AbstractBatchDelOperation<TDatabase, K>
+  | (AbstractBatchPutOperation<TDatabase, K, V> & LifeOptions)
+  | AbstractBatchDelOperation<TDatabase, K>
 
-export class ChainedBatch<TDatabase, KDefault, VDefault> extends AbstractChainedBatch<TDatabase, KDefault, VDefault> {
-  put (key: KDefault, value: VDefault): this
-  put<K = KDefault, V = VDefault> (key: K, value: V, options: ChainedBatchPutOptions<TDatabase, K, V>): this
+export class ChainedBatch<TDatabase, KDefault, VDefault> extends AbstractChainedBatch<
+  TDatabase,
+  KDefault,
+  VDefault
+> {
+  put(key: KDefault, value: VDefault): this
+  put<K = KDefault, V = VDefault>(
+    key: K,
+    value: V,
+    options: ChainedBatchPutOptions<TDatabase, K, V>
+  ): this
 
-  write (): Promise<void>
-  write (options: ChainedBatchWriteOptions): Promise<void>
+  write(): Promise<void>
+  write(options: ChainedBatchWriteOptions): Promise<void>
 }
 
 export type Iterator<TDatabase, K, V> = AbstractIterator<TDatabase, K, V>

@@ -40,54 +40,62 @@ class EskerLevel extends AbstractLevel {
   #plainWrites = new WriteQueue(this.#database, false)
   #syncedWrites = new WriteQueue(this.#database, true)
 
-  constructor (location, options) {
+  constructor(location, options) {
     super(MANIFEST, options)
     this.#location = assertLocation(location)
   }
 
-  get location () {
+  get location() {
     return this.#location
   }
 
-  _open (options) {
+  _open(options) {
     return this.#database.open(openOptions(this.#location, options))
   }
 
-  async _close () {
+  async _close() {
     await Promise.all([this.#plainWrites.drained(), this.#syncedWrites.drained()])
     return this.#database.close()
   }
 
-  _get (key, options) {
+  _get(key, options) {
     return this.#database.get(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
   }
 
-  _getSync (key, options) {
-    return this.#database.getSync(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
+  _getSync(key, options) {
+    return this.#database.getSync(
+      encoded(key),
+      formatOf(options.valueEncoding),
+      snapshotOf(options)
+    )
   }
 
-  _getMany (keys, options) {
-    return this.#database.getMany(keys.map(encoded), formatOf(options.valueEncoding), snapshotOf(options))
+  _getMany(keys, options) {
+    return this.#database.getMany(
+      keys.map(encoded),
+      formatOf(options.valueEncoding),
+      snapshotOf(options)
+    )
   }
 
-  _has (key, options) {
+  _has(key, options) {
     return this.#database.has(encoded(key), snapshotOf(options))
   }
 
-  _hasMany (keys, options) {
+  _hasMany(keys, options) {
     return this.#database.hasMany(keys.map(encoded), snapshotOf(options))
   }
 
-  _put (key, value, options) {
+  _put(key, value, options) {
     const [data, ttl] = [encoded(value), timeToLive(options.ttl)]
     return this.#write(options, (operations) => operations.put(encoded(key), data, ttl))
   }
 
-  _del (key, options) {
+  _del(key, options) {
     return this.#write(options, (operations) => operations.del(encoded(key)))
   }
 
-  _batch (operations, options) {
+  _batch(operations, options) {
     const native = new binding.Operations()
 
     for (const op of operations) {
@@ -101,11 +109,11 @@ class EskerLevel extends AbstractLevel {
     return this.#database.write(native, options.sync === true)
   }
 
-  _chainedBatch () {
+  _chainedBatch() {
     return new EskerChainedBatch(this, this.#database)
   }
 
-  _clear (options) {
+  _clear(options) {
     const { lower, upper, flags } = rangeOf(options)
     const snapshot = snapshotOf(options)
 
@@ -116,35 +124,35 @@ class EskerLevel extends AbstractLevel {
     return this.#database.clearKeys(lower, upper, flags, options.limit, snapshot)
   }
 
-  _iterator (options) {
+  _iterator(options) {
     return new EskerIterator(this, this.#database, options)
   }
 
-  _keys (options) {
+  _keys(options) {
     return new EskerKeyIterator(this, this.#database, options)
   }
 
-  _values (options) {
+  _values(options) {
     return new EskerValueIterator(this, this.#database, options)
   }
 
-  _snapshot (options) {
+  _snapshot(options) {
     return new EskerSnapshot(this.#database.snapshot(), options)
   }
 
-  async approximateSize (start, end, options) {
+  async approximateSize(start, end, options) {
     return this.#whenOpen(() => {
       return this.#database.approximateSize(this.#key(start, options), this.#key(end, options))
     })
   }
 
-  async compactRange (start, end, options) {
+  async compactRange(start, end, options) {
     return this.#whenOpen(() => {
       return this.#database.compactRange(this.#key(start, options), this.#key(end, options))
     })
   }
 
-  async merge (key, operand, options) {
+  async merge(key, operand, options) {
     return this.#whenOpen(() => {
       this._assertValidValue(operand)
       const name = this.#key(key, options)
@@ -154,7 +162,7 @@ class EskerLevel extends AbstractLevel {
     })
   }
 
-  async expiresAt (key, options) {
+  async expiresAt(key, options) {
     return this.#whenOpen(async () => {
       const snapshot = options?.snapshot
       snapshot?.ref()
@@ -167,44 +175,45 @@ class EskerLevel extends AbstractLevel {
     })
   }
 
-  async touch (key, ttl, options) {
+  async touch(key, ttl, options) {
     return this.#whenOpen(() => {
-      if (typeof ttl !== 'number') throw new TypeError("The second argument 'ttl' must be a number of milliseconds")
+      if (typeof ttl !== 'number')
+        throw new TypeError("The second argument 'ttl' must be a number of milliseconds")
       return this.#database.touch(this.#key(key, options), ttl)
     })
   }
 
-  async persist (key, options) {
+  async persist(key, options) {
     return this.#whenOpen(() => this.#database.persist(this.#key(key, options)))
   }
 
-  getProperty (name) {
+  getProperty(name) {
     if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
     this.#assertOpen()
     return this.#database.propertySync(name) ?? undefined
   }
 
-  static async repair (location) {
+  static async repair(location) {
     return binding.Database.repair(assertLocation(location))
   }
 
-  #write (options, add) {
+  #write(options, add) {
     return (options?.sync === true ? this.#syncedWrites : this.#plainWrites).write(add)
   }
 
-  async #whenOpen (call) {
+  async #whenOpen(call) {
     if (this.status === 'opening') return this.deferAsync(() => this.#whenOpen(call))
     this.#assertOpen()
     return call()
   }
 
-  #assertOpen () {
+  #assertOpen() {
     if (this.status !== 'open') {
       throw new ModuleError('Database is not open', { code: 'LEVEL_DATABASE_NOT_OPEN' })
     }
   }
 
-  #key (key, options) {
+  #key(key, options) {
     this._assertValidKey(key)
     return encoded(this.keyEncoding(options?.keyEncoding).encode(key))
   }

@@ -8,28 +8,28 @@ class EskerChainedBatch extends AbstractChainedBatch {
   #database
   #operations = new binding.Operations()
 
-  constructor (db, database) {
+  constructor(db, database) {
     super(db)
     this.#database = database
   }
 
-  _put (key, value, options) {
+  _put(key, value, options) {
     this.#operations.put(encoded(key), encoded(value), timeToLive(options.ttl))
   }
 
-  _del (key) {
+  _del(key) {
     this.#operations.del(encoded(key))
   }
 
-  _clear () {
+  _clear() {
     this.#operations.clear()
   }
 
-  _write (options) {
+  _write(options) {
     return this.#database.write(this.#operations, options.sync === true)
   }
 
-  async _close () {
+  async _close() {
     this.#operations.clear()
   }
 }

@@ -21,18 +21,24 @@ exports.encoded = function (data) {
 
   if (isUint8Array(data)) {
     if (data.byteLength <= MOST_BYTES) return data
-    throw new ModuleError(`A key or value of ${data.byteLength} bytes is too long`, { code: 'LEVEL_INVALID_ARGUMENT' })
+    throw new ModuleError(`A key or value of ${data.byteLength} bytes is too long`, {
+      code: 'LEVEL_INVALID_ARGUMENT'
+    })
   }
 
-  throw new TypeError(`A key or value must be encoded as a string, Buffer or Uint8Array, received ${describe(data)}`)
+  throw new TypeError(
+    `A key or value must be encoded as a string, Buffer or Uint8Array, received ${describe(data)}`
+  )
 }
 
 /** A time to live, if there is one. */
 exports.timeToLive = function (ttl) {
   if (ttl === undefined || ttl === null || typeof ttl === 'number') return ttl ?? undefined
-  throw new TypeError(`The option 'ttl' must be a number of milliseconds, received ${describe(ttl)}`)
+  throw new TypeError(
+    `The option 'ttl' must be a number of milliseconds, received ${describe(ttl)}`
+  )
 }
 
-const describe = exports.describe = function (data) {
+const describe = (exports.describe = function (data) {
   return data === null ? 'null' : Array.isArray(data) ? 'an array' : typeof data
-}
+})

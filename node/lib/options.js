@@ -7,7 +7,9 @@ exports.openOptions = function (location, options) {
   const ttl = options.ttl ?? false
 
   if (typeof ttl !== 'boolean' && typeof ttl !== 'number') {
-    throw new TypeError(`The option 'ttl' must be a boolean or a number of milliseconds, received ${describe(ttl)}`)
+    throw new TypeError(
+      `The option 'ttl' must be a boolean or a number of milliseconds, received ${describe(ttl)}`
+    )
   }
 
   return {

@@ -5,12 +5,12 @@ const { AbstractSnapshot } = require('abstract-level')
 const kNative = Symbol('native')
 
 class EskerSnapshot extends AbstractSnapshot {
-  constructor (native, options) {
+  constructor(native, options) {
     super(options)
     this[kNative] = native
   }
 
-  async _close () {
+  async _close() {
     this[kNative].close()
   }
 }
@@ -20,7 +20,8 @@ exports.snapshotOf = function (options) {
   const snapshot = options.snapshot
   if (snapshot === undefined || snapshot === null) return undefined
   const native = snapshot[kNative]
-  if (native === undefined) throw new TypeError("The option 'snapshot' must be a snapshot of an EskerLevel database")
+  if (native === undefined)
+    throw new TypeError("The option 'snapshot' must be a snapshot of an EskerLevel database")
   return native
 }
 

@@ -17,13 +17,13 @@ class WriteQueue {
   #groups = []
   #underWay = null
 
-  constructor (database, sync) {
+  constructor(database, sync) {
     this.#database = database
     this.#sync = sync
   }
 
   /** A promise for the write that `add` adds to the operations that it is given. */
-  write (add) {
+  write(add) {
     let group = this.#groups.at(-1)
 
     if (group === undefined || group.settlers.length === MOST_OPERATIONS) {
@@ -39,17 +39,17 @@ class WriteQueue {
   }
 
   /** Settles when all writes that were made are done. */
-  async drained () {
+  async drained() {
     this.#next()
     while (this.#underWay !== null) await this.#underWay
   }
 
-  #next () {
+  #next() {
     if (this.#underWay !== null || this.#groups.length === 0) return
     this.#underWay = this.#writeGroup(this.#groups.shift())
   }
 
-  async #writeGroup ({ operations, settlers }) {
+  async #writeGroup({ operations, settlers }) {
     let failures
 
     try {

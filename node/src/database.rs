@@ -161,8 +161,8 @@ impl Database {
         run(move || commit(&*call?, operations, &WriteOptions::new().sync(sync)))
     }
 
-    /// Writes each operation by itself, in their order, and leaves none: an array with the errors of
-    /// those that failed, if any did. With `sync` all are on the device then.
+    /// Writes each operation by itself, in their order, and leaves none: an array with the errors
+    /// of those that failed, if any did. With `sync` all are on the device then.
     #[napi]
     pub fn write_each(&self, operations: &Operations, sync: bool) -> AsyncTask<Work<Failures>> {
         let operations = operations.take();

@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 const AT_A_TIME = 3
-const OTHERS = ['all.js', 'children.js', 'directories.js', 'forked-child.js']
+const OTHERS = ['all.js', 'children.js', 'directories.js']
 const isTest = (name) => /\.m?js$/.test(name) && !OTHERS.includes(name)
 const files = fs.readdirSync(__dirname).filter(isTest).sort()
 const left = files.slice()
@@ -18,9 +18,15 @@ const run = function (file) {
   const child = spawn(process.execPath, [path.join(__dirname, file)])
   let output = ''
   let errors = ''
-  child.stdout.on('data', (data) => { output += data })
-  child.stderr.on('data', (data) => { errors += data })
-  return new Promise((resolve) => child.on('close', (code, signal) => resolve({ output, errors, code, signal })))
+  child.stdout.on('data', (data) => {
+    output += data
+  })
+  child.stderr.on('data', (data) => {
+    errors += data
+  })
+  return new Promise((resolve) =>
+    child.on('close', (code, signal) => resolve({ output, errors, code, signal }))
+  )
 }
 
 const report = function (file, { output, errors, code, signal }) {
@@ -36,17 +42,25 @@ const report = function (file, { output, errors, code, signal }) {
   sum.assertions += assertions
   if (isPassed) return
   sum.failed++
-  console.log(output.split(/^(?=# )/m).filter((part) => /^not ok /m.test(part)).join(''))
+  console.log(
+    output
+      .split(/^(?=# )/m)
+      .filter((part) => /^not ok /m.test(part))
+      .join('')
+  )
   console.log(errors)
   // One that did not come to its end says where it was.
   if (!/^1\.\.\d+$/m.test(output)) console.log(output.slice(-2000))
 }
 
 const worker = async function () {
-  for (let file = left.shift(); file !== undefined; file = left.shift()) report(file, await run(file))
+  for (let file = left.shift(); file !== undefined; file = left.shift())
+    report(file, await run(file))
 }
 
 Promise.all(Array.from({ length: AT_A_TIME }, worker)).then(function () {
-  console.log(`node: ${sum.tests} tests, ${sum.assertions} assertions in ${files.length} files, ${sum.failed} files failed`)
-  process.exitCode = sum.failed === 0 ? 0 : 1
+  const { tests, assertions, failed } = sum
+  const total = `${tests} tests, ${assertions} assertions in ${files.length} files`
+  console.log(`node: ${total}, ${failed} files failed`)
+  process.exitCode = failed === 0 ? 0 : 1
 })

@@ -74,7 +74,14 @@ test('the native half refuses what comes after a close by itself', async functio
   const closed = 'LEVEL_DATABASE_NOT_OPEN'
   t.is(await codeOf(database.get('a', 0)), closed, 'before it is opened')
   t.is(await codeOf(database.close()), undefined)
-  const options = { location: newLocation(), createIfMissing: true, errorIfExists: false, readOnly: false, keyspace: 'default', ttl: false }
+  const options = {
+    location: newLocation(),
+    createIfMissing: true,
+    errorIfExists: false,
+    readOnly: false,
+    keyspace: 'default',
+    ttl: false
+  }
   await database.open(options)
   t.is(await codeOf(database.open(options)), 'LEVEL_INVALID_ARGUMENT', 'open twice')
   const operations = new binding.Operations()
@@ -116,12 +123,21 @@ test('calls that were made before a close are done', async function (t) {
     await db.open()
     const calls = []
     for (let i = 0; i < 50; i++) {
-      calls.push(db.put(`${round} ${i}`, 'v'), db.get(`${round} ${i - 10}`), db.batch([{ type: 'put', key: `${round} b${i}`, value: 'v' }]))
-      if (i % 10 === 0) calls.push(db.compactRange('', '\uffff'), db.put(`${round} s${i}`, 'v', { sync: true }))
+      calls.push(
+        db.put(`${round} ${i}`, 'v'),
+        db.get(`${round} ${i - 10}`),
+        db.batch([{ type: 'put', key: `${round} b${i}`, value: 'v' }])
+      )
+      if (i % 10 === 0)
+        calls.push(db.compactRange('', '\uffff'), db.put(`${round} s${i}`, 'v', { sync: true }))
     }
     await db.close()
     const results = await Promise.allSettled(calls)
-    t.same(results.filter((result) => result.status === 'rejected'), [], `round ${round}`)
+    t.same(
+      results.filter((result) => result.status === 'rejected'),
+      [],
+      `round ${round}`
+    )
   }
   await db.open()
   t.is((await db.keys().all()).length, 20 * 105)
@@ -131,16 +147,29 @@ test('calls that were made before a close are done', async function (t) {
 test('iterators that are read while their database closes', async function (t) {
   const db = new EskerLevel(newLocation())
   await db.open()
-  await db.batch(Array.from({ length: 5000 }, (_, i) => ({ type: 'put', key: String(i), value: 'v'.repeat(100) })))
-  const reads = Promise.allSettled(Array.from({ length: 20 }, (_, i) => {
-    return i % 2 === 0 ? db.iterator().all() : db.iterator().nextv(1000)
-  }))
-  const endless = codeOf((async function () {
-    for (let i = 0; ; i++) for await (const key of db.keys()) if (key === undefined) return
-  })())
+  await db.batch(
+    Array.from({ length: 5000 }, (_, i) => ({
+      type: 'put',
+      key: String(i),
+      value: 'v'.repeat(100)
+    }))
+  )
+  const reads = Promise.allSettled(
+    Array.from({ length: 20 }, (_, i) => {
+      return i % 2 === 0 ? db.iterator().all() : db.iterator().nextv(1000)
+    })
+  )
+  const endless = codeOf(
+    (async function () {
+      for (let i = 0; ; i++) for await (const key of db.keys()) if (key === undefined) return
+    })()
+  )
   await db.close()
   for (const result of await reads) {
-    const isRead = result.status === 'fulfilled' ? result.value.length > 0 : result.reason.code === 'LEVEL_ITERATOR_NOT_OPEN'
+    const isRead =
+      result.status === 'fulfilled'
+        ? result.value.length > 0
+        : result.reason.code === 'LEVEL_ITERATOR_NOT_OPEN'
     t.ok(isRead, result.status)
   }
   t.ok(['LEVEL_ITERATOR_NOT_OPEN', 'LEVEL_DATABASE_NOT_OPEN'].includes(await endless))
@@ -173,20 +202,22 @@ test('a directory can be open once', async function (t) {
 test('many opens and closes of one directory at once', async function (t) {
   const location = newLocation()
   let opened = 0
-  await Promise.all(Array.from({ length: 8 }, async function () {
-    for (let i = 0; i < 10; i++) {
-      const db = new EskerLevel(location)
-      try {
-        await db.open()
-      } catch (err) {
-        t.is(err.cause.code, 'LEVEL_LOCKED')
-        continue
+  await Promise.all(
+    Array.from({ length: 8 }, async function () {
+      for (let i = 0; i < 10; i++) {
+        const db = new EskerLevel(location)
+        try {
+          await db.open()
+        } catch (err) {
+          t.is(err.cause.code, 'LEVEL_LOCKED')
+          continue
+        }
+        opened++
+        await db.put('n', String(Number((await db.get('n')) ?? 0) + 1))
+        await db.close()
       }
-      opened++
-      await db.put('n', String(Number(await db.get('n') ?? 0) + 1))
-      await db.close()
-    }
-  }))
+    })
+  )
   const db = new EskerLevel(location)
   t.is(await db.get('n'), String(opened), 'each open database saw what those before it wrote')
   await db.close()

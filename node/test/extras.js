@@ -16,7 +16,16 @@ const codeOf = async function (promise) {
   }
 }
 
-const u64 = { name: 'u64', format: 'buffer', encode: (n) => { const b = Buffer.alloc(8); b.writeBigUInt64LE(BigInt(n)); return b }, decode: (b) => Number(b.readBigUInt64LE()) }
+const u64 = {
+  name: 'u64',
+  format: 'buffer',
+  encode: (n) => {
+    const b = Buffer.alloc(8)
+    b.writeBigUInt64LE(BigInt(n))
+    return b
+  },
+  decode: (b) => Number(b.readBigUInt64LE())
+}
 
 test('merge() adds', async function (t) {
   const location = newLocation()
@@ -24,7 +33,10 @@ test('merge() adds', async function (t) {
   await db.merge('a', 1)
   await Promise.all(Array.from({ length: 100 }, () => db.merge('a', 2)))
   t.is(await db.get('a'), 201)
-  t.is(await codeOf(db.merge('a', 'no number', { valueEncoding: 'utf8' })), 'LEVEL_INVALID_ARGUMENT')
+  t.is(
+    await codeOf(db.merge('a', 'no number', { valueEncoding: 'utf8' })),
+    'LEVEL_INVALID_ARGUMENT'
+  )
   await db.merge('a', 1, { sync: true })
   t.same(await db.iterator().all(), [['a', 202]])
   const sublevel = db.sublevel('s', { valueEncoding: u64 })
@@ -59,20 +71,30 @@ test('times to live', async function (t) {
   const hour = 3600 * 1000
   await db.put('for good', '1')
   await db.put('hour', '1', { ttl: hour })
-  await db.batch([{ type: 'put', key: 'batch', value: '1', ttl: hour }, { type: 'put', key: 'batch for good', value: '1' }])
-  await db.batch([{ type: 'put', key: 'all', value: '1' }, { type: 'del', key: 'hour' }], { ttl: hour })
+  await db.batch([
+    { type: 'put', key: 'batch', value: '1', ttl: hour },
+    { type: 'put', key: 'batch for good', value: '1' }
+  ])
+  await db.batch(
+    [
+      { type: 'put', key: 'all', value: '1' },
+      { type: 'del', key: 'hour' }
+    ],
+    { ttl: hour }
+  )
   await db.batch().put('chained', '1', { ttl: hour }).put('chained for good', '1').write()
   for (const key of ['batch', 'all', 'chained']) {
     const expiry = await db.expiresAt(key)
     t.ok(Number.isInteger(expiry) && expiry > 1.7e12, `${key}: ${new Date(expiry).toISOString()}`)
   }
-  for (const key of ['for good', 'batch for good', 'chained for good']) t.is(await db.expiresAt(key), Infinity, key)
+  for (const key of ['for good', 'batch for good', 'chained for good'])
+    t.is(await db.expiresAt(key), Infinity, key)
   t.is(await db.expiresAt('hour'), undefined, 'deleted')
 
   const before = await db.expiresAt('all')
   const snapshot = db.snapshot()
   t.is(await db.touch('all', 10 * hour), true)
-  t.ok(await db.expiresAt('all') > before)
+  t.ok((await db.expiresAt('all')) > before)
   t.is(await db.expiresAt('all', { snapshot }), before)
   t.is(await db.persist('all'), true)
   t.is(await db.expiresAt('all'), Infinity)
@@ -84,20 +106,23 @@ test('times to live', async function (t) {
 
   // The clock is that of the machine: what lives for a millisecond is waited for.
   await db.put('short', '1', { ttl: 1 })
-  while (await db.get('short') !== undefined);
+  while ((await db.get('short')) !== undefined);
   t.is(await db.has('short'), false)
   t.notOk((await db.keys().all()).includes('short'))
   t.is(await db.touch('short', hour), false)
   const sublevel = db.sublevel('s')
   await sublevel.put('a', '1', { ttl: hour })
-  t.ok(await db.expiresAt(sublevel.prefixKey('a', 'utf8')) < Infinity, 'options of sublevels arrive')
+  t.ok(
+    (await db.expiresAt(sublevel.prefixKey('a', 'utf8'))) < Infinity,
+    'options of sublevels arrive'
+  )
   await db.close()
 })
 
 test('a default time to live, and none', async function (t) {
   const db = new EskerLevel(newLocation(), { ttl: 3600 * 1000 })
   await db.put('a', '1')
-  t.ok(await db.expiresAt('a') < Infinity)
+  t.ok((await db.expiresAt('a')) < Infinity)
   await db.close()
 
   const never = new EskerLevel(newLocation())
@@ -146,27 +171,45 @@ test('a database is read beside its writer', async function (t) {
 })
 
 test('sizes, compactions, properties', async function (t) {
-  const db = new EskerLevel(newLocation(), { compression: false, cacheSize: 1 << 20, writeBufferSize: 1 << 20, blockSize: 4096 })
+  const db = new EskerLevel(newLocation(), {
+    compression: false,
+    cacheSize: 1 << 20,
+    writeBufferSize: 1 << 20,
+    blockSize: 4096
+  })
   t.is(await db.approximateSize('a', 'z'), 0)
   for (let i = 0; i < 20; i++) {
-    await db.batch(Array.from({ length: 100 }, (_, j) => ({ type: 'put', key: `k${i} ${j}`, value: 'v'.repeat(1000) })))
+    await db.batch(
+      Array.from({ length: 100 }, (_, j) => ({
+        type: 'put',
+        key: `k${i} ${j}`,
+        value: 'v'.repeat(1000)
+      }))
+    )
   }
   await db.compactRange('a', 'z')
   const size = await db.approximateSize('a', 'z')
   t.ok(size > 1.9e6 && size < 3e6, `${size} bytes`)
-  t.ok(await db.approximateSize('k1', 'k2') < size)
-  t.is(await db.approximateSize('l', 'z') < 20000, true)
+  t.ok((await db.approximateSize('k1', 'k2')) < size)
+  t.is((await db.approximateSize('l', 'z')) < 20000, true)
   t.is(await db.approximateSize('z', 'a'), 0, 'an inverted range')
   await db.clear()
   await db.compactRange('a', 'z')
-  t.ok(await db.approximateSize('a', 'z') < 20000, 'the space came back')
+  t.ok((await db.approximateSize('a', 'z')) < 20000, 'the space came back')
   t.is(typeof db.getProperty('esker.health.writable'), 'string')
   await db.close()
 })
 
 test('clear() of a range, of a number of keys, of a snapshot', async function (t) {
   const db = new EskerLevel(newLocation())
-  const put = (from, to) => db.batch(Array.from({ length: to - from }, (_, i) => ({ type: 'put', key: String(from + i), value: 'v' })))
+  const put = (from, to) =>
+    db.batch(
+      Array.from({ length: to - from }, (_, i) => ({
+        type: 'put',
+        key: String(from + i),
+        value: 'v'
+      }))
+    )
   await put(10000, 30000)
   await db.clear({ gte: '15000', lt: '20000' })
   t.is((await db.keys().all()).length, 15000)

@@ -10,7 +10,9 @@ const keyOf = (i) => String(i).padStart(5, '0')
 
 const filled = async function (number) {
   const db = new EskerLevel(newLocation())
-  await db.batch(Array.from({ length: number }, (_, i) => ({ type: 'put', key: keyOf(i), value: `value ${i}` })))
+  await db.batch(
+    Array.from({ length: number }, (_, i) => ({ type: 'put', key: keyOf(i), value: `value ${i}` }))
+  )
   return db
 }
 
@@ -24,14 +26,22 @@ test('all ways to read yield the same', async function (t) {
       const name = JSON.stringify(options)
       const sorted = reverse ? expected.slice().reverse() : expected
       t.same(await db.iterator(options).all(), sorted, `all() ${name}`)
-      t.same(await db.keys(options).all(), sorted.map((entry) => entry[0]), `keys ${name}`)
-      t.same(await db.values(options).all(), sorted.map((entry) => entry[1]), `values ${name}`)
+      t.same(
+        await db.keys(options).all(),
+        sorted.map((entry) => entry[0]),
+        `keys ${name}`
+      )
+      t.same(
+        await db.values(options).all(),
+        sorted.map((entry) => entry[1]),
+        `values ${name}`
+      )
       const one = []
       for await (const entry of db.iterator(options)) one.push(entry)
       t.same(one, sorted, `next() ${name}`)
       const some = []
       const iterator = db.iterator(options)
-      for (let size = 1; ; size = size * 3 % 101) {
+      for (let size = 1; ; size = (size * 3) % 101) {
         const entries = await iterator.nextv(size)
         if (entries.length === 0) break
         some.push(...entries)
@@ -43,8 +53,14 @@ test('all ways to read yield the same', async function (t) {
     }
   }
 
-  t.same(await db.iterator({ keys: false }).all(), expected.map((entry) => [undefined, entry[1]]))
-  t.same(await db.iterator({ values: false }).all(), expected.map((entry) => [entry[0], undefined]))
+  t.same(
+    await db.iterator({ keys: false }).all(),
+    expected.map((entry) => [undefined, entry[1]])
+  )
+  t.same(
+    await db.iterator({ values: false }).all(),
+    expected.map((entry) => [entry[0], undefined])
+  )
   t.is((await db.iterator({ keys: false, values: false }).all()).length, 5000)
   await db.close()
 })
@@ -57,7 +73,11 @@ test('limits and seeks, in any order', async function (t) {
   iterator.seek(keyOf(2000))
   t.is((await iterator.next())[0], keyOf(2000))
   iterator.seek(keyOf(5))
-  t.same((await iterator.nextv(100)).map((entry) => entry[0]), [5, 6, 7, 8, 9, 10, 11].map(keyOf), 'ten in all')
+  t.same(
+    (await iterator.nextv(100)).map((entry) => entry[0]),
+    [5, 6, 7, 8, 9, 10, 11].map(keyOf),
+    'ten in all'
+  )
   t.is(await iterator.next(), undefined)
   await iterator.close()
 
@@ -112,11 +132,17 @@ test('an aborted iterator ends, wherever it is', async function (t) {
 
 test('many iterators at once', async function (t) {
   const db = await filled(2000)
-  const counts = await Promise.all(Array.from({ length: 100 }, async (_, i) => {
-    let count = 0
-    for await (const key of db.keys({ gte: keyOf(i * 20), reverse: i % 2 === 0 })) count += key.length > 0 ? 1 : 0
-    return count
-  }))
-  t.same(counts, Array.from({ length: 100 }, (_, i) => 2000 - i * 20))
+  const counts = await Promise.all(
+    Array.from({ length: 100 }, async (_, i) => {
+      let count = 0
+      for await (const key of db.keys({ gte: keyOf(i * 20), reverse: i % 2 === 0 }))
+        count += key.length > 0 ? 1 : 0
+      return count
+    })
+  )
+  t.same(
+    counts,
+    Array.from({ length: 100 }, (_, i) => 2000 - i * 20)
+  )
   await db.close()
 })

@@ -3,13 +3,20 @@
 
 import { EskerLevel, type BatchOperation, type OpenOptions } from 'esker-level'
 
-async function typed (): Promise<void> {
+async function typed(): Promise<void> {
   const db = new EskerLevel('data')
-  const options: OpenOptions = { createIfMissing: false, mergeOperator: 'uint64add', ttl: 1000, memoryBudget: 1 << 26 }
+  const options: OpenOptions = {
+    createIfMissing: false,
+    mergeOperator: 'uint64add',
+    ttl: 1000,
+    memoryBudget: 1 << 26
+  }
   await db.open(options)
 
   const text: string | undefined = await db.get('key')
-  const bytes: Uint8Array | undefined = await db.get<string, Uint8Array>('key', { valueEncoding: 'view' })
+  const bytes: Uint8Array | undefined = await db.get<string, Uint8Array>('key', {
+    valueEncoding: 'view'
+  })
   const at: string | undefined = db.getSync('key')
   const many: Array<string | undefined> = await db.getMany(['a', 'b'])
   const is: boolean = await db.has('key')
@@ -36,7 +43,7 @@ async function typed (): Promise<void> {
 
   await db.merge('key', 'operand', { sync: true })
   const expiry: number | undefined = await db.expiresAt('key')
-  const had: boolean = await db.touch('key', 1000) && await db.persist('key')
+  const had: boolean = (await db.touch('key', 1000)) && (await db.persist('key'))
   const size: number = await db.approximateSize('a', 'b')
   await db.compactRange('a', 'b')
   const property: string | undefined = db.getProperty('esker.health.writable')

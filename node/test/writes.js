@@ -11,8 +11,14 @@ test('writes take effect in the order of their calls', async function (t) {
     const db = new EskerLevel(newLocation(), { mergeOperator: 'stringappend:' })
     await db.open()
     const calls = []
-    for (let i = 0; i < 3500; i++) calls.push(db.put('a', String(i), { sync }), db.merge('m', 'x', { sync }))
-    calls.push(db.del('a', { sync }), db.put('b', '1', { sync }), db.del('b', { sync }), db.put('b', '2', { sync }))
+    for (let i = 0; i < 3500; i++)
+      calls.push(db.put('a', String(i), { sync }), db.merge('m', 'x', { sync }))
+    calls.push(
+      db.del('a', { sync }),
+      db.put('b', '1', { sync }),
+      db.del('b', { sync }),
+      db.put('b', '2', { sync })
+    )
     await calls.at(-1)
     t.same(await db.getMany(['a', 'b']), [undefined, '2'], 'the last has come after all others')
     t.is((await db.get('m')).length, 3500)
@@ -35,9 +41,14 @@ test('promises are settled in that order', async function (t) {
   const db = new EskerLevel(newLocation())
   await db.open()
   const settled = []
-  const calls = Array.from({ length: 2500 }, (_, i) => db.put(String(i), 'v').then(() => settled.push(i)))
+  const calls = Array.from({ length: 2500 }, (_, i) =>
+    db.put(String(i), 'v').then(() => settled.push(i))
+  )
   await Promise.all(calls)
-  t.same(settled, Array.from({ length: 2500 }, (_, i) => i))
+  t.same(
+    settled,
+    Array.from({ length: 2500 }, (_, i) => i)
+  )
   await db.close()
 })
 
@@ -52,15 +63,23 @@ test('one that fails harms no other', async function (t) {
       db.put('b', '2', { sync, ttl: 1e6 }),
       db.merge('c', 'no operator', { sync }),
       db.put('c', '3', { sync, ttl: -1 }),
-      db.put('d', Symbol('no text'), { sync, valueEncoding: { name: 'own', format: 'utf8', encode: (x) => x, decode: (x) => x } }),
+      db.put('d', Symbol('no text'), {
+        sync,
+        valueEncoding: { name: 'own', format: 'utf8', encode: (x) => x, decode: (x) => x }
+      }),
       db.del(long, { sync }),
       db.del('a', { sync }),
       db.put('e', '5', { sync })
     ])
     const refused = 'LEVEL_INVALID_ARGUMENT'
-    t.same(results.map((result) => result.reason?.code ?? result.reason?.name ?? 'done'),
-      ['done', refused, 'done', refused, refused, 'TypeError', refused, 'done', 'done'], `sync: ${sync}`)
-    const errors = results.filter((result) => result.reason?.code === refused).map((result) => result.reason)
+    t.same(
+      results.map((result) => result.reason?.code ?? result.reason?.name ?? 'done'),
+      ['done', refused, 'done', refused, refused, 'TypeError', refused, 'done', 'done'],
+      `sync: ${sync}`
+    )
+    const errors = results
+      .filter((result) => result.reason?.code === refused)
+      .map((result) => result.reason)
     t.is(new Set(errors).size, 4, 'each has an error of its own')
     t.ok(errors.every((err) => err instanceof Error && err.retryable === false))
     t.same(await db.keys().all(), ['b', 'e'])
@@ -77,8 +96,13 @@ test('writes that are all refused', async function (t) {
   const db = new EskerLevel(location, { readOnly: true })
   await db.open()
   for (const sync of [false, true]) {
-    const results = await Promise.allSettled(Array.from({ length: 1500 }, (_, i) => db.put(String(i), 'v', { sync })))
-    t.ok(results.every((result) => result.reason?.code === 'LEVEL_READ_ONLY'), `sync: ${sync}`)
+    const results = await Promise.allSettled(
+      Array.from({ length: 1500 }, (_, i) => db.put(String(i), 'v', { sync }))
+    )
+    t.ok(
+      results.every((result) => result.reason?.code === 'LEVEL_READ_ONLY'),
+      `sync: ${sync}`
+    )
   }
   await db.close()
 })
@@ -88,10 +112,15 @@ test('writes are done before a close that is called after them', async function 
   for (const number of [1, 999, 1000, 1001, 5000]) {
     await db.open()
     await db.clear()
-    const calls = Array.from({ length: number }, (_, i) => db.put(String(i), 'v', { sync: i % 2 === 0 }))
+    const calls = Array.from({ length: number }, (_, i) =>
+      db.put(String(i), 'v', { sync: i % 2 === 0 })
+    )
     await db.close()
     const results = await Promise.allSettled(calls)
-    t.ok(results.every((result) => result.status === 'fulfilled'), `${number} writes`)
+    t.ok(
+      results.every((result) => result.status === 'fulfilled'),
+      `${number} writes`
+    )
     await db.open()
     t.is((await db.keys().all()).length, number)
     await db.close()

@@ -2,7 +2,7 @@
 
 // What `processes.js` forks while it has a database open.
 
-const { EskerLevel } = require('..')
+const { EskerLevel } = require('../..')
 
 const location = process.argv[2]
 
@@ -19,5 +19,6 @@ process.on('message', async function (message) {
 })
 
 keys().catch((err) => {
-  process.send({ code: err.cause?.code ?? err.code, holder: `${err.cause?.message}`.includes(String(process.ppid)) })
+  const isHolderNamed = `${err.cause?.message}`.includes(String(process.ppid))
+  process.send({ code: err.cause?.code ?? err.code, isHolderNamed })
 })
