@@ -7,10 +7,11 @@
 #   make under-load  the whole suite, again and again, beside the long tier in eight threads
 #   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
 #   make install, make uninstall   the libraries of the C interfaces (doc/c.md), PREFIX=/usr/local DESTDIR=
+#   make node          the Node package: the suite of abstract-level, and its own tests
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
-# With CI=true, `make test` also insists on every peer engine and on a browser; without, a missing one costs one line and nothing else.
+# With CI=true, `make test` also insists on every peer engine, on a browser and on Node; without, a missing one costs one line and nothing else.
 
 CARGO ?= cargo
 OUT := bench-out
@@ -31,7 +32,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults node fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -46,6 +47,7 @@ help:
 	@echo "make torture         the long tier of the checks in slices, with totals (TORTURE_ROUNDS=$(TORTURE_ROUNDS) TORTURE_SECONDS=$(TORTURE_SECONDS))"
 	@echo "make under-load      the whole suite LOADED_RUNS=$(LOADED_RUNS) times beside eight busy threads (hours)"
 	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
+	@echo "make node            build the Node package and run its tests; needs node and npm"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
 	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
@@ -106,6 +108,7 @@ build-time:
 # The documentation is that of the libraries: the command has the name of the engine, and would overwrite its pages.
 test: export ESKER_REQUIRE_PEERS ?= $(if $(filter true,$(CI)),1,0)
 test: export RUSTDOCFLAGS := -D warnings
+test: export CARGO := $(CARGO)
 test:
 	$(call step,format,$(CARGO) fmt --all --check)
 ifeq ($(CI),true)
@@ -118,6 +121,7 @@ endif
 	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --no-run)
 	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
+	$(call step,the Node package,scripts/node-tests $(if $(filter true,$(CI)),--strict))
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)
@@ -171,6 +175,11 @@ deny:
 	    echo "deny: the advisory database cannot be fetched: advisories are not checked"; \
 	    $(CARGO) deny --all-features check bans licenses sources; \
 	fi
+
+# Without node or npm this costs one line.
+node: export CARGO := $(CARGO)
+node:
+	scripts/node-tests
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)

@@ -37,6 +37,8 @@ pub const ESKER_UNSUPPORTED_COMPRESSION: esker_code = 14;
 pub const ESKER_NOT_FOUND: esker_code = 15;
 /// The keyspace was created with a comparator that was not supplied at this open.
 pub const ESKER_MISSING_COMPARATOR: esker_code = 16;
+/// A database that is not to be there is.
+pub const ESKER_ALREADY_EXISTS: esker_code = 17;
 /// An error of the engine that this version of the interface has no code for.
 pub const ESKER_OTHER: esker_code = 99;
 /// A handle was closed or destroyed before.
@@ -74,6 +76,7 @@ pub(crate) fn name(code: esker_code) -> &'static std::ffi::CStr {
         ESKER_UNSUPPORTED_COMPRESSION => c"ESKER_UNSUPPORTED_COMPRESSION",
         ESKER_NOT_FOUND => c"ESKER_NOT_FOUND",
         ESKER_MISSING_COMPARATOR => c"ESKER_MISSING_COMPARATOR",
+        ESKER_ALREADY_EXISTS => c"ESKER_ALREADY_EXISTS",
         ESKER_CLOSED_HANDLE => c"ESKER_CLOSED_HANDLE",
         ESKER_WRONG_HANDLE => c"ESKER_WRONG_HANDLE",
         ESKER_BUSY_HANDLE => c"ESKER_BUSY_HANDLE",

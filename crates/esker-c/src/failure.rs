@@ -62,6 +62,7 @@ fn code_of(error: &Error) -> esker_code {
         Error::UnsupportedCompression { .. } => ESKER_UNSUPPORTED_COMPRESSION,
         Error::NotFound { .. } => ESKER_NOT_FOUND,
         Error::MissingComparator { .. } => ESKER_MISSING_COMPARATOR,
+        Error::AlreadyExists { .. } => ESKER_ALREADY_EXISTS,
         _ => ESKER_OTHER,
     }
 }

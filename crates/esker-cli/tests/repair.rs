@@ -42,7 +42,7 @@ fn what_is_no_database_is_refused() {
     let sandbox = Sandbox::new("norepair");
     assert!(fails(1, &["repair", &sandbox.text("nothing")]).contains("does not exist"));
     fs::create_dir(sandbox.path("empty")).unwrap();
-    assert!(fails(1, &["repair", &sandbox.text("empty")]).contains("not found"));
+    assert!(fails(1, &["repair", &sandbox.text("empty")]).contains("empty does not exist"));
     assert!(fails(2, &["repair"]).contains("DIR"));
     let help = ok(&["repair", "--help"]);
     assert!(help.contains("Examples:") && help.lines().all(|line| line.len() <= 120), "{help}");

@@ -17,12 +17,12 @@ const KEYSPACE: &str = "default";
 
 fn open(path: &Path, options: &OptionValues) -> Done<Open> {
     refuse_foreign(path)?;
-    if options.error_if_exists && path.join("CURRENT").exists() {
-        return Err(Failure::invalid(format!("{}: exists (error_if_exists is true)", path.display())));
-    }
     let db = Db::open(path, options.of_database()).map_err(|error| match error {
         Error::NotFound { .. } => {
             Failure::invalid(format!("{}: does not exist (create_if_missing is false)", path.display()))
+        }
+        Error::AlreadyExists { .. } => {
+            Failure::invalid(format!("{}: exists (error_if_exists is true)", path.display()))
         }
         other => Failure::from(other),
     })?;

@@ -171,6 +171,12 @@ pub enum Error {
         /// The missing object.
         what: String,
     },
+    /// A database is there already, and was not to be
+    /// ([`Options::error_if_exists`](crate::Options::error_if_exists)). Nothing was changed.
+    AlreadyExists {
+        /// The existing object.
+        what: String,
+    },
 }
 
 /// Why a write would have to wait.
@@ -394,7 +400,8 @@ impl fmt::Display for Error {
                 "{} is compressed with {compression}, which this build cannot read; build esker with the feature `{feature}`",
                 path.display()
             ),
-            Error::NotFound { what } => write!(f, "not found: {what}"),
+            Error::NotFound { what } => write!(f, "{what} does not exist"),
+            Error::AlreadyExists { what } => write!(f, "{what} exists already"),
         }
     }
 }

@@ -83,7 +83,7 @@ impl Options {
         let size = |value: usize| bytes(value as u64);
         rows! {
             create_if_missing: self.create_if_missing.to_string() => "true makes a database of an empty directory; false finds mistyped paths";
-            error_if_exists: self.error_if_exists.to_string() => "true finds a path that is in use already; false opens what is there";
+            error_if_exists: self.error_if_exists.to_string() => "true refuses what is there already; false opens it";
             write_buffer_bytes: size(self.write_buffer_bytes) => "larger: fewer flushes, less compaction; smaller: less memory, faster recovery";
             block_cache_bytes: size(self.block_cache_bytes) => "larger: fewer reads and decompressions; smaller: less memory";
             block_bytes: size(self.block_bytes) => "larger: better compression and scans; smaller: cheaper point reads that miss the cache";

@@ -271,18 +271,19 @@ impl Options {
         self
     }
 
-    /// Whether [`Db::open`](crate::Db::open) refuses a directory that has a database, with
-    /// `InvalidArgument`. Nothing in it is changed then.
+    /// Whether an existing database is refused by [`crate::Db::open`], with
+    /// [`Error::AlreadyExists`]. Of several that open at once one creates the database; the others
+    /// get that, or [`Error::Locked`].
     ///
-    /// Default: false. Trade-off: true finds a path that is in use already; a program that has
-    /// created its database opens it with false.
+    /// Default: false. Trade-off: true never mixes new data with old data, and opens each database
+    /// once; false needs no other step to open it again.
     ///
     /// ```
     /// use esker::{Db, Error, Options, env::mem::MemEnv};
     /// let options = Options::default().env(std::sync::Arc::new(MemEnv::new())).error_if_exists(true);
     /// Db::open("data", options.clone())?.close()?;
-    /// assert!(matches!(Db::open("data", options), Err(Error::InvalidArgument { .. })));
-    /// # Ok::<(), esker::Error>(())
+    /// assert!(matches!(Db::open("data", options), Err(Error::AlreadyExists { .. })));
+    /// # Ok::<(), Error>(())
     /// ```
     pub fn error_if_exists(mut self, yes: bool) -> Options {
         self.error_if_exists = yes;

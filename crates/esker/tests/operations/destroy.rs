@@ -103,7 +103,7 @@ fn a_database_that_is_there_is_refused_where_that_was_said() {
     let env = filled();
     let before = files(&env);
     let refused = Db::open(DIRECTORY, simulated(&env).error_if_exists(true)).map(drop);
-    assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::AlreadyExists { .. })), "{refused:?}");
     let names = |files: &std::collections::BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&files(&env)), names(&before));
     assert_eq!(keyspace(&open(&env), "k").get("logged").unwrap().as_deref(), Some(&b"1"[..]));

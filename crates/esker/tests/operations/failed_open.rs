@@ -2,9 +2,9 @@
 //! fuller.
 
 use crate::common::*;
-use esker::Db;
 use esker::env::fault::{Action, Class, FaultEnv, Rule};
 use esker::env::mem::{CrashMode, MemEnv};
+use esker::{Db, Error};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -177,4 +177,26 @@ fn a_power_loss_within_an_open_on_a_full_disk_loses_nothing() {
         calls += 1;
     }
     assert!(calls > 20, "it was to begin with tables: {calls} calls");
+}
+
+#[test]
+fn an_existing_database_is_refused_where_that_is_asked() {
+    let env = MemEnv::new();
+    let new = || simulated(&env).error_if_exists(true);
+    let db = Db::open(DIRECTORY, new()).unwrap();
+    keyspace(&db, "names").put("ada", "1815").unwrap();
+    assert!(matches!(Db::open(DIRECTORY, new()), Err(Error::Locked { .. })));
+    drop(db);
+    let before = files(&env);
+    let refused = Db::open(DIRECTORY, new()).unwrap_err();
+    assert!(matches!(refused, Error::AlreadyExists { .. }), "{refused}");
+    assert_eq!(refused.to_string(), format!("database in {DIRECTORY} exists already"));
+    assert_eq!(files(&env), before);
+    // Where both are asked, one of them always fails.
+    let both = || new().create_if_missing(false);
+    assert!(matches!(Db::open(DIRECTORY, both()), Err(Error::AlreadyExists { .. })));
+    let missing = Db::open("elsewhere", both()).unwrap_err();
+    assert_eq!(missing.to_string(), "database in elsewhere does not exist");
+    let db = open(&env);
+    assert_eq!(keyspace(&db, "names").get("ada").unwrap().as_deref(), Some(&b"1815"[..]));
 }

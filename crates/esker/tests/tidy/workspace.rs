@@ -179,8 +179,8 @@ fn join(directory: &str, name: &str) -> String {
 /// Reads every text file below `directory` that people write; generated and foreign directories are
 /// left out.
 fn collect(directory: &Path, prefix: &str, texts: &mut BTreeMap<String, String>) -> io::Result<()> {
-    const LEFT_OUT: [&str; 6] = ["target", ".git", "bench-out", "corpus", "artifacts", "results"];
-    const ENDINGS: [&str; 9] = [".rs", ".toml", ".lock", ".md", ".css", ".js", ".sh", ".py", ".yml"];
+    const LEFT_OUT: [&str; 7] = ["target", ".git", "bench-out", "corpus", "artifacts", "results", "node_modules"];
+    const ENDINGS: [&str; 11] = [".rs", ".toml", ".lock", ".md", ".css", ".js", ".mjs", ".ts", ".sh", ".py", ".yml"];
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();

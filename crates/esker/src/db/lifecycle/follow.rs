@@ -149,7 +149,7 @@ pub fn catch_up(inner: &Inner, following: &mut Following) -> Result<FollowerProg
                 Ok(Some(next)) => Some(next.state),
                 Ok(None) | Err(Error::Io { .. } | Error::Corruption { .. }) if attempt + 1 < ATTEMPTS => continue,
                 Ok(None) => {
-                    return Err(Error::NotFound { what: format!("a database in {}", inner.directory.display()) });
+                    return Err(Error::NotFound { what: format!("database in {}", inner.directory.display()) });
                 }
                 Err(error) => return Err(error),
             }

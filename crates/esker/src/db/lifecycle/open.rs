@@ -70,14 +70,14 @@ pub fn open(directory: &Path, options: Options) -> Result<Inner> {
     let (number, options) = called_by_a_database(directory, options.resolved());
     let env = Arc::clone(&options.env);
     if !options.create_if_missing && !env.exists(&directory.join(CURRENT))? {
-        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+        return Err(Error::NotFound { what: format!("database in {}", directory.display()) });
     }
     refuse_foreign_directory(&options, directory)?;
     refuse_unfinished_checkpoint(&options, directory)?;
     create_directory(&*env, directory)?;
     let lock = env.lock(&directory.join(LOCK))?;
     if options.error_if_exists && env.exists(&directory.join(CURRENT))? {
-        return Err(Error::invalid(format!("there is a database in {} already", directory.display())));
+        return Err(Error::AlreadyExists { what: format!("database in {}", directory.display()) });
     }
     remover::remove_unfinished_repair(&*env, directory)?;
     let found = read_current(&*env, directory)?;
@@ -238,7 +238,7 @@ pub fn read_everything(
                 let after = read_current(&*options.env, directory);
                 (result, matches!(after, Ok(Some(after)) if after == before))
             }
-            Ok(None) => return Err(Error::NotFound { what: format!("a database in {}", directory.display()) }),
+            Ok(None) => return Err(Error::NotFound { what: format!("database in {}", directory.display()) }),
             // The manifest that `CURRENT` named may have been replaced, and removed before it was
             // opened.
             Err(error) => (Err(error), true),

@@ -54,7 +54,7 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
     let env = &*options.env;
     let names = if env.exists(directory)? { env.list(directory)? } else { Vec::new() };
     if !names.iter().any(|name| directory::is_ours(name) && name != LOCK && name != LOST) {
-        return Err(Error::NotFound { what: format!("a database in {}", directory.display()) });
+        return Err(Error::NotFound { what: format!("database in {}", directory.display()) });
     }
     directory::refuse_unfinished_checkpoint(options, directory)?;
     let options = &options.resolved();

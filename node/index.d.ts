@@ -1,0 +1,246 @@
+import {
+  AbstractBatchDelOperation,
+  AbstractBatchOptions,
+  AbstractBatchPutOperation,
+  AbstractChainedBatch,
+  AbstractChainedBatchPutOptions,
+  AbstractChainedBatchWriteOptions,
+  AbstractClearOptions,
+  AbstractDatabaseOptions,
+  AbstractDelOptions,
+  AbstractGetManyOptions,
+  AbstractGetOptions,
+  AbstractHasManyOptions,
+  AbstractHasOptions,
+  AbstractIterator,
+  AbstractIteratorOptions,
+  AbstractKeyIterator,
+  AbstractKeyIteratorOptions,
+  AbstractLevel,
+  AbstractOpenOptions,
+  AbstractPutOptions,
+  AbstractSnapshot,
+  AbstractValueIterator,
+  AbstractValueIteratorOptions,
+  Transcoder
+} from 'abstract-level'
+
+/** An `abstract-level` database in a directory, backed by Esker. */
+export class EskerLevel<KDefault = string, VDefault = string> extends AbstractLevel<
+  string | Buffer | Uint8Array,
+  KDefault,
+  VDefault
+> {
+  /**
+   * A database that opens itself when the current turn of the event loop ends.
+   *
+   * @param location The directory. It is created if it is missing.
+   */
+  constructor(location: string, options?: DatabaseOptions<KDefault, VDefault> | undefined)
+
+  /** The directory. */
+  get location(): string
+
+  open(): Promise<void>
+  open(options: OpenOptions): Promise<void>
+
+  get(key: KDefault): Promise<VDefault | undefined>
+  get<K = KDefault, V = VDefault>(key: K, options: GetOptions<K, V>): Promise<V | undefined>
+
+  getSync(key: KDefault): VDefault | undefined
+  getSync<K = KDefault, V = VDefault>(key: K, options: GetOptions<K, V>): V | undefined
+
+  getMany(keys: KDefault[]): Promise<Array<VDefault | undefined>>
+  getMany<K = KDefault, V = VDefault>(
+    keys: K[],
+    options: GetManyOptions<K, V>
+  ): Promise<Array<V | undefined>>
+
+  has(key: KDefault): Promise<boolean>
+  has<K = KDefault>(key: K, options: HasOptions<K>): Promise<boolean>
+
+  hasMany(keys: KDefault[]): Promise<boolean[]>
+  hasMany<K = KDefault>(keys: K[], options: HasManyOptions<K>): Promise<boolean[]>
+
+  put(key: KDefault, value: VDefault): Promise<void>
+  put<K = KDefault, V = VDefault>(key: K, value: V, options: PutOptions<K, V>): Promise<void>
+
+  del(key: KDefault): Promise<void>
+  del<K = KDefault>(key: K, options: DelOptions<K>): Promise<void>
+
+  batch(operations: Array<BatchOperation<typeof this, KDefault, VDefault>>): Promise<void>
+  batch<K = KDefault, V = VDefault>(
+    operations: Array<BatchOperation<typeof this, K, V>>,
+    options: BatchOptions<K, V>
+  ): Promise<void>
+  batch(): ChainedBatch<typeof this, KDefault, VDefault>
+
+  clear(): Promise<void>
+  clear<K = KDefault>(options: ClearOptions<K>): Promise<void>
+
+  iterator(): Iterator<typeof this, KDefault, VDefault>
+  iterator<K = KDefault, V = VDefault>(options: IteratorOptions<K, V>): Iterator<typeof this, K, V>
+
+  keys(): KeyIterator<typeof this, KDefault>
+  keys<K = KDefault>(options: KeyIteratorOptions<K>): KeyIterator<typeof this, K>
+
+  values(): ValueIterator<typeof this, KDefault, VDefault>
+  values<K = KDefault, V = VDefault>(
+    options: ValueIteratorOptions<K, V>
+  ): ValueIterator<typeof this, K, V>
+
+  snapshot(options?: any | undefined): Snapshot
+
+  /**
+   * Combines an operand with the value of a key, by the merge operator of the keyspace, without
+   * reading it. The operand is encoded as values are.
+   */
+  merge(key: KDefault, operand: VDefault): Promise<void>
+  merge<K = KDefault, V = VDefault>(key: K, operand: V, options: MergeOptions<K, V>): Promise<void>
+
+  /**
+   * When the value of a key expires, in milliseconds since 1970: `Infinity` if never, `undefined`
+   * if the key has no value.
+   */
+  expiresAt(key: KDefault): Promise<number | undefined>
+  expiresAt<K = KDefault>(key: K, options: HasOptions<K>): Promise<number | undefined>
+
+  /**
+   * Makes the value of a key live for `ttl` milliseconds from now on.
+   *
+   * @returns Whether the key has a value.
+   */
+  touch(key: KDefault, ttl: number): Promise<boolean>
+  touch<K = KDefault>(key: K, ttl: number, options: KeyOptions<K>): Promise<boolean>
+
+  /**
+   * Makes the value of a key live for good.
+   *
+   * @returns Whether the key has a value.
+   */
+  persist(key: KDefault): Promise<boolean>
+  persist<K = KDefault>(key: K, options: KeyOptions<K>): Promise<boolean>
+
+  /** About the bytes that the keys from `start` to `end`, without the latter, take. */
+  approximateSize(start: KDefault, end: KDefault): Promise<number>
+  approximateSize<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<number>
+
+  /** Compacts the tables that hold the keys from `start` to `end`. */
+  compactRange(start: KDefault, end: KDefault): Promise<void>
+  compactRange<K = KDefault>(start: K, end: K, options: KeyOptions<K>): Promise<void>
+
+  /** The value of a property of the engine, `esker.health.writable` for example. */
+  getProperty(name: string): string | undefined
+
+  /**
+   * Makes a damaged database open again, with what can be read of it. It must not be open.
+   */
+  static repair(location: string): Promise<void>
+}
+
+/** The names of the merge operators that the engine has. */
+export type MergeOperator =
+  'uint64add' | 'int64add' | 'max' | 'min' | 'put' | 'bytesxor' | 'bitor' | `stringappend:${string}`
+
+/** What can be set when a database is opened. */
+export interface OpenOptions extends AbstractOpenOptions {
+  /** Opens it beside its writer, as it is then. Default: false. */
+  readOnly?: boolean | undefined
+
+  /** The keyspace of all keys. Default: `default`. */
+  keyspace?: string | undefined
+
+  /** The merge operator of the keyspace. Stored when the keyspace is created. */
+  mergeOperator?: MergeOperator | undefined
+
+  /**
+   * Whether entries of the keyspace can expire; a number is the time to live of those that are put
+   * without one, in milliseconds. Stored when the keyspace is created. Default: false.
+   */
+  ttl?: boolean | number | undefined
+
+  /** Whether blocks are compressed, with LZ4. Default: true. */
+  compression?: boolean | undefined
+
+  /** Bytes of the block cache. Default: 64 MiB. */
+  cacheSize?: number | undefined
+
+  /** Bytes of a memtable. Default: 64 MiB. */
+  writeBufferSize?: number | undefined
+
+  /** Bytes of a block before it is compressed. Default: 8 KiB. */
+  blockSize?: number | undefined
+
+  /** Bytes for memtables, caches, indexes and filters together. Default: no such limit. */
+  memoryBudget?: number | undefined
+}
+
+/** Options of the constructor. */
+export interface DatabaseOptions<K, V>
+  extends AbstractDatabaseOptions<K, V>, Omit<OpenOptions, 'passive'> {}
+
+/** Options of writes. */
+export interface WriteOptions {
+  /** Settles the promise when the write is on the device. Default: false. */
+  sync?: boolean | undefined
+}
+
+/** Options of values. */
+export interface LifeOptions {
+  /** How many milliseconds the value lives; the keyspace must have been created with `ttl`. */
+  ttl?: number | undefined
+}
+
+/** Options of calls that have keys and no values. */
+export interface KeyOptions<K> {
+  keyEncoding?: string | Transcoder.PartialEncoder<K> | undefined
+}
+
+/** Options of iterators. */
+export interface ReadAheadOptions {
+  /** Bytes of entries after which a read ends. Default: 64 KiB. */
+  highWaterMarkBytes?: number | undefined
+}
+
+export interface GetOptions<K, V> extends AbstractGetOptions<K, V> {}
+export interface GetManyOptions<K, V> extends AbstractGetManyOptions<K, V> {}
+export interface HasOptions<K> extends AbstractHasOptions<K> {}
+export interface HasManyOptions<K> extends AbstractHasManyOptions<K> {}
+export interface ClearOptions<K> extends AbstractClearOptions<K> {}
+export interface PutOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions, LifeOptions {}
+export interface MergeOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions, LifeOptions {}
+export interface DelOptions<K> extends AbstractDelOptions<K>, WriteOptions {}
+export interface BatchOptions<K, V> extends AbstractBatchOptions<K, V>, WriteOptions, LifeOptions {}
+export interface ChainedBatchPutOptions<TDatabase, K, V>
+  extends AbstractChainedBatchPutOptions<TDatabase, K, V>, LifeOptions {}
+export interface ChainedBatchWriteOptions extends AbstractChainedBatchWriteOptions, WriteOptions {}
+
+export type BatchOperation<TDatabase, K, V> =
+  | (AbstractBatchPutOperation<TDatabase, K, V> & LifeOptions)
+  | AbstractBatchDelOperation<TDatabase, K>
+
+export class ChainedBatch<TDatabase, KDefault, VDefault> extends AbstractChainedBatch<
+  TDatabase,
+  KDefault,
+  VDefault
+> {
+  put(key: KDefault, value: VDefault): this
+  put<K = KDefault, V = VDefault>(
+    key: K,
+    value: V,
+    options: ChainedBatchPutOptions<TDatabase, K, V>
+  ): this
+
+  write(): Promise<void>
+  write(options: ChainedBatchWriteOptions): Promise<void>
+}
+
+export type Iterator<TDatabase, K, V> = AbstractIterator<TDatabase, K, V>
+export type KeyIterator<TDatabase, K> = AbstractKeyIterator<TDatabase, K>
+export type ValueIterator<TDatabase, K, V> = AbstractValueIterator<TDatabase, K, V>
+
+export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & ReadAheadOptions
+export type KeyIteratorOptions<K> = AbstractKeyIteratorOptions<K> & ReadAheadOptions
+export type ValueIteratorOptions<K, V> = AbstractValueIteratorOptions<K, V> & ReadAheadOptions
+
+export type Snapshot = AbstractSnapshot

@@ -1,0 +1,227 @@
+'use strict'
+
+const { AbstractLevel } = require('abstract-level')
+const ModuleError = require('module-error')
+const binding = require('./lib/binding')
+const { EskerChainedBatch } = require('./lib/chained-batch')
+const { encoded, formatOf, timeToLive } = require('./lib/encoded')
+const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/iterators')
+const { openOptions } = require('./lib/options')
+const { rangeOf } = require('./lib/range')
+const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
+const { WriteQueue } = require('./lib/write-queue')
+
+const MANIFEST = {
+  encodings: { buffer: true, utf8: true, view: true },
+  implicitSnapshots: true,
+  explicitSnapshots: true,
+  has: true,
+  getSync: true,
+  seek: true,
+  createIfMissing: true,
+  errorIfExists: true,
+  permanence: true,
+  additionalMethods: {
+    approximateSize: true,
+    compactRange: true,
+    expiresAt: true,
+    merge: true,
+    persist: true,
+    touch: true
+  },
+  signals: { iterators: true }
+}
+
+// The private methods need not be asynchronous functions: `abstract-level` calls them in one, which
+// makes a rejection of what they throw.
+class EskerLevel extends AbstractLevel {
+  #location
+  #database = new binding.Database()
+  #plainWrites = new WriteQueue(this.#database, false)
+  #syncedWrites = new WriteQueue(this.#database, true)
+
+  constructor(location, options) {
+    super(MANIFEST, options)
+    this.#location = assertLocation(location)
+  }
+
+  get location() {
+    return this.#location
+  }
+
+  _open(options) {
+    return this.#database.open(openOptions(this.#location, options))
+  }
+
+  async _close() {
+    await Promise.all([this.#plainWrites.drained(), this.#syncedWrites.drained()])
+    return this.#database.close()
+  }
+
+  _get(key, options) {
+    return this.#database.get(encoded(key), formatOf(options.valueEncoding), snapshotOf(options))
+  }
+
+  _getSync(key, options) {
+    return this.#database.getSync(
+      encoded(key),
+      formatOf(options.valueEncoding),
+      snapshotOf(options)
+    )
+  }
+
+  _getMany(keys, options) {
+    return this.#database.getMany(
+      keys.map(encoded),
+      formatOf(options.valueEncoding),
+      snapshotOf(options)
+    )
+  }
+
+  _has(key, options) {
+    return this.#database.has(encoded(key), snapshotOf(options))
+  }
+
+  _hasMany(keys, options) {
+    return this.#database.hasMany(keys.map(encoded), snapshotOf(options))
+  }
+
+  _put(key, value, options) {
+    const [data, ttl] = [encoded(value), timeToLive(options.ttl)]
+    return this.#write(options, (operations) => operations.put(encoded(key), data, ttl))
+  }
+
+  _del(key, options) {
+    return this.#write(options, (operations) => operations.del(encoded(key)))
+  }
+
+  _batch(operations, options) {
+    const native = new binding.Operations()
+
+    for (const op of operations) {
+      if (op.type === 'put') {
+        native.put(encoded(op.key), encoded(op.value), timeToLive(op.ttl))
+      } else {
+        native.del(encoded(op.key))
+      }
+    }
+
+    return this.#database.write(native, options.sync === true)
+  }
+
+  _chainedBatch() {
+    return new EskerChainedBatch(this, this.#database)
+  }
+
+  _clear(options) {
+    const { lower, upper, flags } = rangeOf(options)
+    const snapshot = snapshotOf(options)
+
+    if (options.limit === -1 && snapshot === undefined) {
+      return this.#database.clear(lower, upper, flags)
+    }
+
+    return this.#database.clearKeys(lower, upper, flags, options.limit, snapshot)
+  }
+
+  _iterator(options) {
+    return new EskerIterator(this, this.#database, options)
+  }
+
+  _keys(options) {
+    return new EskerKeyIterator(this, this.#database, options)
+  }
+
+  _values(options) {
+    return new EskerValueIterator(this, this.#database, options)
+  }
+
+  _snapshot(options) {
+    return new EskerSnapshot(this.#database.snapshot(), options)
+  }
+
+  async approximateSize(start, end, options) {
+    return this.#whenOpen(() => {
+      return this.#database.approximateSize(this.#key(start, options), this.#key(end, options))
+    })
+  }
+
+  async compactRange(start, end, options) {
+    return this.#whenOpen(() => {
+      return this.#database.compactRange(this.#key(start, options), this.#key(end, options))
+    })
+  }
+
+  async merge(key, operand, options) {
+    return this.#whenOpen(() => {
+      this._assertValidValue(operand)
+      const name = this.#key(key, options)
+      const data = encoded(this.valueEncoding(options?.valueEncoding).encode(operand))
+      const ttl = timeToLive(options?.ttl)
+      return this.#write(options, (operations) => operations.merge(name, data, ttl))
+    })
+  }
+
+  async expiresAt(key, options) {
+    return this.#whenOpen(async () => {
+      const snapshot = options?.snapshot
+      snapshot?.ref()
+
+      try {
+        return await this.#database.expiresAt(this.#key(key, options), snapshotOf(options ?? {}))
+      } finally {
+        snapshot?.unref()
+      }
+    })
+  }
+
+  async touch(key, ttl, options) {
+    return this.#whenOpen(() => {
+      if (typeof ttl !== 'number')
+        throw new TypeError("The second argument 'ttl' must be a number of milliseconds")
+      return this.#database.touch(this.#key(key, options), ttl)
+    })
+  }
+
+  async persist(key, options) {
+    return this.#whenOpen(() => this.#database.persist(this.#key(key, options)))
+  }
+
+  getProperty(name) {
+    if (typeof name !== 'string') throw new TypeError("The first argument 'name' must be a string")
+    this.#assertOpen()
+    return this.#database.propertySync(name) ?? undefined
+  }
+
+  static async repair(location) {
+    return binding.Database.repair(assertLocation(location))
+  }
+
+  #write(options, add) {
+    return (options?.sync === true ? this.#syncedWrites : this.#plainWrites).write(add)
+  }
+
+  async #whenOpen(call) {
+    if (this.status === 'opening') return this.deferAsync(() => this.#whenOpen(call))
+    this.#assertOpen()
+    return call()
+  }
+
+  #assertOpen() {
+    if (this.status !== 'open') {
+      throw new ModuleError('Database is not open', { code: 'LEVEL_DATABASE_NOT_OPEN' })
+    }
+  }
+
+  #key(key, options) {
+    this._assertValidKey(key)
+    return encoded(this.keyEncoding(options?.keyEncoding).encode(key))
+  }
+}
+
+const assertLocation = function (location) {
+  if (typeof location === 'string' && location !== '') return location
+  throw new TypeError("The first argument 'location' must be a non-empty string")
+}
+
+exports.EskerLevel = EskerLevel

@@ -1,0 +1,3 @@
+import esker from './index.js'
+
+export const { EskerLevel } = esker

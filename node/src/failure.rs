@@ -1,0 +1,95 @@
+//! Errors as JavaScript sees them: an `Error` with a `code` and whether the call can be repeated.
+
+use napi::bindgen_prelude::{JsObjectValue, JsValue, Object};
+use napi::{Env, Error};
+
+/// The code of a call that its signal has ended.
+const ABORTED: &str = "LEVEL_ABORTED";
+
+/// A call that failed, in a form that any thread can hold.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    code: &'static str,
+    message: String,
+    retryable: bool,
+}
+
+impl Failure {
+    /// The database is not open, or not any more.
+    pub fn not_open() -> Failure {
+        Failure::new("LEVEL_DATABASE_NOT_OPEN", "Database is not open")
+    }
+
+    /// The snapshot was closed.
+    pub fn snapshot_not_open() -> Failure {
+        Failure::new("LEVEL_SNAPSHOT_NOT_OPEN", "Snapshot is not open: cannot use snapshot after close()")
+    }
+
+    /// The iterator was closed.
+    pub fn iterator_not_open() -> Failure {
+        Failure::new("LEVEL_ITERATOR_NOT_OPEN", "Iterator is not open: cannot read after close()")
+    }
+
+    /// The call was aborted by its signal.
+    pub fn aborted() -> Failure {
+        Failure::new(ABORTED, "Operation has been aborted")
+    }
+
+    /// An argument that the call cannot take.
+    pub fn invalid(message: impl Into<String>) -> Failure {
+        Failure::new("LEVEL_INVALID_ARGUMENT", message)
+    }
+
+    /// A panic of the engine or of this crate, with its text.
+    pub fn panicked(text: &str) -> Failure {
+        Failure::new("LEVEL_INTERNAL", format!("internal error: {text}"))
+    }
+
+    fn new(code: &'static str, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), retryable: false }
+    }
+
+    /// The `Error` of JavaScript.
+    pub fn into_object<'env>(self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let mut object = env.create_error(Error::from_reason(self.message.as_str()))?;
+        object.set_named_property("code", self.code)?;
+        object.set_named_property("retryable", self.retryable)?;
+        if self.code == ABORTED {
+            // As that of the web: `catch` clauses look at the name.
+            object.set_named_property("name", "AbortError")?;
+        }
+        Ok(object)
+    }
+
+    /// The error to throw, or to reject a promise with.
+    pub fn into_error(self, env: &Env) -> Error {
+        match self.into_object(env) {
+            Ok(object) => Error::from_unknown_without_coercion(object.to_unknown()),
+            // The environment ends: nobody sees it.
+            Err(error) => error,
+        }
+    }
+}
+
+impl From<esker::Error> for Failure {
+    fn from(error: esker::Error) -> Failure {
+        Failure { code: code(&error), message: error.to_string(), retryable: error.is_retryable() }
+    }
+}
+
+/// The codes that other `abstract-level` databases use, where there is one.
+fn code(error: &esker::Error) -> &'static str {
+    match error {
+        esker::Error::Io { .. } => "LEVEL_IO_ERROR",
+        esker::Error::Corruption { .. } => "LEVEL_CORRUPTION",
+        esker::Error::InvalidArgument { .. } => "LEVEL_INVALID_ARGUMENT",
+        esker::Error::Locked { .. } => "LEVEL_LOCKED",
+        esker::Error::NotFound { .. } => "LEVEL_MISSING",
+        esker::Error::AlreadyExists { .. } => "LEVEL_EXISTS",
+        esker::Error::ReadOnly { .. } => "LEVEL_READ_ONLY",
+        esker::Error::MissingMergeOperator { .. } | esker::Error::MergeFailed { .. } => "LEVEL_MERGE_FAILED",
+        esker::Error::KeyspaceDropped { .. } => "LEVEL_KEYSPACE_DROPPED",
+        esker::Error::Unsupported { .. } | esker::Error::UnsupportedCompression { .. } => "LEVEL_NOT_SUPPORTED",
+        _ => "LEVEL_ERROR",
+    }
+}

@@ -1,0 +1,19 @@
+//! The native half of the Node package `esker-level`: classes that the JavaScript half, `index.js`,
+//! makes an `abstract-level` database of.
+//!
+//! Arguments are copied when a call is made, on the thread of the event loop; the engine is called
+//! on the threads of libuv's pool, and what it returns becomes JavaScript values on the thread of
+//! the event loop again. Nothing that JavaScript can reach is shared with the pool.
+//!
+//! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`;
+//! `database_state`; `operations`, `snapshot`; `entry_iterator`; `database`.
+
+mod database;
+mod database_state;
+mod entry_iterator;
+mod failure;
+mod operations;
+mod options;
+mod snapshot;
+mod values;
+mod work;

@@ -1,0 +1,120 @@
+//! Keys and values between JavaScript and the engine.
+
+use crate::failure::Failure;
+use crate::work::Answer;
+use napi::Env;
+use napi::bindgen_prelude::{BufferSlice, Either, JsValue, ToNapiValue, Uint8ArraySlice, Unknown};
+use std::ops::Bound;
+use std::time::Duration;
+
+/// Bytes from here on are handed to JavaScript without a copy.
+const LARGE: usize = 64 << 10;
+
+/// Milliseconds from here on are not whole numbers in JavaScript.
+const MOST_MILLISECONDS: f64 = 9_007_199_254_740_992.0;
+
+/// A key or a value as it is passed: a string, or a `Buffer` or `Uint8Array`.
+pub type Input<'a> = Either<String, Uint8ArraySlice<'a>>;
+
+/// The bytes of a key or a value: those of the UTF-8 form of a string.
+pub fn bytes(input: Input<'_>) -> Vec<u8> {
+    match input {
+        Either::A(text) => text.into_bytes(),
+        Either::B(array) => array.to_vec(),
+    }
+}
+
+/// A bound of a range; none where there is no key.
+pub fn bound(input: Option<Input<'_>>, exclusive: bool) -> Bound<Vec<u8>> {
+    match input.map(bytes) {
+        None => Bound::Unbounded,
+        Some(key) if exclusive => Bound::Excluded(key),
+        Some(key) => Bound::Included(key),
+    }
+}
+
+/// A time to live that was passed in milliseconds.
+pub fn duration(milliseconds: f64) -> Result<Duration, Failure> {
+    if milliseconds.fract() == 0.0 && (1.0..MOST_MILLISECONDS).contains(&milliseconds) {
+        return Ok(Duration::from_millis(milliseconds as u64));
+    }
+    Err(Failure::invalid(format!("a time to live is a positive whole number of milliseconds, not {milliseconds}")))
+}
+
+/// What keys or values become in JavaScript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A string. Bytes that are not UTF-8 become U+FFFD.
+    Utf8,
+    /// A `Buffer`.
+    Buffer,
+    /// A `Uint8Array`.
+    View,
+}
+
+impl From<u32> for Format {
+    fn from(number: u32) -> Format {
+        match number {
+            0 => Format::Utf8,
+            1 => Format::Buffer,
+            _ => Format::View,
+        }
+    }
+}
+
+impl Format {
+    /// The JavaScript value of these bytes.
+    pub fn copy<'env>(self, env: &'env Env, bytes: &[u8]) -> napi::Result<Unknown<'env>> {
+        Ok(match self {
+            Format::Utf8 if bytes.is_ascii() => env.create_string_latin1(bytes)?.to_unknown(),
+            Format::Utf8 => env.create_string(String::from_utf8_lossy(bytes))?.to_unknown(),
+            Format::Buffer => BufferSlice::copy_from(env, bytes)?.to_unknown(),
+            Format::View => Uint8ArraySlice::copy_from(env, bytes)?.to_unknown(),
+        })
+    }
+
+    /// The JavaScript value of these bytes, which it takes where they are many.
+    fn give<'env>(self, env: &'env Env, bytes: Vec<u8>) -> napi::Result<Unknown<'env>> {
+        Ok(match self {
+            Format::Buffer if bytes.len() >= LARGE => BufferSlice::from_data(env, bytes)?.to_unknown(),
+            Format::View if bytes.len() >= LARGE => Uint8ArraySlice::from_data(env, bytes)?.to_unknown(),
+            _ => self.copy(env, &bytes)?,
+        })
+    }
+}
+
+/// A value, or none.
+pub struct Found {
+    /// The bytes of the value, if there is one.
+    pub value: Option<Vec<u8>>,
+    /// What it becomes.
+    pub format: Format,
+}
+
+impl Answer for Found {
+    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
+        match self.value {
+            Some(value) => self.format.give(env, value),
+            None => ().into_unknown(env),
+        }
+    }
+}
+
+/// One value, or none, for each key.
+pub struct FoundMany {
+    /// The bytes of the values.
+    pub values: Vec<Option<Vec<u8>>>,
+    /// What they become.
+    pub format: Format,
+}
+
+impl Answer for FoundMany {
+    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
+        let mut array = env.create_array(self.values.len() as u32)?;
+        for (index, value) in self.values.into_iter().enumerate() {
+            let value = Found { value, format: self.format }.into_js(env)?;
+            array.set(index as u32, value)?;
+        }
+        Ok(array.to_unknown())
+    }
+}

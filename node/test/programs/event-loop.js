@@ -1,0 +1,54 @@
+'use strict'
+
+// With one thread in the pool, which reads from a pipe in which nothing comes: no call can be done,
+// and the event loop turns. Prints how many calls there were.
+
+const { execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const { EskerLevel } = require('../..')
+
+const location = process.argv[2]
+
+const main = async function () {
+  const db = new EskerLevel(location)
+  await db.put('a', '1')
+  const pipe = `${location}.pipe`
+  execFileSync('mkfifo', [pipe])
+  const blocked = fs.promises.readFile(pipe)
+
+  const calls = [
+    db.put('b', '2'),
+    db.put('b', '2', { sync: true }),
+    db.get('a'),
+    db.getMany(['a']),
+    db.has('a'),
+    db.hasMany(['a']),
+    db.del('c'),
+    db.batch([{ type: 'del', key: 'd' }]),
+    db.batch().del('d').write(),
+    db.clear({ gt: 'x' }),
+    db.clear({ gt: 'x', limit: 1 }),
+    db.iterator().next(),
+    db.iterator().nextv(10),
+    db.iterator().all(),
+    db.approximateSize('a', 'b'),
+    db.compactRange('a', 'b'),
+    db.expiresAt('a'),
+    EskerLevel.repair(`${location}-missing`).catch(() => {}),
+    new EskerLevel(`${location}-other`).open()
+  ]
+  let settled = 0
+  for (const call of calls) call.then(() => settled++)
+
+  for (let i = 0; i < 1000; i++) await new Promise((resolve) => setImmediate(resolve))
+  if (settled !== 0) throw new Error(`${settled} calls were made on the event loop`)
+  if (db.getSync('a') !== '1') throw new Error('getSync() waits for the pool')
+
+  fs.writeFileSync(pipe, 'go on')
+  await blocked
+  await Promise.all(calls)
+  await db.close()
+  console.log(settled)
+}
+
+main()

@@ -1,0 +1,71 @@
+// Compiled, and never run: the types of what a program writes. A line below `@ts-expect-error` must
+// not compile.
+
+import { EskerLevel, type BatchOperation, type OpenOptions } from 'esker-level'
+
+async function typed(): Promise<void> {
+  const db = new EskerLevel('data')
+  const options: OpenOptions = {
+    createIfMissing: false,
+    mergeOperator: 'uint64add',
+    ttl: 1000,
+    memoryBudget: 1 << 26
+  }
+  await db.open(options)
+
+  const text: string | undefined = await db.get('key')
+  const bytes: Uint8Array | undefined = await db.get<string, Uint8Array>('key', {
+    valueEncoding: 'view'
+  })
+  const at: string | undefined = db.getSync('key')
+  const many: Array<string | undefined> = await db.getMany(['a', 'b'])
+  const is: boolean = await db.has('key')
+  const are: boolean[] = await db.hasMany(['a', 'b'])
+  await db.put('key', 'value', { sync: true, ttl: 1000 })
+  await db.del('key', { sync: true })
+
+  const operations: Array<BatchOperation<typeof db, string, string>> = [
+    { type: 'put', key: 'a', value: '1', ttl: 1000 },
+    { type: 'del', key: 'b' }
+  ]
+  await db.batch(operations, { sync: true })
+  await db.batch().put('a', '1').put('b', '2', { ttl: 1000 }).del('c').write({ sync: true })
+
+  const snapshot = db.snapshot()
+  for await (const [key, value] of db.iterator({ gte: 'a', snapshot, highWaterMarkBytes: 1000 })) {
+    const pair: [string, string] = [key, value]
+    console.log(pair)
+  }
+  for await (const key of db.keys({ limit: 1 })) console.log(key.length)
+  for await (const value of db.values({ reverse: true })) console.log(value.length)
+  await snapshot.close()
+  await db.clear({ gte: 'a', lt: 'b' })
+
+  await db.merge('key', 'operand', { sync: true })
+  const expiry: number | undefined = await db.expiresAt('key')
+  const had: boolean = (await db.touch('key', 1000)) && (await db.persist('key'))
+  const size: number = await db.approximateSize('a', 'b')
+  await db.compactRange('a', 'b')
+  const property: string | undefined = db.getProperty('esker.health.writable')
+  await EskerLevel.repair(db.location)
+
+  const numbers = new EskerLevel<number, { name: string }>('data', { valueEncoding: 'json' })
+  await numbers.put(1, { name: 'ada' })
+  const name: string | undefined = (await numbers.get(1))?.name
+  const sublevel = numbers.sublevel<string, string>('sub', { valueEncoding: 'utf8' })
+  await sublevel.put('a', '1')
+  console.log(text, bytes, at, many, is, are, expiry, had, size, property, name)
+
+  // @ts-expect-error: a value of another type
+  await numbers.put(1, 'ada')
+  // @ts-expect-error: no location
+  console.log(new EskerLevel())
+  // @ts-expect-error: an unknown operator
+  console.log(new EskerLevel('data', { mergeOperator: 'product' }))
+  // @ts-expect-error: a time that is no number
+  await db.put('key', 'value', { ttl: '1s' })
+  // @ts-expect-error: no time
+  await db.touch('key')
+}
+
+console.log(typed)
