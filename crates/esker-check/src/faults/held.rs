@@ -1,6 +1,7 @@
 //! Snapshots and iterators that are held while calls fail, and what each may show.
 
 use crate::Checked;
+use crate::orders::order_of;
 use crate::powerloss::script::{NAMES, SLOTS};
 use crate::state::{Place, State, existing_keyspaces, shown, snapshot_values};
 use esker::{Db, Iter, Keyspace, Snapshot};
@@ -40,8 +41,9 @@ impl Held {
             let seen: BTreeMap<Place, Vec<u8>> =
                 state.iter().map(|(place, held)| (place.clone(), held.value.clone())).collect();
             let own = seen.iter().filter(|((index, _), _)| *index == keyspace.1);
-            let left = own.map(|((_, key), value)| (key.clone(), value.clone())).collect();
-            Candidate { seen, left }
+            let mut left: Vec<Entry> = own.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+            left.sort_by(|a, b| order_of(NAMES[keyspace.1]).compare(&a.0, &b.0));
+            Candidate { seen, left: left.into() }
         };
         self.0[slot] = Some(Holding {
             snapshot: db.snapshot(),

@@ -3,6 +3,7 @@
 use super::progress::Progress;
 use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, dropping, loaded, options_of};
 use crate::model::{Change, Life, Operator, Write};
+use crate::orders::order_of;
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
     Durability, Place, difference, existing_keyspaces, read_gets, read_state, shown, snapshot_values, time,
@@ -222,13 +223,14 @@ impl Session {
             Step::Hold(slot, index) => {
                 let keyspace = self.keyspace(*index)?;
                 let own = progress.newest().iter().filter(|((held, _), _)| held == index);
-                let left = own.map(|((_, key), held)| (key.clone(), held.value.clone())).collect();
+                let mut left: Vec<_> = own.map(|((_, key), held)| (key.clone(), held.value.clone())).collect();
+                left.sort_by(|a, b| order_of(NAMES[*index]).compare(&a.0, &b.0));
                 let holding = Holding {
                     snapshot: self.db.snapshot(),
                     keyspaces: existing_keyspaces(&self.db, &NAMES)?,
                     seen: progress.newest().iter().map(|(place, held)| (place.clone(), held.value.clone())).collect(),
                     iterator: keyspace.iter(),
-                    left,
+                    left: left.into(),
                 };
                 self.held[*slot] = Some(holding);
             }

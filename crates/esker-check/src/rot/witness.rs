@@ -1,6 +1,7 @@
 //! Asking a database for everything that it holds, and which states its answers leave possible.
 
 use crate::Checked;
+use crate::orders::order_of;
 use crate::powerloss::script::NAMES;
 use crate::state::{Place, State, shown};
 use esker::{Db, Error};
@@ -44,7 +45,8 @@ impl Witness<'_> {
                 }
                 let agrees = |state: &&State| {
                     let own = state.range((index, Vec::new())..(index + 1, Vec::new()));
-                    let expected: Vec<_> = own.map(|((_, key), held)| (key, &held.value)).collect();
+                    let mut expected: Vec<_> = own.map(|((_, key), held)| (key, &held.value)).collect();
+                    expected.sort_by(|a, b| order_of(name).compare(a.0, b.0));
                     let of_expected = |place: usize| if reversed { expected.len() - 1 - place } else { place };
                     found.len() <= expected.len()
                         && (!whole || found.len() == expected.len())
