@@ -174,7 +174,7 @@ impl ModelKeyspace {
 }
 
 /// The longest key that is one.
-pub const LONGEST_KEY: usize = 64 << 10;
+pub const LONGEST_KEY: usize = 1 << 20;
 
 /// A database with its history.
 #[derive(Clone, Debug)]
