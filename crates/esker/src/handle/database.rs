@@ -12,7 +12,7 @@ use crate::db::maintenance::metrics::Recorder;
 use crate::db::maintenance::repair::RepairReport;
 use crate::db::maintenance::stats::{Stats, collect};
 use crate::db::maintenance::verify::{VerifyEvent, VerifyReport};
-use crate::db::maintenance::{checkpoint, metrics, properties, repair, verify};
+use crate::db::maintenance::{checkpoint, destroy, metrics, properties, repair, verify};
 use crate::db::state::error_state::Health;
 use crate::db::write_controller::condition;
 use crate::error::{Error, Result};
@@ -136,6 +136,27 @@ impl Db {
     /// ```
     pub fn repair(path: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
         repair::repair(path.as_ref(), &options)
+    }
+
+    /// Removes every file of a database, which no handle may have open. Where there is none it does
+    /// nothing. The directory stays, and so does what is in it beside the database: files of
+    /// others, and the directory `lost` of a repair. Costs the removal of each file.
+    ///
+    /// One that is cut short leaves a directory that does not open; the same call can be made
+    /// again.
+    ///
+    /// # Errors
+    /// `Locked`; `Io` for a file that cannot be removed.
+    ///
+    /// ```
+    /// # let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
+    /// # esker::Db::open("data", options.clone())?.close()?;
+    /// esker::Db::destroy("data", options.clone())?;
+    /// assert!(esker::Db::open("data", options.create_if_missing(false)).is_err());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn destroy(path: impl AsRef<Path>, options: Options) -> Result<()> {
+        destroy::destroy(path.as_ref(), &options)
     }
 
     /// The keyspace of that name, created with these options if it is missing.

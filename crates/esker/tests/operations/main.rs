@@ -13,6 +13,7 @@ mod compaction_support;
 mod compaction_work;
 mod conditional;
 mod convenience;
+mod destroy;
 mod drop_keyspace;
 mod drop_keyspace_beside_work;
 mod events;

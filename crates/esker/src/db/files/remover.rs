@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::version::edit::{Change, ManifestState};
 use crate::version::file_name::{
-    CURRENT, CURRENT_TEMPORARY, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
+    CURRENT, CURRENT_TEMPORARY, LOCK, LOST, REPAIR, UNFINISHED, manifest, manifest_number, table, table_number,
 };
 use crate::version::manifest::current_number;
 use crate::wal::format::MAX_SEGMENT_BYTES;
@@ -291,6 +291,21 @@ pub fn remove_unfinished_checkpoint(env: &dyn Env, directory: &Path) -> Result<(
     }
     env.sync_dir(directory)?;
     remove_checkpoint_mark(env, directory)
+}
+
+/// Removes every file of a database whose lock the caller holds, `CURRENT` first: cut short, it is
+/// none any more. The lock file goes last, so that nobody makes a new database meanwhile.
+pub fn remove_database(env: &dyn Env, directory: &Path, is_ours: fn(&str) -> bool) -> Result<()> {
+    let mut names = env.list(directory)?;
+    names.retain(|name| is_ours(name) && name != LOST);
+    names.sort_by_key(|name| (name == LOCK, name != CURRENT));
+    for name in names {
+        env.remove(&directory.join(&name))?;
+        if name == CURRENT {
+            env.sync_dir(directory)?;
+        }
+    }
+    env.sync_dir(directory)
 }
 
 /// Takes the mark off a copy that is complete, or gone.

@@ -7,6 +7,7 @@
 //! | `checked_copy` | copies of tables and blob files that are checked while they are copied |
 //! | `verify` | everything is read and checked |
 //! | `repair` | a damaged database opens again |
+//! | `destroy` | a database is removed |
 //! | `stats` | statistics |
 //! | `metrics` | the table of metrics, and what takes their values |
 //! | `properties` | the same as text |
@@ -15,6 +16,7 @@
 
 pub mod checked_copy;
 pub mod checkpoint;
+pub mod destroy;
 pub mod ingest;
 pub mod metrics;
 pub mod prometheus;

@@ -197,6 +197,7 @@ pub const READS: &[Listed] = &[
         Ok(())
     }),
     call!("Db::open of its own directory", Locked, |own: &Own| Db::open(DIRECTORY, own.options.clone()).map(drop)),
+    call!("Db::destroy of its own directory", Locked, |own: &Own| Db::destroy(DIRECTORY, own.options.clone())),
     call!("Db::repair of its own directory", Locked, |own: &Own| Db::repair(DIRECTORY, own.options.clone()).map(drop)),
 ];
 
