@@ -105,6 +105,7 @@ endif
 	$(call step,build of the tests,$(CARGO) test --workspace $(BENCH) --no-run)
 	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
+	$(call step,the Python package,scripts/python-tests $(if $(filter true,$(CI)),--strict))
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)

@@ -1,7 +1,7 @@
 """plyvel's interface over Esker: `import esker.plyvel as plyvel` is the whole migration.
 
 Names, arguments and meaning are those of plyvel 1.5. A database is the keyspace `default` of one
-of Esker. It does not read the files of LevelDB: what they hold must be written anew.
+of Esker. It does not read the files of LevelDB: `esker import --from leveldb` copies them.
 
 >>> import esker.plyvel as plyvel, tempfile
 >>> with plyvel.DB(tempfile.mkdtemp(), create_if_missing=True) as db:

@@ -218,7 +218,7 @@ impl Keyspace {
 
     /// Removes `key` and returns its value. Where it has none, returns `default`, or raises
     /// `KeyError` if there is none either.
-    #[pyo3(signature = (key, *default))]
+    #[pyo3(signature = (key, /, *default))]
     fn pop(
         slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pathlib
+from typing import Any
 
 import pytest
 
@@ -50,8 +51,13 @@ def test_large_ranges_are_several_batches(db: esker.Database) -> None:
 def test_what_nobody_imports_is_freed(db: esker.Database) -> None:
     db[b"k"] = b"v"
     batch = pyarrow.record_batch
-    exported = []
-    pyarrow.record_batch = lambda exporter: exported.append(exporter) or batch(exporter)
+    exported: list[Any] = []
+
+    def keep(exporter: Any) -> Any:
+        exported.append(exporter)
+        return batch(exporter)
+
+    pyarrow.record_batch = keep
     try:
         db.scan_to_arrow()
     finally:

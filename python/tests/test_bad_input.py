@@ -270,7 +270,7 @@ def test_two_opens_in_one_process(db: esker.Database, directory: pathlib.Path) -
         assert locked.value.path is not None and locked.value.path.startswith(str(directory))
     with esker.open(directory, read_only=True) as reader:
         db[b"later"] = b""
-        assert b"later" not in reader.keyspace_names()
+        assert reader.keyspace_names() == []
     with pytest.raises(esker.LockedError):
         esker.destroy(directory)
 

@@ -85,7 +85,7 @@ def test_update_is_one_write(db: esker.Database) -> None:
         db.update(pairs())
     assert len(db) == 0
     with pytest.raises(TypeError):
-        db.update({b"a": 1})  # type: ignore[dict-item]
+        db.update({b"a": 1})
     assert len(db) == 0
     db.update([(b"a", b"1"), (b"b", b"2")], sync=True)
     assert len(db) == 2
