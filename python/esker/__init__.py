@@ -42,11 +42,12 @@ from ._esker import (
     _open,
     _repair,
 )
-from ._views import AssociativeOperator, Health, Keyspaces, MergeOperator, RepairReport
+from ._views import AssociativeOperator, Comparator, Health, Keyspaces, MergeOperator, RepairReport
 
 __all__ = [
     "AssociativeOperator",
     "Batch",
+    "Comparator",
     "Cursor",
     "Database",
     "Health",
@@ -79,7 +80,7 @@ def open(path: str | bytes | os.PathLike[Any], *, read_only: bool = False, **opt
     `target_file_bytes`, `min_blob_size`, `wal_segment_bytes`, `background_threads`,
     `compaction_bytes_per_second`, `compression` and `upper_compression` ("none", "lz4"),
     `wal_mode` ("mapped", "plain"), `read_mode` ("auto", "mmap", "mmap-checked", "pread"),
-    `latency_histograms`. `Database.explain` says what they are, and what they cost.
+    `latency_histograms`, and `comparators`, the orders of keys that its keyspaces have. `Database.explain` says what they are, and what they cost.
 
     >>> import esker, tempfile
     >>> with esker.open(tempfile.mkdtemp(), memory_budget_bytes=64 << 20) as db:

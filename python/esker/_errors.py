@@ -20,6 +20,7 @@ __all__ = [
     "KeyspaceDroppedError",
     "LockedError",
     "MergeError",
+    "MissingComparatorError",
     "MissingMergeOperatorError",
     "NotFoundError",
     "ReadOnlyError",
@@ -89,6 +90,13 @@ class MergeError(Error):
 
 class MissingMergeOperatorError(MergeError):
     """The keyspace has a merge operator that was not given when it was opened."""
+
+
+class MissingComparatorError(Error):
+    """A keyspace has an order of keys that was not given when the database was opened."""
+
+    #: The name of the order.
+    comparator: Optional[str] = None
 
 
 class KeyspaceDroppedError(Error):

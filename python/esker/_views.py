@@ -177,3 +177,27 @@ class AssociativeOperator(MergeOperator):
     def partial_merge(self, key: bytes, older: bytes, newer: bytes) -> bytes:
         """Combines two operands."""
         return self._function(older, newer)
+
+
+class Comparator:
+    """An order of keys in Python: a function of two keys, below, at or above zero.
+
+    It must be a total order, and always the same. Keys that it calls equal are different keys, in
+    the order of their bytes. It is called for each comparison of keys, in any thread, as merge
+    operators are: a keyspace with one is many times slower. What it raises is reported by
+    `sys.unraisablehook`, and the two keys are ordered by their bytes.
+
+    >>> import esker, tempfile
+    >>> by_length = esker.Comparator("by-length", lambda a, b: len(a) - len(b))
+    >>> with esker.open(tempfile.mkdtemp(), comparators=[by_length]) as db:
+    ...     words = db.keyspace("words", comparator=by_length)
+    ...     words.update({b"pear": b"", b"fig": b"", b"banana": b""})
+    ...     list(words)
+    [b'fig', b'pear', b'banana']
+    """
+
+    def __init__(self, name: str, compare: collections.abc.Callable[[bytes, bytes], int]) -> None:
+        #: Stored with the keyspace. Another order needs another name.
+        self.name = name
+        #: The function.
+        self.compare = compare

@@ -1,6 +1,7 @@
 //! Arguments that several calls take: ranges, options of writes, paths.
 
 use crate::buffer::bytes;
+use crate::errors;
 use esker::{StallPolicy, WriteOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,7 +31,22 @@ impl<'a, 'py> RangeArguments<'a, 'py> {
         RangeArguments { start, stop, prefix: None, include_start: true, include_stop: false }
     }
 
-    /// The two ends.
+    /// The two ends in a keyspace. Keys that share a prefix are neighbours in the order of bytes,
+    /// and in its reverse.
+    pub fn limits_in(self, py: Python<'_>, keyspace: &esker::Keyspace) -> PyResult<Limits> {
+        let (order, is_prefix) = (keyspace.comparator(), self.prefix.is_some());
+        let limits = self.limits()?;
+        if !is_prefix || order == "bytewise" {
+            return Ok(limits);
+        }
+        if order == "reverse-bytewise" {
+            return Ok((limits.1, limits.0));
+        }
+        let what = format!("keys that share a prefix need not be neighbours in the order {order:?}; use a range");
+        Err(errors::new(py, "InvalidArgumentError", &what))
+    }
+
+    /// The two ends in the order of bytes.
     pub fn limits(self) -> PyResult<Limits> {
         if let Some(prefix) = self.prefix {
             if self.start.is_some() || self.stop.is_some() {

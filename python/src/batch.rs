@@ -117,7 +117,8 @@ impl KeyspaceBatch {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<()> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         self.run(py, |batch, keyspace| batch.delete_range(keyspace, &limits))
     }
 

@@ -96,9 +96,10 @@ impl Database {
     /// `merge_operator` is the name of a built-in one, or an object like `MergeOperator`. With
     /// `ttl` entries may expire: `True`, or a `timedelta` after which they do by default.
     /// `compaction_style` is "lazy-leveling", "leveled", "tiered" or "fifo", which keeps the newest
-    /// `fifo_bytes`. What a keyspace was made with is stored, and checked when it is opened.
+    /// `fifo_bytes`. `comparator` is the order of its keys: "reverse-bytewise", or an object like
+    /// `Comparator`, which later opens of the database need as well. What a keyspace was made with is stored, and checked when it is opened.
     #[pyo3(signature = (name, *, create = true, merge_operator = None, ttl = None, compaction_style = None,
-                        fifo_bytes = None))]
+                        fifo_bytes = None, comparator = None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the call")]
     fn keyspace(
         &self,
@@ -109,8 +110,9 @@ impl Database {
         ttl: Option<&Bound<'_, PyAny>>,
         compaction_style: Option<&str>,
         fifo_bytes: Option<u64>,
+        comparator: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Keyspace>> {
-        let options = options::keyspace(merge_operator, ttl, compaction_style, fifo_bytes)?;
+        let options = options::keyspace(merge_operator, ttl, compaction_style, fifo_bytes, comparator)?;
         let keyspace = self.run(py, |db| {
             if !create {
                 db.existing_keyspace(name)?;

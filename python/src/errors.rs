@@ -75,6 +75,7 @@ fn name(error: &Error) -> &'static str {
         Error::Locked { .. } => "LockedError",
         Error::KeyspaceDropped { .. } => "KeyspaceDroppedError",
         Error::MissingMergeOperator { .. } => "MissingMergeOperatorError",
+        Error::MissingComparator { .. } => "MissingComparatorError",
         Error::MergeFailed { .. } => "MergeError",
         Error::Conflict { .. } => "ConflictError",
         Error::Stalled { .. } => "StalledError",
@@ -113,6 +114,10 @@ fn describe(exception: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
         Error::MissingMergeOperator { keyspace, operator } => {
             exception.setattr("keyspace", keyspace)?;
             exception.setattr("operator", operator)
+        }
+        Error::MissingComparator { keyspace, comparator } => {
+            exception.setattr("keyspace", keyspace)?;
+            exception.setattr("comparator", comparator)
         }
         Error::MergeFailed { keyspace, key, operator, .. } => {
             exception.setattr("keyspace", keyspace)?;

@@ -76,6 +76,12 @@ impl Keyspace {
         run(slf, |keyspace| Ok(keyspace.merge_operator()))
     }
 
+    /// The name of the order of the keys: "bytewise" if it is the default one.
+    #[getter]
+    fn comparator(slf: &Bound<'_, Self>) -> PyResult<String> {
+        run(slf, |keyspace| Ok(keyspace.comparator().to_owned()))
+    }
+
     /// Whether entries can expire.
     #[getter]
     fn expires(slf: &Bound<'_, Self>) -> PyResult<bool> {
@@ -306,7 +312,8 @@ impl Keyspace {
         include_stop: bool,
         sync: bool,
     ) -> PyResult<()> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(slf.py(), slf.as_super().get().keyspace.get(slf.py())?)?;
         let options = write_options(None, sync, true, None)?;
         run(slf, |keyspace| keyspace.delete_range_with(&limits, &options))
     }

@@ -9,6 +9,7 @@ mod arguments;
 mod arrow;
 mod batch;
 mod buffer;
+mod comparator;
 mod cursor;
 mod database;
 mod errors;

@@ -40,12 +40,14 @@ struct PythonOperator {
     check_operand: Option<Py<PyAny>>,
 }
 
+/// Runs `call` attached, unless the interpreter is ending.
+pub fn attached_unless_ending<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    if ENDING.load(Ordering::SeqCst) { None } else { Python::try_attach(call) }
+}
+
 /// Runs `call` attached.
 fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, MergeError> {
-    if ENDING.load(Ordering::SeqCst) {
-        return Err(MergeError("the interpreter is ending".to_owned()));
-    }
-    let result = Python::try_attach(|py| {
+    let result = attached_unless_ending(|py| {
         call(py).map_err(|exception| {
             let reason = exception.to_string();
             // A reference of the thread to an exception outlives the call; it is replaced by the

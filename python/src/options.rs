@@ -1,6 +1,7 @@
 //! Options of databases and keyspaces, from keyword arguments.
 
 use crate::arguments::duration;
+use crate::comparator;
 use crate::merge;
 use esker::{CompactionStyle, Compression, KeyspaceOptions, Options, Profile, ReadMode, Ttl, WalMode};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -43,6 +44,13 @@ pub fn database(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
 fn set(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Options> {
     Ok(match name {
         "profile" => options,
+        "comparators" => {
+            let mut options = options;
+            for given in value.try_iter()? {
+                options = options.comparator(comparator::comparator(&given?)?);
+            }
+            options
+        }
         "create_if_missing" => options.create_if_missing(value.extract()?),
         "memory_budget_bytes" => options.memory_budget_bytes(value.extract()?),
         "write_buffer_bytes" => options.write_buffer_bytes(value.extract()?),
@@ -80,8 +88,12 @@ pub fn keyspace(
     ttl: Option<&Bound<'_, PyAny>>,
     compaction_style: Option<&str>,
     fifo_bytes: Option<u64>,
+    comparator: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<KeyspaceOptions> {
     let mut options = KeyspaceOptions::default();
+    if let Some(comparator) = comparator {
+        options = options.shared_comparator(comparator::comparator(comparator)?);
+    }
     if let Some(merge_operator) = merge_operator {
         options = options.shared_merge_operator(merge::operator(merge_operator)?);
     }

@@ -169,7 +169,8 @@ impl KeyspaceTransaction {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<()> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         self.run(py, |transaction, keyspace| transaction.delete_range(keyspace, &limits))
     }
 
@@ -177,8 +178,10 @@ impl KeyspaceTransaction {
     /// to 64 entries that it reads ahead.
     #[pyo3(signature = (start = None, stop = None, *, prefix = None, reverse = false, include_start = true,
                         include_stop = false))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the call")]
     fn scan(
         &self,
+        py: Python<'_>,
         start: Option<&Bound<'_, PyAny>>,
         stop: Option<&Bound<'_, PyAny>>,
         prefix: Option<&Bound<'_, PyAny>>,
@@ -186,7 +189,8 @@ impl KeyspaceTransaction {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<TransactionScan> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         Ok(self.scanned(limits, Parts::Both, reverse))
     }
 

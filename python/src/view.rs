@@ -108,7 +108,7 @@ impl KeyspaceView {
     pub fn walk(&self, py: Python<'_>, limits: Limits, values: bool) -> PyResult<Walk> {
         let (keyspace, moment) = self.source(py)?;
         let cursor = py.detach(|| moment.cursor(keyspace)).map_err(|error| errors::raise(py, error))?;
-        Ok(Walk::new(cursor, limits, values))
+        Ok(py.detach(|| Walk::new(keyspace, cursor, limits, values)))
     }
 
     fn scanned(&self, py: Python<'_>, limits: Limits, parts: Parts, reverse: bool) -> PyResult<Scan> {
@@ -279,7 +279,8 @@ impl KeyspaceView {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<u64> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         let (keyspace, moment) = self.source(py)?;
         let counted = py.detach(|| match &moment {
             Moment::Newest => keyspace.count(&limits),
@@ -321,7 +322,8 @@ impl KeyspaceView {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<Scan> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         self.scanned(py, limits, Parts::Both, reverse)
     }
 
@@ -339,7 +341,8 @@ impl KeyspaceView {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<Scan> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         self.scanned(py, limits, Parts::Key, reverse)
     }
 
@@ -357,7 +360,8 @@ impl KeyspaceView {
         include_start: bool,
         include_stop: bool,
     ) -> PyResult<Scan> {
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         self.scanned(py, limits, Parts::Value, reverse)
     }
 
@@ -382,7 +386,8 @@ impl KeyspaceView {
             hint.set_cause(py, Some(error));
             hint
         })?;
-        let limits = RangeArguments { start, stop, prefix, include_start, include_stop }.limits()?;
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         let mut walk = Owned::new(self.walk(py, limits, true)?);
         let way = if reverse { Way::Backward } else { Way::Forward };
         if reverse {

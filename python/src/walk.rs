@@ -4,10 +4,14 @@
 //! direction therefore copies several entries at a time: one at first, twice as many each time, so
 //! that a short scan reads little in vain.
 
-use esker::{Cursor, Error};
+use crate::owned::Owned;
+use esker::{Cursor, Error, Keyspace};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::{Bound as Limit, Range};
+
+/// The name of the order of bytes.
+const BYTEWISE: &str = "bytewise";
 
 /// How many entries are read ahead at most, and after how many bytes that ends.
 const MAX_AHEAD: usize = 256;
@@ -45,6 +49,8 @@ pub struct Entry {
 /// A position in a range of keys.
 pub struct Walk {
     cursor: Cursor,
+    /// What knows the order of the keys, where that is not the one of bytes.
+    order: Option<Owned<Keyspace>>,
     lower: Limit<Vec<u8>>,
     upper: Limit<Vec<u8>>,
     /// Where the position is if `ahead` is empty; otherwise where the one behind `ahead` is.
@@ -66,18 +72,27 @@ pub struct Walk {
 
 impl Walk {
     /// Before the first key of the range of `limits`.
-    pub fn new(cursor: Cursor, (lower, upper): (Limit<Vec<u8>>, Limit<Vec<u8>>), values: bool) -> Walk {
+    pub fn new(
+        keyspace: &Keyspace,
+        cursor: Cursor,
+        (lower, upper): (Limit<Vec<u8>>, Limit<Vec<u8>>),
+        values: bool,
+    ) -> Walk {
         let cursor = if values { cursor } else { cursor.keys_only() };
         let (bytes, ahead, way) = (Vec::new(), VecDeque::new(), Way::Forward);
+        let order = (keyspace.comparator() != BYTEWISE).then(|| Owned::new(keyspace.clone()));
+        let compare =
+            |a: &[u8], b: &[u8]| order.as_ref().map_or_else(|| a.cmp(b), |keyspace| keyspace.compare_keys(a, b));
         let inverted = match (&lower, &upper) {
-            (Limit::Included(lower), Limit::Included(upper)) => lower > upper,
+            (Limit::Included(lower), Limit::Included(upper)) => compare(lower, upper).is_gt(),
             (Limit::Unbounded, _) | (_, Limit::Unbounded) => false,
             (Limit::Included(lower) | Limit::Excluded(lower), Limit::Included(upper) | Limit::Excluded(upper)) => {
-                lower >= upper
+                compare(lower, upper).is_ge()
             }
         };
         Walk {
             cursor,
+            order,
             lower,
             upper,
             at: At::Start,
@@ -232,8 +247,16 @@ impl Walk {
         };
         match end {
             Limit::Unbounded => true,
-            Limit::Included(end) => self.cursor.key().cmp(end) != outside,
-            Limit::Excluded(end) => self.cursor.key().cmp(end) == outside.reverse(),
+            Limit::Included(end) => self.compare(self.cursor.key(), end) != outside,
+            Limit::Excluded(end) => self.compare(self.cursor.key(), end) == outside.reverse(),
+        }
+    }
+
+    #[inline]
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match &self.order {
+            None => a.cmp(b),
+            Some(keyspace) => keyspace.compare_keys(a, b),
         }
     }
 
@@ -265,11 +288,15 @@ impl Walk {
     /// Those of the cursor.
     pub fn seek(&mut self, target: &[u8]) -> Result<(), Error> {
         let mut target = target;
-        if let Limit::Included(lower) | Limit::Excluded(lower) = &self.lower {
-            target = target.max(lower);
+        if let Limit::Included(lower) | Limit::Excluded(lower) = &self.lower
+            && self.compare(target, lower).is_lt()
+        {
+            target = lower;
         }
-        if let Limit::Included(upper) | Limit::Excluded(upper) = &self.upper {
-            target = target.min(upper);
+        if let Limit::Included(upper) | Limit::Excluded(upper) = &self.upper
+            && self.compare(target, upper).is_gt()
+        {
+            target = upper;
         }
         let sought = self.cursor.seek(target);
         let at = if self.cursor.valid() { At::Before } else { At::Stop };

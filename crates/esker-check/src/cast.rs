@@ -1,7 +1,8 @@
 //! The keyspaces that take part in a random run, and the parts of the engine that it may use.
 
 use crate::Checked;
-use crate::model::{Operator, Ttl};
+use crate::model::{Operator, Order, Ttl};
+use crate::orders::in_order;
 use crate::random::Random;
 use crate::state::keyspace_options;
 use esker::{CompactionStyle, KeyspaceOptions};
@@ -21,6 +22,8 @@ pub struct Features {
     pub maintenance: bool,
     /// `transactions`.
     pub transactions: bool,
+    /// `orders`: keyspaces with an order of their own.
+    pub orders: bool,
     /// `drops`: dropping keyspaces and creating them again.
     pub drops: bool,
     /// `clock-back`: steps of the clock back. Off by default.
@@ -36,6 +39,7 @@ impl Features {
         custom: true,
         maintenance: true,
         transactions: true,
+        orders: true,
         drops: true,
         clock_back: false,
     };
@@ -50,6 +54,7 @@ impl Features {
                 "custom" => &mut self.custom,
                 "maintenance" => &mut self.maintenance,
                 "transactions" => &mut self.transactions,
+                "orders" => &mut self.orders,
                 "drops" => &mut self.drops,
                 "clock-back" => &mut self.clock_back,
                 _ => return Err(format!("there is no feature {name:?}")),
@@ -68,6 +73,7 @@ impl Features {
             ("custom", self.custom),
             ("maintenance", self.maintenance),
             ("transactions", self.transactions),
+            ("orders", self.orders),
             ("drops", self.drops),
         ];
         let missing: Vec<&str> = named.iter().filter(|(_, on)| !on).map(|(name, _)| *name).collect();
@@ -106,12 +112,26 @@ impl Role {
             1 => CompactionStyle::Leveled,
             _ => CompactionStyle::Tiered,
         };
-        keyspace_options(self.operator, self.ttl).compaction_style(style)
+        in_order(keyspace_options(self.operator, self.ttl), self.order()).compaction_style(style)
+    }
+
+    /// The order of its keys, which its name says.
+    pub fn order(&self) -> Order {
+        order_of(self.name)
+    }
+}
+
+/// The order of the keyspace of that name.
+pub fn order_of(name: &str) -> Order {
+    match name {
+        "latest" | "falling" | "recent" => Order::Reverse,
+        "words" | "lengths" => Order::ByLength,
+        _ => Order::Bytewise,
     }
 }
 
 /// Every keyspace that may take part.
-const ROLES: [(&str, Operator, Ttl); 17] = [
+const ROLES: [(&str, Operator, Ttl); 22] = [
     ("plain", Operator::None, Ttl::Off),
     ("counters", Operator::UInt64Add, Ttl::Off),
     ("log", Operator::StringAppend, Ttl::Off),
@@ -129,6 +149,11 @@ const ROLES: [(&str, Operator, Ttl); 17] = [
     ("rates", Operator::UInt64Add, Ttl::On(None)),
     ("trail", Operator::StringAppend, Ttl::On(Some(200))),
     ("brittle", Operator::Fragile, Ttl::On(None)),
+    ("latest", Operator::None, Ttl::Off),
+    ("falling", Operator::UInt64Add, Ttl::Off),
+    ("recent", Operator::StringAppend, Ttl::On(Some(300))),
+    ("words", Operator::None, Ttl::Off),
+    ("lengths", Operator::Longest, Ttl::On(None)),
 ];
 
 /// How many keyspaces a run has at the most.
@@ -147,13 +172,13 @@ pub fn choose(random: &mut Random, features: Features) -> Vec<Role> {
 
 /// The keyspaces that these features allow.
 fn allowed(features: Features) -> impl Iterator<Item = (&'static str, Operator, Ttl)> {
-    ROLES.into_iter().filter(move |&(_, operator, ttl)| {
+    ROLES.into_iter().filter(move |&(name, operator, ttl)| {
         let operator = match operator {
             Operator::Int64Add | Operator::BytesXor | Operator::BitOr => features.operators,
             Operator::Longest | Operator::Fragile | Operator::Shelved => features.custom,
             _ => true,
         };
-        operator && (features.ttl || ttl == Ttl::Off)
+        operator && (features.ttl || ttl == Ttl::Off) && (features.orders || order_of(name) == Order::Bytewise)
     })
 }
 

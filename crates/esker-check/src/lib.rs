@@ -35,6 +35,7 @@ pub mod lag;
 pub mod model;
 pub mod operators;
 pub mod option_sets;
+pub mod orders;
 #[cfg(target_os = "linux")]
 pub mod overload;
 pub mod powerloss;

@@ -130,7 +130,7 @@ struct Model {
     /// What the runs may use besides: clock-back
     #[arg(long, default_value = "")]
     with: String,
-    /// What they may not use: ttl,ranges,operators,custom,maintenance,transactions,drops
+    /// What they may not use: ttl,ranges,operators,custom,maintenance,transactions,orders,drops
     #[arg(long, default_value = "")]
     without: String,
     /// Where databases on a real disk go

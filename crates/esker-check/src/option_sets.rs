@@ -1,6 +1,7 @@
 //! The option sets that the same operations must give the same answers under, sensible ones and
 //! absurd ones.
 
+use crate::orders::with_comparators;
 use esker::{Compression, Options, ReadMode, WalMode};
 
 /// Options under a name, and whether to run them on a real directory.
@@ -19,7 +20,7 @@ pub struct OptionSet {
 impl OptionSet {
     /// The options.
     pub fn options(&self) -> Options {
-        (self.build)(Options::default())
+        with_comparators((self.build)(Options::default()))
     }
 }
 

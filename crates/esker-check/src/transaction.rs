@@ -34,12 +34,18 @@ struct Footprint {
     dropped: Vec<usize>,
 }
 
+/// Whether a write is to any key.
+fn changes(model: &Model, write: &Write) -> bool {
+    model.order(write.keyspace).meets(&write.touched(), &write.touched())
+}
+
 impl Footprint {
-    fn fate(&self) -> Fate {
+    fn fate(&self, model: &Model) -> Fate {
         let touches = |spans: &[(usize, Span)]| {
             self.outside.iter().any(|write| {
                 let touched = write.touched();
-                spans.iter().any(|(keyspace, span)| *keyspace == write.keyspace && span.meets(&touched))
+                let order = model.order(write.keyspace);
+                spans.iter().any(|(keyspace, span)| *keyspace == write.keyspace && order.meets(span, &touched))
             })
         };
         let is_range = |write: &&Write| write.change.is_range();
@@ -49,7 +55,7 @@ impl Footprint {
         let keys = spans(self.own.iter().filter(|write| !is_range(write)).collect());
         let ranges = spans(self.own.iter().filter(is_range).collect());
         // A range without keys is not a write: it does not even meet itself.
-        if !self.own.iter().any(|write| write.touched().meets(&write.touched())) {
+        if !self.own.iter().any(|write| changes(model, write)) {
             let any = touches(&self.read) || touches(&self.perhaps_read);
             return if any { Fate::Either } else { Fate::Commits };
         }
@@ -61,9 +67,9 @@ impl Footprint {
     }
 
     /// Whether the commit must find that a keyspace of its own was dropped ([`Fate::Conflicts`]).
-    fn meets_a_drop(&self) -> Fate {
+    fn meets_a_drop(&self, model: &Model) -> Fate {
         let is_dropped = |keyspace: &usize| self.dropped.contains(keyspace);
-        let changes = |write: &&Write| write.touched().meets(&write.touched());
+        let changes = |write: &&Write| changes(model, write);
         let written = self.own.iter().filter(changes).any(|write| is_dropped(&write.keyspace));
         let read = self.read.iter().any(|(keyspace, _)| is_dropped(keyspace));
         let perhaps = self.perhaps_read.iter().any(|(keyspace, _)| is_dropped(keyspace));
@@ -76,10 +82,12 @@ impl Footprint {
     }
 
     /// Notes a read. What the transaction's own writes answer need not be noted by the engine.
-    fn read_key(&mut self, keyspace: usize, key: &[u8]) {
+    fn read_key(&mut self, model: &Model, keyspace: usize, key: &[u8]) {
+        let order = model.order(keyspace);
         let span = Write::new(keyspace, key, Change::Delete).touched();
-        let deleted =
-            |write: &Write| write.change.is_range() && write.keyspace == keyspace && write.touched().contains(key);
+        let deleted = |write: &Write| {
+            write.change.is_range() && write.keyspace == keyspace && order.contains(&write.touched(), key)
+        };
         let spans = if self.own.iter().any(deleted) { &mut self.perhaps_read } else { &mut self.read };
         spans.push((keyspace, span));
     }
@@ -169,7 +177,7 @@ pub fn run(stage: Stage<'_>, steps: &[TransactionStep], commit: bool) -> Checked
         drop(transaction);
         return Ok(());
     }
-    match (transaction.commit(), footprint.fate(), footprint.meets_a_drop()) {
+    match (transaction.commit(), footprint.fate(model), footprint.meets_a_drop(model)) {
         (Ok(()), Fate::Commits | Fate::Either, Fate::Commits | Fate::Either) => {
             model.commit(&footprint.own);
             Ok(())
@@ -194,12 +202,12 @@ fn read(
         TransactionStep::Get(keyspace, key) => {
             let expected = view.get(*keyspace, key, view.present());
             compare_answer(&expected, transaction.get(&keyspaces[*keyspace], key))?;
-            footprint.read_key(*keyspace, key);
+            footprint.read_key(view, *keyspace, key);
         }
         TransactionStep::Contains(keyspace, key) => {
             let expected = view.get(*keyspace, key, view.present()).map(|value| value.is_some());
             compare_known(&expected, transaction.contains_key(&keyspaces[*keyspace], key))?;
-            footprint.read_key(*keyspace, key);
+            footprint.read_key(view, *keyspace, key);
         }
         TransactionStep::End(keyspace, first) => {
             let handle = &keyspaces[*keyspace];
@@ -210,7 +218,7 @@ fn read(
         }
         TransactionStep::Count(keyspace, span) => {
             let expected = view.count(*keyspace, span, view.present());
-            let found = transaction.count(&keyspaces[*keyspace], span.bounds());
+            let found = transaction.count(&keyspaces[*keyspace], view.order(*keyspace).bounds(span));
             compare_known(&expected, found)?;
             let spans = if expected.is_ok() { &mut footprint.read } else { &mut footprint.perhaps_read };
             spans.push((*keyspace, span.clone()));
@@ -285,11 +293,12 @@ mod tests {
     }
 
     fn fate(read: &[&str], own: &[Write], outside: &[Write]) -> Fate {
+        let model = Model::new(&[crate::model::Operator::None]);
         let mut footprint = Footprint { own: own.to_vec(), outside: outside.to_vec(), ..Footprint::default() };
         for key in read {
-            footprint.read_key(0, key.as_bytes());
+            footprint.read_key(&model, 0, key.as_bytes());
         }
-        footprint.fate()
+        footprint.fate(&model)
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl WriteArguments {
     pub fn settings(&self) -> Settings {
         Settings {
             merge_operator: self.merge_operator.clone(),
+            comparator: None,
             ttl: self.default_ttl.map(|default| Ttl::Enabled { default: Some(default) }),
             compaction_style: None,
         }

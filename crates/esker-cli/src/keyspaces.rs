@@ -17,7 +17,7 @@ Entries count overwritten and deleted keys until compaction drops them; bytes ar
 The time to live is that of writes that bring none; with --json it is in milliseconds. It is `on` where only writes
 that bring one expire.";
 
-/// List the keyspaces with operator, time to live, entries and bytes; opens read-only
+/// List the keyspaces with order, operator, time to live, entries and bytes; opens read-only
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Keyspaces {
@@ -36,16 +36,19 @@ impl Keyspaces {
             output.line(&json!({ "keyspaces": list }).to_string())?;
         } else {
             let width = stats.keyspaces.iter().map(|keyspace| one_line(&keyspace.name).len()).max().unwrap_or(0).max(8);
+            let orders = stats.keyspaces.iter().map(|keyspace| one_line(&keyspace.comparator).chars().count());
+            let order_width = orders.max().unwrap_or(0).max(8);
             let operators = stats.keyspaces.iter().map(operator_name);
             let operator_width = operators.map(|name| name.chars().count()).max().unwrap_or(0).max(12);
             output.line(&format!(
-                "{:width$}  {:operator_width$}  {:>12}  {:>12}  {:>9}",
-                "keyspace", "operator", "time to live", "entries", "bytes"
+                "{:width$}  {:order_width$}  {:operator_width$}  {:>12}  {:>12}  {:>9}",
+                "keyspace", "order", "operator", "time to live", "entries", "bytes"
             ))?;
             for keyspace in &stats.keyspaces {
                 output.line(&format!(
-                    "{:width$}  {:operator_width$}  {:>12}  {:>12}  {:>9}",
+                    "{:width$}  {:order_width$}  {:operator_width$}  {:>12}  {:>12}  {:>9}",
                     one_line(&keyspace.name),
+                    one_line(&keyspace.comparator),
                     operator_name(keyspace),
                     ttl_text(keyspace),
                     entries(keyspace),
@@ -86,6 +89,7 @@ pub fn keyspace_json(keyspace: &KeyspaceStats) -> serde_json::Value {
     json!({
         "name": keyspace.name,
         "merge_operator": keyspace.merge_operator,
+        "comparator": keyspace.comparator,
         "ttl": match keyspace.ttl {
             Ttl::Disabled => json!(null),
             Ttl::Enabled { default: None } => json!("on"),

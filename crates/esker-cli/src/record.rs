@@ -11,7 +11,7 @@
 //!       | {"keyspace": name, settings}  a keyspace, also if it is empty; without name, the one that was requested
 //! expiry   := NUMBER | 'never'          milliseconds since 1970, not counting leap seconds; without one, a put gets the
 //!                                       time to live that is usual in its keyspace
-//! settings := "merge_operator": name | null    "ttl": 'on' | NUMBER    "compaction_style": style
+//! settings := "merge_operator": name | null    "comparator": name    "ttl": 'on' | NUMBER    "compaction_style": style
 //!                                       those of the engine, where left out; the number is the default in milliseconds
 //! style    := 'lazy-leveling' | 'leveled' | 'tiered' | 'fifo:' BYTES
 //! ```
@@ -68,9 +68,10 @@ pub fn write_tsv_expiry(line: &mut String, expiry: Expiry) {
 /// Appends the TSV line with the settings of a keyspace, without its end.
 pub fn write_tsv_settings(line: &mut String, settings: &Settings) {
     line.push_str(SETTINGS_MARK);
-    let Settings { merge_operator, ttl, compaction_style } = settings;
+    let Settings { merge_operator, comparator, ttl, compaction_style } = settings;
     let fields = [
         ("merge_operator", merge_operator.clone()),
+        ("comparator", comparator.clone()),
         ("ttl", ttl.and_then(settings::ttl_text)),
         ("compaction_style", compaction_style.map(settings::style_text)),
     ];
@@ -123,6 +124,10 @@ pub fn write_json_keyspace(line: &mut String, name: Option<&str>, settings: &Set
     match &settings.merge_operator {
         Some(operator) => push_json_text(line, operator),
         None => line.push_str("null"),
+    }
+    if let Some(comparator) = &settings.comparator {
+        line.push_str(",\"comparator\":");
+        push_json_text(line, comparator);
     }
     if let Some(ttl) = settings.ttl.and_then(settings::ttl_text) {
         line.push_str(",\"ttl\":");
@@ -231,6 +236,7 @@ fn parse_tsv_settings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Reco
         let setting = String::from_utf8(setting).map_err(|_| format!("setting {name:?} is not UTF-8"))?;
         match name {
             "merge_operator" => settings.merge_operator = Some(setting),
+            "comparator" => settings.comparator = Some(setting),
             "ttl" => settings.ttl = Some(settings::parse_ttl(&setting)?),
             "compaction_style" => settings.compaction_style = Some(settings::parse_style(&setting)?),
             _ => return Err(format!("unknown setting {name:?}; a newer esker may have written it")),
@@ -244,6 +250,7 @@ fn parse_tsv_settings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Reco
 struct JsonRecord {
     keyspace: Option<String>,
     merge_operator: Option<Value>,
+    comparator: Option<String>,
     ttl: Option<Value>,
     compaction_style: Option<String>,
     key: Option<String>,
@@ -268,8 +275,12 @@ pub fn parse_json(line: &[u8], form: Form) -> Result<Record, String> {
     let Some(key) = parsed.key else {
         return parse_json_keyspace(parsed);
     };
-    if parsed.merge_operator.is_some() || parsed.ttl.is_some() || parsed.compaction_style.is_some() {
-        return Err("\"merge_operator\", \"ttl\" and \"compaction_style\" belong to a line without \"key\"".into());
+    let of_keyspace = parsed.merge_operator.is_some() || parsed.comparator.is_some() || parsed.ttl.is_some();
+    if of_keyspace || parsed.compaction_style.is_some() {
+        return Err(
+            "\"merge_operator\", \"comparator\", \"ttl\" and \"compaction_style\" belong to a line without \"key\""
+                .into(),
+        );
     }
     let key = form.decode(key.as_bytes()).map_err(|problem| format!("key: {problem}"))?;
     let value = match parsed.value {
@@ -300,6 +311,7 @@ pub fn parse_json(line: &[u8], form: Form) -> Result<Record, String> {
 fn parse_json_keyspace(parsed: JsonRecord) -> Result<Record, String> {
     let says_nothing = parsed.keyspace.is_none()
         && parsed.merge_operator.is_none()
+        && parsed.comparator.is_none()
         && parsed.ttl.is_none()
         && parsed.compaction_style.is_none();
     if says_nothing || parsed.value.is_some() || parsed.op.is_some() || parsed.expires_at.is_some() {
@@ -313,6 +325,7 @@ fn parse_json_keyspace(parsed: JsonRecord) -> Result<Record, String> {
     let ttl = parsed.ttl.filter(|ttl| !ttl.is_null()).map(|ttl| settings::parse_ttl(&scalar_text("\"ttl\"", &ttl)?));
     let settings = Settings {
         merge_operator,
+        comparator: parsed.comparator,
         ttl: ttl.transpose()?,
         compaction_style: parsed.compaction_style.as_deref().map(settings::parse_style).transpose()?,
     };
@@ -355,6 +368,7 @@ mod tests {
         for (ttl, style) in [(None, None), (Some(None), Some(CompactionStyle::Tiered)), (Some(day), None)] {
             let settings = Settings {
                 merge_operator: ttl.map(|_| "stringappend:09".into()),
+                comparator: ttl.map(|_| "reverse-bytewise".into()),
                 ttl: ttl.map(|default| Ttl::Enabled { default }),
                 compaction_style: style,
             };

@@ -2,14 +2,19 @@
 
 use crate::failure::Failure;
 use esker::merge::built_in;
-use esker::{CompactionStyle, Db, Keyspace, KeyspaceOptions, Ttl};
+use esker::{CompactionStyle, Comparator, Db, Keyspace, KeyspaceOptions, ReverseBytewise, Ttl};
 use std::time::Duration;
+
+/// The order of keyspaces without a comparator.
+pub const BYTEWISE: &str = "bytewise";
 
 /// What is known of the settings of a keyspace; what is `None` is left to the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The stored name of the merge operator.
     pub merge_operator: Option<String>,
+    /// The stored name of the comparator.
+    pub comparator: Option<String>,
     /// Whether entries expire.
     pub ttl: Option<Ttl>,
     /// How tables are compacted.
@@ -21,6 +26,7 @@ impl Settings {
     pub fn of(keyspace: &Keyspace) -> Settings {
         Settings {
             merge_operator: keyspace.merge_operator(),
+            comparator: Some(keyspace.comparator().to_owned()).filter(|name| name != BYTEWISE),
             ttl: Some(keyspace.ttl()).filter(|ttl| *ttl != Ttl::default()),
             compaction_style: Some(keyspace.compaction_style()).filter(|style| *style != CompactionStyle::default()),
         }
@@ -30,6 +36,7 @@ impl Settings {
     pub fn or(self, other: Settings) -> Settings {
         Settings {
             merge_operator: self.merge_operator.or(other.merge_operator),
+            comparator: self.comparator.or(other.comparator),
             ttl: self.ttl.or(other.ttl),
             compaction_style: self.compaction_style.or(other.compaction_style),
         }
@@ -48,6 +55,15 @@ impl Settings {
                 )));
             };
             options = options.shared_merge_operator(operator);
+        }
+        match self.comparator.as_deref() {
+            None | Some(BYTEWISE) => {}
+            Some(name) if name == ReverseBytewise.name() => options = options.comparator(ReverseBytewise),
+            Some(name) => {
+                return Err(Failure::Operation(format!(
+                    "comparator {name:?} is not built in; only programs that bring it can create such a keyspace"
+                )));
+            }
         }
         let is_new = db.existing_keyspace(name).is_err();
         let new_ttl = || (ttl_if_new && is_new).then_some(Ttl::Enabled { default: None });

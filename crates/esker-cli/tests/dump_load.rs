@@ -169,3 +169,49 @@ fn raw_lines_and_csv() {
     fails(2, &["load", "--db", db, "--csv", "--json"]);
     fails(2, &["load", "--db", db, "--key", "id"]);
 }
+
+/// A copy in another order would be another keyspace.
+#[test]
+fn the_order_of_a_keyspace_comes_back_and_one_of_another_program_is_named() {
+    let sandbox = Sandbox::new("order");
+    let db = &sandbox.text("source");
+    let lines = concat!(
+        "{\"keyspace\":\"latest\",\"comparator\":\"reverse-bytewise\"}\n",
+        "{\"keyspace\":\"latest\",\"key\":\"b\",\"value\":\"1\"}\n",
+        "{\"keyspace\":\"latest\",\"key\":\"c\",\"value\":\"2\"}\n",
+        "{\"keyspace\":\"latest\",\"key\":\"a\",\"value\":\"3\"}\n",
+    );
+    ok_with_input(&["load", "--db", db, "--json"], lines.as_bytes());
+    assert_eq!(ok(&["scan", "--db", db, "--keyspace", "latest"]), "c\t2\nb\t1\na\t3\n");
+    assert!(ok(&["keyspaces", "--db", db]).contains("latest    reverse-bytewise"));
+    assert!(ok(&["keyspaces", "--db", db, "--json"]).contains("\"comparator\":\"reverse-bytewise\""));
+    for (flags, form) in [(&[][..], "text"), (&["--json"], "json")] {
+        let copy = &sandbox.text(form);
+        let dump = |db: &str| ok(&[&["dump", "--db", db, "--keyspace", "latest"][..], flags].concat());
+        ok_with_input(&[&["load", "--db", copy, "--keyspace", "latest"][..], flags].concat(), dump(db).as_bytes());
+        assert_eq!(dump(copy), dump(db));
+        assert_eq!(ok(&["scan", "--db", copy, "--keyspace", "latest"]), "c\t2\nb\t1\na\t3\n");
+    }
+    let unknown = "{\"keyspace\":\"x\",\"comparator\":\"their.own\"}\n";
+    let failure = run_with_input(&["load", "--db", &sandbox.text("unknown"), "--json"], unknown.as_bytes());
+    assert!(String::from_utf8_lossy(&failure.stderr).contains("their.own"), "{failure:?}");
+
+    struct Own;
+    impl esker::Comparator for Own {
+        fn name(&self) -> &str {
+            "their.own"
+        }
+
+        fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+            b.len().cmp(&a.len()).then_with(|| a.cmp(b))
+        }
+    }
+    let theirs = &sandbox.text("theirs");
+    let opened = esker::Db::open(theirs, esker::Options::default().comparator(std::sync::Arc::new(Own))).unwrap();
+    opened.keyspace("names", esker::KeyspaceOptions::default().comparator(Own)).unwrap();
+    opened.close().unwrap();
+    for command in ["keyspaces", "stats", "verify", "repair"] {
+        let failure = fails(1, &[command, "--db", theirs]);
+        assert!(failure.contains("\"names\"") && failure.contains("\"their.own\""), "{command}: {failure}");
+    }
+}

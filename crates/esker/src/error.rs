@@ -81,6 +81,13 @@ pub enum Error {
         /// The persisted name of the operator.
         operator: String,
     },
+    /// The keyspace was created with a comparator that was not supplied at this open.
+    MissingComparator {
+        /// The keyspace.
+        keyspace: String,
+        /// The persisted name of the comparator.
+        comparator: String,
+    },
     /// A merge operator could not combine an existing value with its operands.
     MergeFailed {
         /// The keyspace.
@@ -328,7 +335,7 @@ impl fmt::Display for Error {
             ),
             Error::InCallback { database } => write!(
                 f,
-                "a merge operator, compaction filter, clock or environment must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
+                "a merge operator, compaction filter, comparator, clock or environment must not write to, iterate over or wait for its own database, {}; hand the work to another thread",
                 database.display()
             ),
             Error::InvalidArgument { what } => write!(f, "invalid argument: {what}"),
@@ -348,6 +355,10 @@ impl fmt::Display for Error {
             Error::MissingMergeOperator { keyspace, operator } => write!(
                 f,
                 "keyspace {keyspace:?} was created with merge operator {operator:?}; open it with that operator"
+            ),
+            Error::MissingComparator { keyspace, comparator } => write!(
+                f,
+                "keyspace {keyspace:?} was created with comparator {comparator:?}; open the database with that comparator: see `Options::comparator`"
             ),
             Error::MergeFailed { keyspace, key, operator, reason } => {
                 write!(f, "merge operator {operator:?} failed on key {key} of keyspace {keyspace:?}: {reason}")

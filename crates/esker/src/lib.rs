@@ -64,6 +64,7 @@ pub mod merge {
 }
 
 pub use base::clock::{Clock, ManualClock, SystemClock};
+pub use base::comparator::{Comparator, ReverseBytewise};
 pub use base::compare_and_swap::CompareAndSwap;
 pub use base::expiry::{Expiry, Ttl};
 pub use base::key_range::KeyRange;

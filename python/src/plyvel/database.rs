@@ -6,11 +6,12 @@ use super::prefixed::PrefixedDB;
 use super::shared::{Key, Shared, delete, get, put};
 use super::snapshot::PlyvelSnapshot;
 use crate::arguments::RangeArguments;
+use crate::comparator;
 use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
 use crate::snapshot::DEFAULT;
 use crate::view::Moment;
-use esker::{Compression, Db, KeyspaceOptions, Options};
+use esker::{Comparator, Compression, Db, KeyspaceOptions, Options};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -53,7 +54,7 @@ impl<'py> PlyvelOptions<'py> {
     }
 
     /// As options of the engine. Sizes are hints: those beyond what it takes count as the nearest.
-    fn options(&self, py: Python<'_>) -> PyResult<Options> {
+    fn options(&self) -> PyResult<Options> {
         let mut options = Options::default();
         if let Some(bytes) = self.write_buffer_size {
             options = options.write_buffer_bytes(bytes.clamp(*BUFFER.start(), *BUFFER.end()));
@@ -70,10 +71,10 @@ impl<'py> PlyvelOptions<'py> {
         if self.bloom_filter_bits > 0 {
             options = options.filter_bits_per_key(self.bloom_filter_bits.unsigned_abs().min(32));
         }
-        Ok(options.compression(self.compression(py)?))
+        Ok(options.compression(self.compression()?))
     }
 
-    fn compression(&self, py: Python<'_>) -> PyResult<Compression> {
+    fn compression(&self) -> PyResult<Compression> {
         let Some(given) = &self.compression else { return Ok(Compression::None) };
         let name = match given.cast::<PyBytes>() {
             Ok(name) => String::from_utf8_lossy(name.as_bytes()).into_owned(),
@@ -82,7 +83,6 @@ impl<'py> PlyvelOptions<'py> {
                 Err(_) => return Err(PyTypeError::new_err("'compression' must be None or a string")),
             },
         };
-        let _ = py;
         // LZ4 is what stands in for it.
         if name == "snappy" {
             Ok(Compression::Lz4)
@@ -91,16 +91,29 @@ impl<'py> PlyvelOptions<'py> {
         }
     }
 
-    /// As options of the keyspace.
-    fn keyspace_options(&self, py: Python<'_>) -> PyResult<KeyspaceOptions> {
+    /// The order of the keys, where it is not that of bytes.
+    fn order(&self) -> PyResult<Option<Arc<dyn Comparator>>> {
         match (&self.comparator, &self.comparator_name) {
-            (None, None) => Ok(KeyspaceOptions::default()),
-            (Some(comparator), Some(_)) if !comparator.is_callable() => {
+            (None, None) => Ok(None),
+            (Some(compare), Some(_)) if !compare.is_callable() => {
                 Err(PyTypeError::new_err("custom comparator object must be callable"))
             }
-            (Some(_), Some(_)) => Err(errors::new(py, "UnsupportedError", "custom comparators are not supported")),
+            (Some(compare), Some(name)) => {
+                let name = std::str::from_utf8(name.as_bytes())
+                    .map_err(|_| PyValueError::new_err("'comparator_name' must be text in UTF-8"))?;
+                Ok(Some(comparator::of_callable(name.to_owned(), compare)))
+            }
             _ => Err(PyValueError::new_err("'comparator' and 'comparator_name' must be specified together")),
         }
+    }
+
+    /// The options of the database and of its keyspace.
+    fn both(&self) -> PyResult<(Options, KeyspaceOptions)> {
+        let (options, keyspace) = (self.options()?, KeyspaceOptions::default());
+        Ok(match self.order()? {
+            None => (options, keyspace),
+            Some(order) => (options.comparator(Arc::clone(&order)), keyspace.shared_comparator(order)),
+        })
     }
 }
 
@@ -131,8 +144,7 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
     let py = name.py();
     let directory = file_name(name)?;
     let given = PlyvelOptions::of(options)?;
-    given.keyspace_options(py)?;
-    let options = given.options(py)?;
+    let (options, _) = given.both()?;
     py.detach(|| Db::repair(&directory, options)).map(drop).map_err(|error| errors::raise(py, error))
 }
 
@@ -165,8 +177,8 @@ impl DB {
         // The signature, with the defaults and the errors of unknown names, is that of the function.
         let options = py.import("esker.plyvel")?.getattr("_options")?.call((), options)?;
         let given = PlyvelOptions::of(&options)?;
-        let keyspace_options = given.keyspace_options(py)?;
-        let engine_options = given.options(py)?.create_if_missing(create_if_missing.unwrap_or(false));
+        let (engine_options, keyspace_options) = given.both()?;
+        let engine_options = engine_options.create_if_missing(create_if_missing.unwrap_or(false));
         if error_if_exists.unwrap_or(false) && directory.join("CURRENT").exists() {
             let what = format!("{}: exists (error_if_exists is true)", directory.display());
             return Err(errors::new(py, "InvalidArgumentError", &what));

@@ -74,7 +74,7 @@ pub fn iterator(
     let parts = Parts::of(arguments.include_key.unwrap_or(true), arguments.include_value.unwrap_or(true));
     let keyspace = shared.keyspace.get(py)?;
     let cursor = py.detach(|| moment.cursor(keyspace)).map_err(|error| errors::raise(py, error))?;
-    let mut walk = Walk::new(cursor, limits, parts.has_value());
+    let mut walk = py.detach(|| Walk::new(keyspace, cursor, limits, parts.has_value()));
     let reverse = arguments.reverse.unwrap_or(false);
     if reverse {
         walk.skip_to_stop();

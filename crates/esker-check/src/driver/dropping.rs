@@ -99,7 +99,10 @@ impl Driver {
         if let Some(first) = writes.first_mut() {
             *first = Write { keyspace: index, ..first.clone() };
         }
-        let nothing = |write: &Write| write.change.is_range() && !write.touched().meets(&write.touched());
+        let nothing = |write: &Write| {
+            let order = self.world.model.order(write.keyspace);
+            write.change.is_range() && !order.meets(&write.touched(), &write.touched())
+        };
         let refused = writes.iter().any(|write| self.world.model.refuses(write));
         if refused || writes.first().is_none_or(nothing) || self.world.back {
             return Ok(());

@@ -53,7 +53,8 @@ impl Driver {
     /// A fresh database with these keyspaces at an empty place.
     pub fn new(set: OptionSet, place: Place, cast: &[Role]) -> Checked<Driver> {
         let keyspaces: Vec<_> = cast.iter().map(|role| (role.operator, role.ttl)).collect();
-        let model = Model::with_ttl(&keyspaces);
+        let mut model = Model::with_ttl(&keyspaces);
+        cast.iter().enumerate().for_each(|(keyspace, role)| model.set_order(keyspace, role.order()));
         let mut driver = Driver {
             set,
             place,

@@ -99,9 +99,10 @@ impl Reader<'_> {
     }
 
     pub fn count(&self, span: &Span) -> Checked<()> {
+        let bounds = self.world.model.order(self.keyspace).bounds(span);
         let found = match self.snapshot {
-            Some(snapshot) => snapshot.count(self.handle(), span.bounds()),
-            None => self.handle().count(span.bounds()),
+            Some(snapshot) => snapshot.count(self.handle(), bounds),
+            None => self.handle().count(bounds),
         };
         if self.trust() != Trust::All {
             return Ok(());
@@ -170,7 +171,7 @@ impl Reader<'_> {
         };
         let cursor = cursor.map_err(|error| format!("no cursor: {error}"))?;
         let entries = self.world.model.scan(self.keyspace, &Span::All, self.at);
-        Ok(Some(OpenCursor::new(cursor, entries)))
+        Ok(Some(OpenCursor::new(cursor, entries, self.world.model.order(self.keyspace))))
     }
 
     /// Takes from the ends, then the rest from the front.
@@ -221,6 +222,7 @@ impl Reader<'_> {
     /// Scans where not all answers can be known.
     fn wary_scan(&self, span: &Span) -> Checked<()> {
         let model = &self.world.model;
+        let order = model.order(self.keyspace);
         let mut last: Option<Slice> = None;
         let mut count = 0;
         for entry in self.iterator(span) {
@@ -228,14 +230,17 @@ impl Reader<'_> {
                 (Ok(entry), _) => entry,
                 (Err(Error::MergeFailed { .. }), Trust::Nothing) => return Ok(()),
                 (Err(Error::MissingMergeOperator { .. }), Trust::Unmerged) => {
-                    let rest = |key: &[u8]| span.contains(key) && last.as_deref().is_none_or(|last| last < key);
+                    let rest = |key: &[u8]| {
+                        let is_behind = last.as_deref().is_none_or(|last| order.compare(last, key).is_lt());
+                        order.contains(span, key) && is_behind
+                    };
                     let keys = model.known_keys(self.keyspace);
                     let merged = keys.iter().any(|key| rest(key) && model.is_merged(self.keyspace, key, self.at));
                     return if merged { Ok(()) } else { Err("the operator is not needed here".to_string()) };
                 }
                 (Err(error), _) => return Err(format!("the scan failed: {error}")),
             };
-            if !span.contains(&key) || last.as_deref().is_some_and(|last| last >= &key[..]) {
+            if !order.contains(span, &key) || last.as_deref().is_some_and(|last| order.compare(last, &key).is_ge()) {
                 return Err(format!("the scan yields {} out of order", shown(&key)));
             }
             if self.trust() == Trust::Unmerged {

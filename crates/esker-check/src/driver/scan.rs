@@ -3,7 +3,7 @@
 use crate::Checked;
 use crate::answer::shown_entry;
 use crate::generator::Move;
-use crate::model::{Bytes, Entry};
+use crate::model::{Bytes, Entry, Order};
 use crate::state::shown;
 use esker::{Cursor, Error, Iter};
 use std::collections::VecDeque;
@@ -69,12 +69,13 @@ impl OpenIterator {
 pub(super) struct OpenCursor {
     cursor: Cursor,
     entries: Vec<Entry>,
+    order: Order,
     position: Option<usize>,
 }
 
 impl OpenCursor {
-    pub fn new(cursor: Cursor, entries: Vec<Entry>) -> OpenCursor {
-        OpenCursor { cursor, entries, position: None }
+    pub fn new(cursor: Cursor, entries: Vec<Entry>, order: Order) -> OpenCursor {
+        OpenCursor { cursor, entries, order, position: None }
     }
 
     /// Moves and compares; false if the cursor met the failure that it had to meet, and is of no
@@ -94,11 +95,11 @@ impl OpenCursor {
             (Move::First, _) => (self.cursor.seek_to_first(), (count > 0).then_some(0)),
             (Move::Last, _) => (self.cursor.seek_to_last(), count.checked_sub(1)),
             (Move::Seek(key), _) => {
-                let index = self.entries.partition_point(|(other, _)| other[..] < key[..]);
+                let index = self.entries.partition_point(|(other, _)| self.order.compare(other, key).is_lt());
                 (self.cursor.seek(key), (index < count).then_some(index))
             }
             (Move::SeekForPrev(key), _) => {
-                let index = self.entries.partition_point(|(other, _)| other[..] <= key[..]);
+                let index = self.entries.partition_point(|(other, _)| self.order.compare(other, key).is_le());
                 (self.cursor.seek_for_prev(key), index.checked_sub(1))
             }
             (Move::Next, Some(index)) => (self.cursor.next(), (index + 1 < count).then_some(index + 1)),

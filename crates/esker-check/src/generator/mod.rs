@@ -4,7 +4,7 @@ mod content;
 mod operation;
 
 use crate::cast::{self, Features, Role};
-use crate::model::{Change, LONGEST_KEY, Life, Operator, Span, Ttl, Write};
+use crate::model::{Change, LONGEST_KEY, Life, ORDERS, Operator, Order, Span, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
 pub use operation::{Expected, Move, Operation, SLOTS, Source, Tick, TransactionStep};
@@ -31,8 +31,8 @@ pub struct Generator {
     /// The same as the operations so far leave them.
     present: Vec<Role>,
     keys: Vec<Vec<u8>>,
-    /// The same in order.
-    ordered: Vec<Vec<u8>>,
+    /// The same in each of the orders.
+    ordered: [Vec<Vec<u8>>; ORDERS.len()],
     shares: Shares,
 }
 
@@ -46,8 +46,11 @@ impl Generator {
     pub fn choosing(mut random: Random, features: Features) -> Generator {
         let cast = cast::choose(&mut random, features);
         let keys = content::key_pool(&mut random);
-        let mut ordered = keys.clone();
-        ordered.sort();
+        let ordered = ORDERS.map(|order| {
+            let mut ordered = keys.clone();
+            ordered.sort_by(|a, b| order.compare(a, b));
+            ordered
+        });
         let write_percent = [15, 40, 60, 85][random.below(4)];
         let maintenance_permille = [1, 3, 10, 30][random.below(4)];
         let range_percent = if features.ranges { [0, 2, 5][random.below(3)] } else { 0 };
@@ -191,10 +194,11 @@ impl Generator {
     pub fn write(&mut self) -> Write {
         let keyspace = self.keyspace();
         if self.random.percent(self.shares.range_percent) {
-            if self.random.percent(25) {
+            let order = self.present[keyspace].order();
+            if self.random.percent(25) && order.has_prefixes() {
                 return Write::new(keyspace, [], Change::DeletePrefix(self.narrow_prefix()));
             }
-            let (low, high) = self.narrow();
+            let (low, high) = self.narrow(order);
             return Write::delete_range(keyspace, low, high);
         }
         let Role { operator, ttl, .. } = self.present[keyspace];
@@ -217,13 +221,14 @@ impl Generator {
     }
 
     /// Bounds that are mostly a few keys apart, so that a range delete leaves something.
-    fn narrow(&mut self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn narrow(&mut self, order: Order) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         if self.random.percent(10) {
             return (self.bound(), self.bound());
         }
-        let first = self.random.below(self.ordered.len());
-        let second = (first + self.random.below(8)).min(self.ordered.len() - 1);
-        let (low, high) = (self.ordered[first].clone(), self.ordered[second].clone());
+        let first = self.random.below(self.keys.len());
+        let second = (first + self.random.below(8)).min(self.keys.len() - 1);
+        let ordered = &self.ordered[order as usize];
+        let (low, high) = (ordered[first].clone(), ordered[second].clone());
         match self.random.below(4) {
             0 => (Bound::Included(low), Bound::Included(high)),
             1 => (Bound::Excluded(low), Bound::Included(high)),
@@ -249,20 +254,20 @@ impl Generator {
             0..=25 => Operation::Get(source, self.key()),
             26..=29 => Operation::Contains(source, self.key()),
             30..=33 => Operation::End(source, self.random.percent(50)),
-            34..=35 => Operation::Count(source, self.span()),
+            34..=35 => Operation::Count(source, self.span(keyspace)),
             36..=42 => {
                 let count = self.random.below(10);
                 Operation::MultiGet(source, (0..count).map(|_| self.key()).collect())
             }
             43..=49 if self.present[keyspace].ttl != Ttl::Off => Operation::ExpiresAt(source, self.key()),
             43..=49 => Operation::Get(source, self.key()),
-            50..=61 => Operation::Scan(source, self.span(), self.ends()),
+            50..=61 => Operation::Scan(source, self.span(keyspace), self.ends()),
             62..=67 => Operation::TakeSnapshot(slot),
             68..=70 => Operation::DropSnapshot(slot),
             71..=76 => Operation::OpenCursor(slot, source),
             77..=86 => Operation::MoveCursor(slot, self.moves()),
             87..=88 => Operation::DropCursor(slot),
-            89..=92 => Operation::OpenIterator(slot, source, self.span()),
+            89..=92 => Operation::OpenIterator(slot, source, self.span(keyspace)),
             93..=98 => Operation::StepIterator(slot, self.ends()),
             _ => Operation::DropIterator(slot),
         }
@@ -287,9 +292,9 @@ impl Generator {
             steps.push(match self.random.below(20) {
                 0..=5 => TransactionStep::Get(keyspace, self.key()),
                 6..=7 => TransactionStep::Contains(keyspace, self.key()),
-                8 => TransactionStep::Scan(keyspace, self.span()),
+                8 => TransactionStep::Scan(keyspace, self.span(keyspace)),
                 9 => match self.random.below(4) {
-                    0 => TransactionStep::Count(keyspace, self.span()),
+                    0 => TransactionStep::Count(keyspace, self.span(keyspace)),
                     1 => TransactionStep::PopFirst(keyspace),
                     _ => TransactionStep::End(keyspace, self.random.percent(50)),
                 },
@@ -342,15 +347,19 @@ impl Generator {
             .collect()
     }
 
-    /// Which keys to scan.
-    pub fn span(&mut self) -> Span {
+    /// Which keys of the keyspace to scan.
+    pub fn span(&mut self, keyspace: usize) -> Span {
         match self.random.below(4) {
             0 => Span::All,
             1 => {
                 let mut prefix = self.key();
                 let shorter = self.random.below(prefix.len() + 1);
                 prefix.truncate(shorter);
-                Span::Prefix(prefix)
+                if self.present[keyspace].order().has_prefixes() {
+                    Span::Prefix(prefix)
+                } else {
+                    Span::Range(Bound::Included(prefix), Bound::Unbounded)
+                }
             }
             _ => Span::Range(self.bound(), self.bound()),
         }

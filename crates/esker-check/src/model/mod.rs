@@ -7,11 +7,13 @@
 //! commits, and never again.
 
 mod operator;
+mod order;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use operator::{FAILING, MergeFails, Operator, PANICKING};
+pub use order::{LONGEST_KEY, ORDERS, Order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 pub use write::{Change, Life, Span, Write};
@@ -73,6 +75,7 @@ impl Version {
 struct ModelKeyspace {
     operator: Operator,
     ttl: Ttl,
+    order: Order,
     versions: BTreeMap<Bytes, Vec<Version>>,
     /// If it was dropped: the index it had, and the place of the drop in the order of changes.
     dropped: Option<(usize, u64)>,
@@ -80,7 +83,7 @@ struct ModelKeyspace {
 
 impl ModelKeyspace {
     fn new(operator: Operator, ttl: Ttl) -> ModelKeyspace {
-        ModelKeyspace { operator, ttl, versions: BTreeMap::new(), dropped: None }
+        ModelKeyspace { operator, ttl, order: Order::Bytewise, versions: BTreeMap::new(), dropped: None }
     }
 
     /// The newest version as of a sequence: it alone decides.
@@ -157,6 +160,13 @@ impl ModelKeyspace {
     }
 
     fn delete_span(&mut self, span: &Span, sequence: u64) {
+        let order = self.order;
+        if order != Order::Bytewise {
+            for (_, versions) in self.versions.iter_mut().filter(|(key, _)| order.contains(span, key)) {
+                delete(versions, sequence);
+            }
+            return;
+        }
         if span.first().is_none() {
             return;
         }
@@ -164,17 +174,20 @@ impl ModelKeyspace {
             if span.is_past(key) {
                 break;
             }
-            let gone =
-                versions.last().is_none_or(|version| matches!(version.stored, Stored::Absent) && !version.merged);
-            if span.contains(key) && !gone {
-                versions.push(Version { sequence, expiry: NEVER, stored: Stored::Absent, merged: false });
+            if span.contains(key) {
+                delete(versions, sequence);
             }
         }
     }
 }
 
-/// The longest key that is one.
-pub const LONGEST_KEY: usize = 1 << 20;
+/// Deletes a key, unless nothing of it is there.
+fn delete(versions: &mut Vec<Version>, sequence: u64) {
+    let gone = versions.last().is_none_or(|version| matches!(version.stored, Stored::Absent) && !version.merged);
+    if !gone {
+        versions.push(Version { sequence, expiry: NEVER, stored: Stored::Absent, merged: false });
+    }
+}
 
 /// A database with its history.
 #[derive(Clone, Debug)]
@@ -201,16 +214,28 @@ impl Model {
         Model { keyspaces, living, sequence: 0, now: 0 }
     }
 
+    /// Gives a keyspace, which is empty, another order.
+    pub fn set_order(&mut self, keyspace: usize, order: Order) {
+        self.keyspaces[keyspace].order = order;
+    }
+
+    /// The order of a keyspace.
+    pub fn order(&self, keyspace: usize) -> Order {
+        self.keyspaces[keyspace].order
+    }
+
     /// How many keyspaces there are.
     pub fn keyspace_count(&self) -> usize {
         self.living
     }
 
     /// Drops a keyspace, as one change with a place of its own, and creates an empty one in its
-    /// place. The index of the dropped one from now on: what comes before the drop is seen there.
+    /// place, in the same order. The index of the dropped one from now on: what comes before the
+    /// drop is seen there.
     pub fn drop_keyspace(&mut self, keyspace: usize, (operator, ttl): (Operator, Ttl)) -> usize {
         self.sequence += 1;
-        let next = ModelKeyspace::new(operator, ttl);
+        let order = self.keyspaces[keyspace].order;
+        let next = ModelKeyspace { order, ..ModelKeyspace::new(operator, ttl) };
         let mut old = std::mem::replace(&mut self.keyspaces[keyspace], next);
         old.dropped = Some((keyspace, self.sequence));
         self.keyspaces.push(old);
@@ -271,13 +296,17 @@ impl Model {
     /// Whether the write is visibly wrong and must be refused before anything is written.
     pub fn refuses(&self, write: &Write) -> bool {
         let keyspace = &self.keyspaces[write.keyspace];
-        if write.key.len() > LONGEST_KEY || write.life == Life::For(0) {
+        if write.key.len() > keyspace.order.longest_key() || write.life == Life::For(0) {
             return true;
         }
         if (write.life != Life::Usual || write.change == Change::Expire) && keyspace.ttl == Ttl::Off {
             return true;
         }
-        matches!(&write.change, Change::Merge(operand) if keyspace.operator.refuses(operand))
+        match &write.change {
+            Change::Merge(operand) => keyspace.operator.refuses(operand),
+            Change::DeletePrefix(_) => !keyspace.order.has_prefixes(),
+            _ => false,
+        }
     }
 
     /// Applies the writes in order as one unit, now, and yields what sees them all.
@@ -313,18 +342,27 @@ impl Model {
 
     /// The visible entries of a span in key order.
     pub fn scan(&self, keyspace: usize, span: &Span, at: At) -> Vec<Entry> {
+        let order = self.keyspaces[keyspace].order;
         let mut entries = Vec::new();
+        let mut take = |key: &Bytes, versions: &[Version]| match ModelKeyspace::visible(versions, at)
+            .map(|version| &version.stored)
+        {
+            Some(Stored::Value(value)) => entries.push((key.clone(), Ok(value.clone()))),
+            Some(Stored::Fails) => entries.push((key.clone(), Err(MergeFails))),
+            Some(Stored::Absent) | None => {}
+        };
+        if order != Order::Bytewise {
+            let inside = self.keyspaces[keyspace].versions.iter().filter(|(key, _)| order.contains(span, key));
+            inside.for_each(|(key, versions)| take(key, versions));
+            entries.sort_by(|a, b| order.compare(&a.0, &b.0));
+            return entries;
+        }
         for (key, versions) in self.keyspaces[keyspace].versions.range::<[u8], _>(span.upwards()) {
             if span.is_past(key) {
                 break;
             }
-            if !span.contains(key) {
-                continue;
-            }
-            match ModelKeyspace::visible(versions, at).map(|version| &version.stored) {
-                Some(Stored::Value(value)) => entries.push((key.clone(), Ok(value.clone()))),
-                Some(Stored::Fails) => entries.push((key.clone(), Err(MergeFails))),
-                Some(Stored::Absent) | None => {}
+            if span.contains(key) {
+                take(key, versions);
             }
         }
         entries
@@ -386,7 +424,12 @@ impl Model {
                 Some((key.clone(), vec![version.clone()]))
             };
             let versions = keyspace.versions.iter().filter_map(visible).collect();
-            copy.keyspaces.push(ModelKeyspace { versions, ..ModelKeyspace::new(keyspace.operator, keyspace.ttl) });
+            let order = keyspace.order;
+            copy.keyspaces.push(ModelKeyspace {
+                versions,
+                order,
+                ..ModelKeyspace::new(keyspace.operator, keyspace.ttl)
+            });
         }
         copy
     }

@@ -1,6 +1,7 @@
 //! Random scripts over the whole interface, each from one seed.
 
 use super::script::{COUNTER, KEYSPACES, NOW_MS, SLOTS, Script, Step};
+use crate::cast::order_of;
 use crate::model::{Change, Life, Operator, Ttl, Write};
 use crate::random::Random;
 use crate::state::Durability;
@@ -147,7 +148,9 @@ impl Maker {
         let keyspace = self.keyspace();
         let count = self.random.between(1, 30);
         let keys: BTreeSet<Vec<u8>> = (0..count).map(|_| self.key()).collect();
-        let pairs = keys.into_iter().map(|key| (key, self.value(KEYSPACES[keyspace].1))).collect();
+        let (name, operator, _) = KEYSPACES[keyspace];
+        let mut pairs: Vec<_> = keys.into_iter().map(|key| (key, self.value(operator))).collect();
+        pairs.sort_by(|a, b| order_of(name).compare(&a.0, &b.0));
         Step::Ingest(keyspace, pairs)
     }
 

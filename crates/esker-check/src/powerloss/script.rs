@@ -4,9 +4,11 @@
 //! model is unlike every other and a recovered database says itself how many commits it holds.
 //! Other writes go without: they test their calls.
 
+use crate::cast::order_of;
 use crate::model::{Change, Life, Model, NEVER, Operator, Ttl, Write};
-use crate::state::{Durability, Held, State};
-use esker::CheckpointMode;
+use crate::orders::in_order;
+use crate::state::{Durability, Held, State, keyspace_options};
+use esker::{CheckpointMode, KeyspaceOptions};
 use std::ops::Bound;
 
 /// The keyspaces of all scripts. Scripts written by hand use the first four.
@@ -24,7 +26,8 @@ pub const KEYSPACES: [(&str, Operator, Ttl); 14] = [
     ("longest", Operator::Longest, Ttl::Off),
     ("sessions", Operator::None, Ttl::On(None)),
     ("rates", Operator::UInt64Add, Ttl::On(Some(300))),
-    ("plain", Operator::None, Ttl::Off),
+    // In the reverse order: see `order_of`.
+    ("latest", Operator::None, Ttl::Off),
 ];
 
 /// Their names.
@@ -49,8 +52,14 @@ pub const NOW_MS: u64 = 1_700_000_000_000;
 /// An empty model of the keyspaces at a time.
 pub fn empty_model(now: u64) -> Model {
     let mut model = Model::with_ttl(&KEYSPACES.map(|(_, operator, ttl)| (operator, ttl)));
+    NAMES.iter().enumerate().for_each(|(keyspace, name)| model.set_order(keyspace, order_of(name)));
     model.set_now(now);
     model
+}
+
+/// The options of a keyspace of scripts.
+pub fn options_of((name, operator, ttl): (&str, Operator, Ttl)) -> KeyspaceOptions {
+    in_order(keyspace_options(operator, ttl), order_of(name))
 }
 
 /// A model that holds that much and has no history.

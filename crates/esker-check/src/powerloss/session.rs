@@ -1,12 +1,12 @@
 //! An open database that performs steps, and the run of a whole script.
 
 use super::progress::Progress;
-use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, dropping, loaded};
+use super::script::{KEYSPACES, NAMES, SLOTS, Step, count, dropping, loaded, options_of};
 use crate::model::{Change, Life, Operator, Write};
 use crate::simulated::MEMORY_PATH;
 use crate::state::{
-    Durability, Place, difference, existing_keyspaces, keyspace_options, read_gets, read_state, shown, snapshot_values,
-    time, write_batch, write_one,
+    Durability, Place, difference, existing_keyspaces, read_gets, read_state, shown, snapshot_values, time,
+    write_batch, write_one,
 };
 use esker::env::Env;
 use esker::{Db, Iter, Keyspace, ManualClock, Options, Snapshot, Transaction};
@@ -63,7 +63,7 @@ impl Ground {
 pub fn with_operators(db: Db) -> esker::Result<Db> {
     for (name, operator, ttl) in KEYSPACES.iter().filter(|(_, operator, _)| *operator == Operator::Longest) {
         if db.keyspaces().iter().any(|found| found == name) {
-            db.keyspace(name, keyspace_options(*operator, *ttl))?;
+            db.keyspace(name, options_of((name, *operator, *ttl)))?;
         }
     }
     Ok(db)
@@ -115,7 +115,7 @@ impl Session {
             return Ok(keyspace.clone());
         }
         let (name, operator, ttl) = KEYSPACES[index];
-        let keyspace = self.db.keyspace(name, keyspace_options(operator, ttl))?;
+        let keyspace = self.db.keyspace(name, options_of((name, operator, ttl)))?;
         self.keyspaces[index] = Some(keyspace.clone());
         Ok(keyspace)
     }

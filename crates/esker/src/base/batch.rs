@@ -22,7 +22,7 @@
 
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::key::{Kind, NEVER};
-use crate::base::range_tombstone::is_before_end;
+use crate::base::key_order::KeyOrder;
 
 const HAS_EXPIRY: u8 = 0x80;
 const RANGE_DELETE: u8 = 5;
@@ -55,9 +55,14 @@ pub struct RangeDelete<'a> {
 }
 
 impl RangeDelete<'_> {
-    /// Whether it deletes this key.
-    pub fn covers(&self, keyspace: u64, key: &[u8]) -> bool {
-        keyspace == self.keyspace && self.start <= key && (self.end.is_empty() || key < self.end)
+    /// Whether it deletes this key, in the order of its keyspace.
+    pub fn covers(&self, order: &KeyOrder, keyspace: u64, key: &[u8]) -> bool {
+        keyspace == self.keyspace && !order.less(key, self.start) && order.is_before_end(key, self.end)
+    }
+
+    /// Whether a range of keys in this order can be it.
+    pub fn is_possible(&self, order: &KeyOrder) -> bool {
+        order.is_before_end(self.start, self.end)
     }
 }
 
@@ -190,7 +195,8 @@ impl<'a> Operations<'a> {
         let keyspace = self.cursor.varint("a keyspace number")?;
         let start = self.cursor.bytes("the start of a range")?;
         let end = self.cursor.bytes("the end of a range")?;
-        if !is_before_end(start, end) {
+        // Which is greater depends on the keyspace: see `RangeDelete::is_possible`.
+        if start == end && !end.is_empty() {
             return Err(self.cursor.expected("a range with an end behind its start"));
         }
         Ok(RangeDelete { keyspace, start, end })
@@ -245,8 +251,10 @@ mod tests {
         let expected = operations.iter().copied().map(Unresolved::Logged).chain([Unresolved::Expiry(change)]);
         assert_eq!(read, expected.collect::<Vec<_>>());
         assert!(Operations::new(&unresolved).any(|operation| operation.is_err()), "no log has one");
-        let mut inverted = Vec::new();
-        encode_range(&mut inverted, &RangeDelete { start: b"b", end: b"a", ..range });
-        assert!(Operations::new(&inverted).all(|operation| operation.is_err()));
+        let mut empty = Vec::new();
+        encode_range(&mut empty, &RangeDelete { start: b"b", end: b"b", ..range });
+        assert!(Operations::new(&empty).all(|operation| operation.is_err()));
+        let inverted = RangeDelete { start: b"b", end: b"a", ..range };
+        assert!(!inverted.is_possible(&KeyOrder::Bytewise) && range.is_possible(&KeyOrder::Bytewise));
     }
 }

@@ -5,6 +5,7 @@
 //! first.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// So many callbacks may be under way in one thread, each called by a read that the one before
@@ -14,6 +15,20 @@ const MOST_NESTED: u32 = 4;
 /// A database, by a number that no other one in the process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Database(u64);
+
+/// What `call` returns, or `None` if it panicked. Nothing of the panic gets past here, so that
+/// locks may be held.
+pub fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
+    let payload = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => return Some(result),
+        Err(payload) => payload,
+    };
+    // What a panic carries is the user's too, and may panic once more as it goes.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
+    }
+    None
+}
 
 /// No database.
 const NONE: Database = Database(0);
@@ -26,10 +41,12 @@ const SEVERAL: Database = Database(u64::MAX);
 struct Depth {
     database: Database,
     callbacks: u32,
+    /// One of them is a comparator.
+    comparing: bool,
 }
 
 thread_local! {
-    static DEPTH: Cell<Depth> = const { Cell::new(Depth { database: NONE, callbacks: 0 }) };
+    static DEPTH: Cell<Depth> = const { Cell::new(Depth { database: NONE, callbacks: 0, comparing: false }) };
 }
 
 /// A callback under way, until it is dropped.
@@ -55,14 +72,29 @@ impl Database {
         Database(NEXT.fetch_add(1, Relaxed))
     }
 
+    /// No database: one that is not open yet.
+    pub const NONE: Database = NONE;
+
     /// Marks this thread as in a callback. `None` if callbacks have called callbacks too often.
     pub fn enter(self) -> Option<Inside> {
+        self.enter_callback(false)
+    }
+
+    /// As [`Database::enter`], in a comparator: it is also called with locks held that scans of an
+    /// earlier snapshot take.
+    pub fn enter_comparator(self) -> Option<Inside> {
+        self.enter_callback(true)
+    }
+
+    fn enter_callback(self, is_comparator: bool) -> Option<Inside> {
         let before = DEPTH.try_with(Cell::get).ok()?;
         if before.callbacks == MOST_NESTED {
             return None;
         }
         let database = if before.database == NONE || before.database == self { self } else { SEVERAL };
-        let _ = DEPTH.try_with(|depth| depth.set(Depth { database, callbacks: before.callbacks + 1 }));
+        let _ = DEPTH.try_with(|depth| {
+            depth.set(Depth { database, callbacks: before.callbacks + 1, comparing: before.comparing || is_comparator })
+        });
         Some(Inside(before))
     }
 
@@ -71,6 +103,12 @@ impl Database {
     pub fn is_calling(self) -> bool {
         let inside = DEPTH.try_with(|depth| depth.get().database).unwrap_or(NONE);
         inside == self || inside == SEVERAL
+    }
+
+    /// Whether this thread is in a callback of the database, and in a comparator.
+    #[inline]
+    pub fn is_comparing(self) -> bool {
+        self.is_calling() && DEPTH.try_with(|depth| depth.get().comparing).unwrap_or(false)
     }
 }
 

@@ -1,8 +1,6 @@
 //! Entries and the internal key order: user key ascending, then sequence number descending, so that
 //! of several versions of one key the newest comes first.
 
-use std::cmp::Ordering;
-
 /// The position of a write in the one total order of all writes of a database. Starts at 1; 0 means
 /// "older than anything a reader can ask for" and is what compaction gives to entries that no
 /// snapshot needs to tell apart.
@@ -68,17 +66,9 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
 }
 
-impl Entry<'_> {
-    /// Internal key order, on entries.
-    #[inline]
-    pub fn order(&self, other: &Entry<'_>) -> Ordering {
-        compare(self.key, self.sequence, other.key, other.sequence)
-    }
-}
-
-/// Internal key order: user key ascending, sequence number descending.
-#[inline]
-pub fn compare(a_key: &[u8], a_sequence: Sequence, b_key: &[u8], b_sequence: Sequence) -> Ordering {
+/// Internal key order in the bytewise order, for tests.
+#[cfg(test)]
+pub fn compare(a_key: &[u8], a_sequence: Sequence, b_key: &[u8], b_sequence: Sequence) -> std::cmp::Ordering {
     a_key.cmp(b_key).then_with(|| b_sequence.cmp(&a_sequence))
 }
 
@@ -157,11 +147,13 @@ pub fn hash(key: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cmp::Ordering;
 
     #[test]
     fn newer_versions_come_first_and_heads_agree_with_the_order() {
-        assert_eq!(compare(b"a", 2, b"a", 1), Ordering::Less);
-        assert_eq!(compare(b"a", 1, b"b", 9), Ordering::Less);
+        let order = |a, b| super::super::key_order::KeyOrder::Bytewise.compare_versions(a, b);
+        assert_eq!(order((b"a", 2), (b"a", 1)), Ordering::Less);
+        assert_eq!(order((b"a", 1), (b"b", 9)), Ordering::Less);
         assert!(head(b"xxab", 2) < head(b"xxac", 2));
         assert_eq!(head(b"xx", 2), 0);
         assert_eq!(head(b"xx\0", 2), 0);

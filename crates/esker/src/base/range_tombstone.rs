@@ -10,10 +10,9 @@
 
 use super::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use super::key::{MAX_SEQUENCE, Sequence};
-use super::key_range;
-use std::cmp::{Ordering, Reverse};
+use super::key_order::KeyOrder;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// Keys between two neighbouring bounds, and the tombstones over all of them.
@@ -40,23 +39,6 @@ impl Fragment {
     }
 }
 
-/// Whether `key` is before `end`, of which the empty one is behind every key.
-#[inline]
-pub fn is_before_end(key: &[u8], end: &[u8]) -> bool {
-    end.is_empty() || key < end
-}
-
-/// The order of ends.
-pub fn compare_ends(a: &[u8], b: &[u8]) -> Ordering {
-    a.is_empty().cmp(&b.is_empty()).then_with(|| a.cmp(b))
-}
-
-/// The range as its first key and its end; `None` if no key is in it.
-pub fn half_open((lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<(Vec<u8>, Vec<u8>)> {
-    let (start, end) = key_range::half_open(lower, upper)?;
-    Some((start, end.unwrap_or_default()))
-}
-
 /// The range of keys around one in which the answer of [`RangeTombstones::stretch`] is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch<'a> {
@@ -69,16 +51,33 @@ pub struct Stretch<'a> {
 }
 
 /// A set of range tombstones that never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RangeTombstones {
     fragments: Vec<Arc<Fragment>>,
+    /// Of the keys, and so of the fragments; any if there is none.
+    order: KeyOrder,
 }
 
+impl PartialEq for RangeTombstones {
+    fn eq(&self, other: &RangeTombstones) -> bool {
+        self.fragments == other.fragments
+    }
+}
+
+impl Eq for RangeTombstones {}
+
 impl RangeTombstones {
-    /// The set of one tombstone.
+    /// The set of one tombstone, in the bytewise order.
+    #[cfg(test)]
     pub fn one(start: &[u8], end: &[u8], sequence: Sequence) -> RangeTombstones {
+        RangeTombstones::one_in(&KeyOrder::Bytewise, start, end, sequence)
+    }
+
+    /// The set of one tombstone.
+    pub fn one_in(order: &KeyOrder, start: &[u8], end: &[u8], sequence: Sequence) -> RangeTombstones {
         let (start, end) = (start.to_vec(), end.to_vec());
-        RangeTombstones { fragments: vec![Arc::new(Fragment { start, end, sequences: vec![sequence] })] }
+        let fragments = vec![Arc::new(Fragment { start, end, sequences: vec![sequence] })];
+        RangeTombstones { fragments, order: order.clone() }
     }
 
     /// All tombstones of `sets`.
@@ -87,18 +86,29 @@ impl RangeTombstones {
         let Some(first) = sets.next() else { return RangeTombstones::default() };
         let Some(second) = sets.next() else { return first.clone() };
         let all: Vec<&RangeTombstones> = [first, second].into_iter().chain(sets).collect();
-        sweep(all.iter().flat_map(|set| set.fragments.iter()))
+        sweep(&first.order, all.iter().flat_map(|set| set.fragments.iter()))
     }
 
     /// Sets whose keys do not overlap, in their order, as one.
     pub fn concatenate<'a>(sets: impl IntoIterator<Item = &'a RangeTombstones>) -> RangeTombstones {
-        RangeTombstones { fragments: sets.into_iter().flat_map(|set| set.fragments.iter().cloned()).collect() }
+        let mut all = RangeTombstones::default();
+        for set in sets.into_iter().filter(|set| !set.is_empty()) {
+            all.order.clone_from(&set.order);
+            all.fragments.extend(set.fragments.iter().cloned());
+        }
+        all
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.fragments.is_empty()
+    }
+
+    /// The order of its keys; any if there is no tombstone.
+    #[inline]
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
     }
 
     /// The fragments, in the order of their keys.
@@ -121,14 +131,14 @@ impl RangeTombstones {
     /// The number of fragments that begin at or before `key`.
     #[inline]
     fn begun(&self, key: &[u8]) -> usize {
-        self.fragments.partition_point(|fragment| fragment.start.as_slice() <= key)
+        self.fragments.partition_point(|fragment| self.order.compare(&fragment.start, key).is_le())
     }
 
     /// The fragment that holds `key`.
     #[inline]
     pub fn fragment_of(&self, key: &[u8]) -> Option<&Fragment> {
         let before = self.fragments.get(..self.begun(key))?.last()?;
-        is_before_end(key, &before.end).then_some(before)
+        self.order.is_before_end(key, &before.end).then_some(before)
     }
 
     /// The newest tombstone over `key` at or before `max_sequence`; 0 if there is none.
@@ -142,7 +152,7 @@ impl RangeTombstones {
         let begun = self.begun(key);
         let before = begun.checked_sub(1).and_then(|at| self.fragments.get(at));
         match before {
-            Some(fragment) if is_before_end(key, &fragment.end) => {
+            Some(fragment) if self.order.is_before_end(key, &fragment.end) => {
                 Stretch { start: &fragment.start, end: &fragment.end, cover: fragment.newest(max_sequence) }
             }
             _ => Stretch {
@@ -155,21 +165,22 @@ impl RangeTombstones {
 
     /// What lies from `start` on and before `end`.
     pub fn clip(&self, start: &[u8], end: &[u8]) -> RangeTombstones {
-        let overlapping =
-            |fragment: &&Arc<Fragment>| is_before_end(start, &fragment.end) && is_before_end(&fragment.start, end);
+        let order = &self.order;
+        let overlapping = |fragment: &&Arc<Fragment>| {
+            order.is_before_end(start, &fragment.end) && order.is_before_end(&fragment.start, end)
+        };
         let clipped = self.fragments.iter().filter(overlapping).map(|fragment| {
-            let inside = start <= fragment.start.as_slice() && compare_ends(&fragment.end, end).is_le();
-            if inside {
+            let begins_inside = !order.less(&fragment.start, start);
+            let ends_inside = order.compare_ends(&fragment.end, end).is_le();
+            if begins_inside && ends_inside {
                 return Arc::clone(fragment);
             }
-            let end = if compare_ends(&fragment.end, end).is_le() { fragment.end.as_slice() } else { end };
-            Arc::new(Fragment {
-                start: start.max(&fragment.start).to_vec(),
-                end: end.to_vec(),
-                sequences: fragment.sequences.clone(),
-            })
+            let start = if begins_inside { fragment.start.as_slice() } else { start };
+            let end = if ends_inside { fragment.end.as_slice() } else { end };
+            let (start, end) = (start.to_vec(), end.to_vec());
+            Arc::new(Fragment { start, end, sequences: fragment.sequences.clone() })
         });
-        RangeTombstones { fragments: clipped.collect() }
+        RangeTombstones { fragments: clipped.collect(), order: order.clone() }
     }
 
     /// Of each fragment only the sequence numbers that `keep` leaves, which gets them newest first.
@@ -179,7 +190,7 @@ impl RangeTombstones {
             let sequences = keep(&fragment.sequences);
             append(&mut fragments, &fragment.start, &fragment.end, sequences);
         }
-        RangeTombstones { fragments }
+        RangeTombstones { fragments, order: self.order.clone() }
     }
 
     /// Appends the bytes of the set: `{ start:bytes end:bytes count:varint newest:varint { to the
@@ -197,16 +208,20 @@ impl RangeTombstones {
         }
     }
 
-    /// The set in `bytes`, if it is one: fragments in order, sequence numbers that descend.
-    pub fn decode(bytes: &[u8]) -> Result<RangeTombstones, DecodeError> {
+    /// The set in `bytes`, if it is one: fragments in order, sequence numbers that descend. Of a
+    /// comparator that breaks its laws fragments may be in no order.
+    pub fn decode(bytes: &[u8], order: &KeyOrder) -> Result<RangeTombstones, DecodeError> {
         let mut cursor = Cursor::new(bytes);
         let mut fragments: Vec<Arc<Fragment>> = Vec::new();
         while !cursor.is_empty() {
             let start = cursor.bytes("the start of a range")?.to_vec();
             let end = cursor.bytes("the end of a range")?.to_vec();
-            let follows = fragments.last().is_none_or(|last| !is_before_end(&start, &last.end));
-            if !follows || !is_before_end(&start, &end) {
-                return Err(cursor.expected("ranges in order"));
+            let follows = fragments.last().is_none_or(|last| !order.is_before_end(&start, &last.end));
+            if !follows || !order.is_before_end(&start, &end) {
+                if order.is_trusted() {
+                    return Err(cursor.expected("ranges in order"));
+                }
+                order.note_fault();
             }
             let count = cursor.varint("a number of range tombstones")?;
             if count == 0 || count > (bytes.len() - cursor.offset()) as u64 {
@@ -225,7 +240,7 @@ impl RangeTombstones {
             }
             fragments.push(Arc::new(Fragment { start, end, sequences }));
         }
-        Ok(RangeTombstones { fragments })
+        Ok(RangeTombstones { fragments, order: order.clone() })
     }
 }
 
@@ -245,7 +260,7 @@ fn append(fragments: &mut Vec<Arc<Fragment>>, start: &[u8], end: &[u8], sequence
 
 /// Fragments that may overlap as ones that do not: passes all bounds in order, with the tombstones
 /// that are open between two.
-fn sweep<'a>(overlapping: impl Iterator<Item = &'a Arc<Fragment>>) -> RangeTombstones {
+fn sweep<'a>(order: &KeyOrder, overlapping: impl Iterator<Item = &'a Arc<Fragment>>) -> RangeTombstones {
     let mut bounds: Vec<(&[u8], bool, &[Sequence])> = Vec::new();
     for fragment in overlapping {
         bounds.push((&fragment.start, true, &fragment.sequences));
@@ -253,12 +268,12 @@ fn sweep<'a>(overlapping: impl Iterator<Item = &'a Arc<Fragment>>) -> RangeTombs
             bounds.push((&fragment.end, false, &fragment.sequences));
         }
     }
-    bounds.sort_by_key(|&(key, ..)| key);
+    order.sort(&mut bounds, |&(key, ..)| key);
     let mut open: BTreeMap<Reverse<Sequence>, usize> = BTreeMap::new();
     let mut fragments = Vec::new();
     let mut last: &[u8] = &[];
     for (key, begins, sequences) in bounds {
-        if last < key {
+        if order.less(last, key) {
             append(&mut fragments, last, key, open.keys().map(|sequence| sequence.0).collect());
             last = key;
         }
@@ -272,7 +287,7 @@ fn sweep<'a>(overlapping: impl Iterator<Item = &'a Arc<Fragment>>) -> RangeTombs
         }
     }
     append(&mut fragments, last, &[], open.keys().map(|sequence| sequence.0).collect());
-    RangeTombstones { fragments }
+    RangeTombstones { fragments, order: order.clone() }
 }
 
 #[cfg(test)]

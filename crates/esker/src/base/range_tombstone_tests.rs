@@ -1,12 +1,12 @@
 use super::*;
-use crate::base::key_range::KeyRange as _;
 use crate::base::random::Random;
 
 /// Tombstones as they were written, for a search one by one.
 type Model = Vec<(Vec<u8>, Vec<u8>, Sequence)>;
 
 fn cover(model: &Model, key: &[u8], max_sequence: Sequence) -> Sequence {
-    let over = model.iter().filter(|(start, end, _)| start.as_slice() <= key && is_before_end(key, end));
+    let over =
+        model.iter().filter(|(start, end, _)| start.as_slice() <= key && KeyOrder::Bytewise.is_before_end(key, end));
     over.map(|(_, _, sequence)| *sequence).filter(|&sequence| sequence <= max_sequence).max().unwrap_or(0)
 }
 
@@ -41,9 +41,12 @@ fn check(set: &RangeTombstones, model: &Model, seed: u64) {
             assert_eq!(set.cover(&key, max_sequence), expected, "seed {seed}, key {key:?} up to {max_sequence}");
             let stretch = set.stretch(&key, max_sequence);
             assert_eq!(stretch.cover, expected, "seed {seed}");
-            assert!(stretch.start <= key.as_slice() && is_before_end(&key, stretch.end), "seed {seed}");
+            assert!(
+                stretch.start <= key.as_slice() && KeyOrder::Bytewise.is_before_end(&key, stretch.end),
+                "seed {seed}"
+            );
             for other in all_keys() {
-                if stretch.start <= other.as_slice() && is_before_end(&other, stretch.end) {
+                if stretch.start <= other.as_slice() && KeyOrder::Bytewise.is_before_end(&other, stretch.end) {
                     assert_eq!(cover(model, &other, max_sequence), expected, "seed {seed}");
                 }
             }
@@ -61,7 +64,7 @@ fn sets_of_random_tombstones_answer_as_a_search_one_by_one() {
         let mut set = RangeTombstones::default();
         for sequence in 1..=1 + random.below(12) {
             let (start, end) = (random.key(), if random.below(6) == 0 { Vec::new() } else { random.key() });
-            if is_before_end(&start, &end) {
+            if KeyOrder::Bytewise.is_before_end(&start, &end) {
                 set = RangeTombstones::union([&set, &RangeTombstones::one(&start, &end, sequence)]);
                 model.push((start, end, sequence));
             }
@@ -69,7 +72,7 @@ fn sets_of_random_tombstones_answer_as_a_search_one_by_one() {
         check(&set, &model, seed);
         let mut bytes = Vec::new();
         set.encode(&mut bytes);
-        assert_eq!(RangeTombstones::decode(&bytes), Ok(set.clone()), "seed {seed}");
+        assert_eq!(RangeTombstones::decode(&bytes, &KeyOrder::Bytewise), Ok(set.clone()), "seed {seed}");
         // Cut into tables and put together again, it is the same.
         let cut = random.key();
         let (left, right) = if cut.is_empty() {
@@ -89,38 +92,28 @@ fn sets_of_random_tombstones_answer_as_a_search_one_by_one() {
 }
 
 #[test]
-fn bounds_of_every_kind_become_half_open() {
-    use Bound::{Excluded, Included, Unbounded};
-    let open = |start: Bound<&'static str>, end: Bound<&'static str>| half_open((start, end).bounds());
-    let range = |start: &[u8], end: &[u8]| Some((start.to_vec(), end.to_vec()));
-    assert_eq!(open(Unbounded, Unbounded), range(b"", b""));
-    assert_eq!(open(Included("b"), Excluded("d")), range(b"b", b"d"));
-    assert_eq!(open(Included("b"), Included("b")), range(b"b", b"b\0"));
-    assert_eq!(open(Excluded("b"), Unbounded), range(b"b\0", b""));
-    assert_eq!(open(Unbounded, Included("")), range(b"", b"\0"));
-    assert_eq!(open(Unbounded, Excluded("")), None);
-    assert_eq!(open(Included("d"), Excluded("b")), None);
-    assert_eq!(open(Included("b"), Excluded("b")), None);
-    assert_eq!(open(Excluded("b"), Included("b")), None);
-}
-
-#[test]
 fn hostile_bytes_are_refused() {
     let mut bytes = Vec::new();
     let sets = [RangeTombstones::one(b"a", b"c", 5), RangeTombstones::one(b"b", b"", 9)];
     RangeTombstones::union(&sets).encode(&mut bytes);
-    assert!(RangeTombstones::decode(&bytes).is_ok());
+    assert!(RangeTombstones::decode(&bytes, &KeyOrder::Bytewise).is_ok());
     for length in 0..bytes.len() {
-        let _ = RangeTombstones::decode(&bytes[..length]);
+        let _ = RangeTombstones::decode(&bytes[..length], &KeyOrder::Bytewise);
         for value in [0, 1, 0x7f, 0xff] {
             let mut damaged = bytes.clone();
             damaged[length] = value;
-            let _ = RangeTombstones::decode(&damaged);
+            let _ = RangeTombstones::decode(&damaged, &KeyOrder::Bytewise);
         }
     }
-    assert!(RangeTombstones::decode(b"\x01b\x01a\x01\x05").is_err(), "inverted");
-    assert!(RangeTombstones::decode(b"\x01a\x01b\x00").is_err(), "no tombstone");
-    assert!(RangeTombstones::decode(b"\x01a\x01b\x02\x05\x05").is_err(), "sequence 0");
-    assert!(RangeTombstones::decode(b"\x01a\x01b\xff\xff\xff\xff\x0f\x05").is_err(), "impossible count");
-    assert!(RangeTombstones::decode(b"\x01a\x00\x01\x05\x01b\x01c\x01\x05").is_err(), "behind an unbounded one");
+    assert!(RangeTombstones::decode(b"\x01b\x01a\x01\x05", &KeyOrder::Bytewise).is_err(), "inverted");
+    assert!(RangeTombstones::decode(b"\x01a\x01b\x00", &KeyOrder::Bytewise).is_err(), "no tombstone");
+    assert!(RangeTombstones::decode(b"\x01a\x01b\x02\x05\x05", &KeyOrder::Bytewise).is_err(), "sequence 0");
+    assert!(
+        RangeTombstones::decode(b"\x01a\x01b\xff\xff\xff\xff\x0f\x05", &KeyOrder::Bytewise).is_err(),
+        "impossible count"
+    );
+    assert!(
+        RangeTombstones::decode(b"\x01a\x00\x01\x05\x01b\x01c\x01\x05", &KeyOrder::Bytewise).is_err(),
+        "behind an unbounded one"
+    );
 }

@@ -8,7 +8,6 @@ use crate::base::batch::{
 use crate::base::expiry::{Life, expiry_after, expiry_at, life_ms};
 use crate::base::key::{Kind, MAX_KEY_BYTES, NEVER};
 use crate::base::key_range::KeyRange;
-use crate::base::range_tombstone::half_open;
 use crate::blob::Appended;
 use crate::db::read::blob_value;
 use crate::db::state::latencies::Timed;
@@ -55,6 +54,13 @@ pub struct Batch {
     large: Vec<Appended>,
 }
 
+/// Where a delete of the range starts and ends, as the keyspace stores keys; `None` if no key is in
+/// it.
+pub(super) fn tombstone_bounds(keyspace: &Keyspace, range: &impl KeyRange) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (lower, upper) = keyspace.stored_bounds(range);
+    keyspace.inner.order.tombstone_bounds(lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice))
+}
+
 impl Batch {
     pub(super) fn new(shared: Arc<Shared>) -> Batch {
         let mut record = Vec::new();
@@ -65,6 +71,7 @@ impl Batch {
 
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8], life: Life) -> Result<()> {
         self.check_keyspace(keyspace)?;
+        let key = &*keyspace.stored(key);
         check(&keyspace.inner, kind, key, value)?;
         check_life(&keyspace.inner, life)?;
         let ttl = keyspace.inner.ttl;
@@ -257,7 +264,7 @@ impl Batch {
     /// As [`Batch::delete`].
     pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> Result<()> {
         self.check_keyspace(keyspace)?;
-        let Some((start, end)) = half_open(range.bounds()) else { return Ok(()) };
+        let Some((start, end)) = tombstone_bounds(keyspace, &range) else { return Ok(()) };
         // A bound may be a key with a byte more.
         if start.len().max(end.len()) > MAX_KEY_BYTES + 1 {
             return Err(Error::invalid(format!("a bound of the range is longer than a key, {MAX_KEY_BYTES} bytes")));
@@ -272,6 +279,7 @@ impl Batch {
     /// Adds a change of the expiry of `key`.
     pub(super) fn change_expiry(&mut self, keyspace: &Keyspace, key: &[u8], life: Life) -> Result<()> {
         self.check_keyspace(keyspace)?;
+        let key = &*keyspace.stored(key);
         check(&keyspace.inner, Kind::Delete, key, &[])?;
         check_life(&keyspace.inner, life)?;
         let id = keyspace.inner.id;

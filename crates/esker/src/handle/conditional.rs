@@ -69,7 +69,7 @@ impl Keyspace {
         options: &WriteOptions,
     ) -> Result<Option<Slice>> {
         let mut present = None;
-        self.write_on_value((Kind::Put, key.as_ref(), value.as_ref()), options, |current| {
+        self.write_on_value((Kind::Put, &self.stored(&key), value.as_ref()), options, |current| {
             present = current;
             Ok(present.is_none())
         })?;
@@ -127,7 +127,7 @@ impl Keyspace {
     ) -> Result<CompareAndSwap> {
         let (kind, value) = new.map_or((Kind::Delete, &[][..]), |value| (Kind::Put, value));
         let mut found = None;
-        let swapped = self.write_on_value((kind, key.as_ref(), value), options, |current| {
+        let swapped = self.write_on_value((kind, &self.stored(&key), value), options, |current| {
             found = current;
             Ok(found.as_deref() == expected)
         })?;
@@ -171,7 +171,7 @@ impl Keyspace {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<Option<Slice>> {
-        let (key, operand) = (key.as_ref(), operand.as_ref());
+        let (key, operand) = (&*self.stored(&key), operand.as_ref());
         let mut merged = None;
         self.write_on_value((Kind::Merge, key, operand), options, |current| {
             let value = full_merge(&self.shared.inner, &self.inner, key, current.as_deref(), &[operand])?;
@@ -212,7 +212,7 @@ impl Keyspace {
     /// ```
     pub fn take_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<Option<Slice>> {
         let mut taken = None;
-        self.write_on_value((Kind::Delete, key.as_ref(), &[]), options, |current| {
+        self.write_on_value((Kind::Delete, &self.stored(&key), &[]), options, |current| {
             taken = current;
             Ok(taken.is_some())
         })?;

@@ -2,7 +2,6 @@
 //! the first pair taken, a prefix deleted, a put with a time to live.
 
 use super::batch::Batch;
-use super::iterator::{owned_bounds, prefix_bounds};
 use super::keyspace::Keyspace;
 use super::snapshot::Snapshot;
 use super::transaction::{Transaction, transact};
@@ -19,8 +18,8 @@ const POP_ATTEMPTS: usize = 1000;
 
 /// The number of keys in the range that have a value.
 fn count(source: Source, range: &impl KeyRange) -> Result<u64> {
-    let (lower, upper) = owned_bounds(range.bounds());
-    let mut cursor = ScanCursor::new(source, lower, upper);
+    let (lower, upper) = source.keyspace.order.stored_bounds(range.bounds());
+    let mut cursor = ScanCursor::new(source, lower, upper)?;
     cursor.skip_values();
     cursor.seek_to_first()?;
     let mut count = 0;
@@ -134,7 +133,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_range(prefix_bounds(prefix.as_ref()))
+        self.delete_range(self.prefix_bounds(prefix.as_ref())?)
     }
 
     /// The number of keys in `range` that have a value, all at one moment. Exact, at the price of a
@@ -367,7 +366,7 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_range(keyspace, prefix_bounds(prefix.as_ref()))
+        self.delete_range(keyspace, keyspace.prefix_bounds(prefix.as_ref())?)
     }
 }
 
@@ -388,6 +387,6 @@ impl Batch {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_range(keyspace, prefix_bounds(prefix.as_ref()))
+        self.delete_range(keyspace, keyspace.prefix_bounds(prefix.as_ref())?)
     }
 }

@@ -23,6 +23,7 @@ fn until(expires_at: SystemTime) -> Life {
 /// the key has no value, nothing is written.
 impl Keyspace {
     fn change_expiry(&self, key: &[u8], life: Life) -> Result<bool> {
+        let key = &*self.stored(key);
         check(&self.inner, Kind::Delete, key, &[])?;
         check_life(&self.inner, life)?;
         let inner = &self.shared.inner;

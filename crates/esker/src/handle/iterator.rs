@@ -1,25 +1,48 @@
 //! Scans: an iterator that hands out pairs, and a cursor that lends them.
 
+use super::keyspace::Keyspace;
 use crate::base::slice::Slice;
 use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Bound;
 
-pub(super) fn owned_bounds((lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
-}
+/// A lower and an upper bound.
+pub(super) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// The bounds of the keys that begin with `prefix`.
-pub(super) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+/// The least key, by its bytes, that is above all that begin with `prefix`; none if there is none.
+fn behind_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
     let mut successor = prefix.to_vec();
     while let Some(last) = successor.pop() {
         if last < u8::MAX {
             successor.push(last + 1);
-            return (Bound::Included(prefix.to_vec()), Bound::Excluded(successor));
+            return Bound::Excluded(successor);
         }
     }
-    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+    Bound::Unbounded
+}
+
+impl Keyspace {
+    /// The bounds of the keys that begin with `prefix`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where they need not be neighbours: in the order of a comparator that is
+    /// not built in.
+    pub(super) fn prefix_bounds(&self, prefix: &[u8]) -> Result<KeyBounds> {
+        let (first, behind) = (Bound::Included(prefix.to_vec()), behind_prefix(prefix));
+        let order = &self.inner.order;
+        match order.is_bytewise() {
+            true => Ok((first, behind)),
+            false if order.is_trusted() => Ok((behind, first)),
+            false => Err(Error::invalid(format!(
+                "keys of keyspace {:?} that share a prefix need not be neighbours in the order of its comparator {:?}; \
+                 use a range, or filter its keys",
+                self.inner.name,
+                order.name()
+            ))),
+        }
+    }
 }
 
 /// Pairs of key and value of one moment, in the order of their keys, from either end.
@@ -66,12 +89,14 @@ impl Iter {
         Iter { source, lower, upper, front: None, back: None, error, done: false, keys_only: false }
     }
 
-    fn cursor(&self) -> Option<ScanCursor> {
-        let mut cursor = ScanCursor::new(self.source.clone()?, self.lower.clone(), self.upper.clone());
-        if self.keys_only {
-            cursor.skip_values();
-        }
-        Some(cursor)
+    fn cursor(&self) -> Option<Result<ScanCursor>> {
+        let cursor = ScanCursor::new(self.source.clone()?, self.lower.clone(), self.upper.clone());
+        Some(cursor.map(|mut cursor| {
+            if self.keys_only {
+                cursor.skip_values();
+            }
+            cursor
+        }))
     }
 
     /// The same keys, those that are left, without their values: these are not copied, and large
@@ -105,14 +130,23 @@ impl Iter {
             (Some(cursor), true) => cursor.next(),
             (Some(cursor), false) => cursor.prev(),
             (None, _) => {
-                let cursor = moving.insert(self.cursor()?);
+                let cursor = match self.cursor()? {
+                    Ok(cursor) => moving.insert(cursor),
+                    Err(error) => {
+                        self.done = true;
+                        return Some(Err(error));
+                    }
+                };
                 if forward { cursor.seek_to_first() } else { cursor.seek_to_last() }
             }
         };
         let mut cursor = moving?;
         // The ends meet where one would hand out what the other has handed out already.
         let ends = cursor.reached().zip(other.as_ref().and_then(|other| other.reached()));
-        let met = ends.is_some_and(|(this, other)| if forward { this >= other } else { this <= other });
+        let met = ends.is_some_and(|(this, other)| {
+            let order = cursor.order().compare(this, other);
+            if forward { order.is_ge() } else { order.is_le() }
+        });
         let item = match moved {
             Err(_) if met => {
                 self.done = true;
@@ -209,8 +243,8 @@ impl fmt::Debug for Cursor {
 }
 
 impl Cursor {
-    pub(super) fn new(source: Source) -> Cursor {
-        Cursor(ScanCursor::new(source, Bound::Unbounded, Bound::Unbounded))
+    pub(super) fn new(source: Source) -> Result<Cursor> {
+        Ok(Cursor(ScanCursor::new(source, Bound::Unbounded, Bound::Unbounded)?))
     }
 
     /// The cursor for keys alone, at no key: large values are not loaded, unless operands are
@@ -286,7 +320,10 @@ impl Cursor {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.seek(key.as_ref())
+        match self.0.order().stored(key.as_ref()) {
+            Cow::Borrowed(key) => self.0.seek(key),
+            Cow::Owned(key) => self.0.seek(&key),
+        }
     }
 
     /// Moves to the last key at or before `key`.
@@ -304,7 +341,10 @@ impl Cursor {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.seek_for_prev(key.as_ref())
+        match self.0.order().stored(key.as_ref()) {
+            Cow::Borrowed(key) => self.0.seek_for_prev(key),
+            Cow::Owned(key) => self.0.seek_for_prev(&key),
+        }
     }
 
     /// Moves to the next key.
@@ -377,7 +417,7 @@ impl Cursor {
     /// ```
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.0.key()
+        self.0.order().key_of(self.0.key())
     }
 
     /// The value at the cursor; empty if it is at none. It may lie in a mapped file: should its

@@ -20,7 +20,10 @@ use crate::db::write::in_place_write;
 use crate::db::write::lock_within::{Room, before_large_value};
 use crate::error::{Error, Result, escape_key};
 use crate::options::{CompactionStyle, WriteOptions};
+use std::borrow::Cow;
 use std::cell::Cell;
+use std::cmp::Ordering;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -65,10 +68,11 @@ fn with_record<T>(operation: &Operation<'_>, write: impl FnOnce(&mut [u8]) -> Re
     result
 }
 
-/// Refuses an operation that is visibly wrong before anything is written.
+/// Refuses an operation on a stored key that is visibly wrong before anything is written.
 pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_BYTES {
-        return Err(Error::invalid(format!("the key has {} bytes, at most {MAX_KEY_BYTES} are possible", key.len())));
+        let (bytes, most) = (keyspace.order.key_of(key).len(), keyspace.order.most_key_bytes());
+        return Err(Error::invalid(format!("the key has {bytes} bytes, at most {most} are possible")));
     }
     if value.len() > MAX_VALUE_BYTES {
         return Err(Error::invalid(format!(
@@ -84,7 +88,8 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
         return Err(Error::invalid(what));
     }
     keyspace.check_operand(value).map_err(|reason| {
-        Error::invalid(format!("merge into key {} of keyspace {:?}: {reason}", escape_key(key), keyspace.name))
+        let shown = escape_key(keyspace.order.key_of(key));
+        Error::invalid(format!("merge into key {shown} of keyspace {:?}: {reason}", keyspace.name))
     })
 }
 
@@ -138,6 +143,33 @@ impl Keyspace {
         self.inner.operator_name.clone()
     }
 
+    /// The name of the order of its keys, as stored when it was created: `"bytewise"` without a
+    /// comparator.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, ReverseBytewise};
+    /// let latest = db.keyspace("latest", KeyspaceOptions::default().comparator(ReverseBytewise))?;
+    /// assert_eq!(latest.comparator(), "reverse-bytewise");
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn comparator(&self) -> &str {
+        self.inner.order.name()
+    }
+
+    /// How two keys are ordered in this keyspace, whether they have values or not. Reads nothing.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, ReverseBytewise};
+    /// let latest = db.keyspace("latest", KeyspaceOptions::default().comparator(ReverseBytewise))?;
+    /// assert!(latest.compare_keys("2026-11-25", "2026-11-24").is_lt());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn compare_keys(&self, a: impl AsRef<[u8]>, b: impl AsRef<[u8]>) -> Ordering {
+        self.inner.order.compare_keys(a.as_ref(), b.as_ref())
+    }
+
     /// Whether its entries can expire, and after what time by default, as stored when it was
     /// created.
     ///
@@ -164,8 +196,20 @@ impl Keyspace {
         self.inner.compaction.style()
     }
 
+    /// The form in which the keyspace stores `key`.
+    #[inline]
+    pub(super) fn stored<'k>(&self, key: &'k (impl AsRef<[u8]> + ?Sized)) -> Cow<'k, [u8]> {
+        self.inner.order.stored(key.as_ref())
+    }
+
+    /// The bounds, as the keyspace stores keys.
+    pub(super) fn stored_bounds(&self, range: &impl KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        self.inner.order.stored_bounds(range.bounds())
+    }
+
     #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        let key = &*self.stored(key);
         match self.shared.inner.latencies.get() {
             None => self.write_now(kind, key, value, options),
             Some(latencies) => latencies.time(timed(kind), || self.write_now(kind, key, value, options)),
@@ -333,7 +377,8 @@ impl Keyspace {
     /// As [`Keyspace::put`]; `InvalidArgument` also in a keyspace without time to live.
     pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expires_at: SystemTime) -> Result<()> {
         let life = Life::UntilMs(expiry_at(expires_at));
-        let put = || self.write_with_life(Kind::Put, key.as_ref(), value.as_ref(), life, &WriteOptions::new());
+        let key = self.stored(&key);
+        let put = || self.write_with_life(Kind::Put, &key, value.as_ref(), life, &WriteOptions::new());
         self.shared.inner.timed(Timed::Put, put)
     }
 
@@ -459,9 +504,9 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
-        let (lower, upper) = range.bounds();
+        let (lower, upper) = self.stored_bounds(&range);
         self.inner.check_exists()?;
-        Ok(sizes::approximate(&self.inner, lower, upper))
+        Ok(sizes::approximate(&self.inner, lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice)))
     }
 
     /// Flushes, then compacts this keyspace into one sorted run. With
@@ -508,6 +553,8 @@ impl Keyspace {
     /// ```
     pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.inner.check_exists()?;
-        compaction::compact_range(&self.shared.inner, &self.inner, range.bounds())
+        let (lower, upper) = self.stored_bounds(&range);
+        let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        compaction::compact_range(&self.shared.inner, &self.inner, bounds)
     }
 }

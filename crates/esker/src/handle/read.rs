@@ -1,6 +1,6 @@
 //! Reads of a keyspace, on its handle.
 
-use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
+use super::iterator::{Cursor, Iter};
 use super::keyspace::Keyspace;
 use crate::base::expiry::Expiry;
 use crate::base::key_range::KeyRange;
@@ -21,7 +21,7 @@ pub(super) fn multi_get<K: AsRef<[u8]>>(
     reader: &SnapshotGuard,
     keys: impl IntoIterator<Item = K>,
 ) -> Vec<Result<Option<Slice>>> {
-    let get = |key: K| get::get(inner, keyspace, key.as_ref(), reader.point());
+    let get = |key: K| get::get(inner, keyspace, &keyspace.order.stored(key.as_ref()), reader.point());
     keys.into_iter().map(get).collect()
 }
 
@@ -45,7 +45,7 @@ impl Keyspace {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let inner = &self.shared.inner;
         let point = ReadPoint::newest(inner.now_ms(&self.inner));
-        inner.timed(Timed::Get, || get::get(inner, &self.inner, key.as_ref(), point))
+        inner.timed(Timed::Get, || get::get(inner, &self.inner, &self.stored(&key), point))
     }
 
     /// As [`Keyspace::get`], but copies the value into `value`, in the place of what that holds,
@@ -69,7 +69,7 @@ impl Keyspace {
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         let inner = &self.shared.inner;
         let point = ReadPoint::newest(inner.now_ms(&self.inner));
-        inner.timed(Timed::Get, || get::get_into(inner, &self.inner, key.as_ref(), point, value))
+        inner.timed(Timed::Get, || get::get_into(inner, &self.inner, &self.stored(&key), point, value))
     }
 
     /// The values of `keys`, in their order, all as of one moment. A key whose value cannot be read
@@ -113,7 +113,7 @@ impl Keyspace {
     /// ```
     pub fn expires_at(&self, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let inner = &self.shared.inner;
-        get::expires_at(inner, &self.inner, key.as_ref(), ReadPoint::newest(inner.now_ms(&self.inner)))
+        get::expires_at(inner, &self.inner, &self.stored(&key), ReadPoint::newest(inner.now_ms(&self.inner)))
     }
 
     pub(super) fn source(&self) -> Result<Source> {
@@ -156,7 +156,7 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Iter {
-        let (lower, upper) = owned_bounds(range.bounds());
+        let (lower, upper) = self.stored_bounds(&range);
         Iter::new(self.source(), lower, upper)
     }
 
@@ -172,8 +172,10 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        let (lower, upper) = prefix_bounds(prefix.as_ref());
-        Iter::new(self.source(), lower, upper)
+        match self.prefix_bounds(prefix.as_ref()) {
+            Ok(bounds) => self.range(bounds),
+            Err(error) => Iter::new(Err(error), Bound::Unbounded, Bound::Unbounded),
+        }
     }
 
     /// A cursor over everything as it is now: cheaper than an iterator, because it lends keys and
@@ -196,6 +198,6 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn cursor(&self) -> Result<Cursor> {
-        Ok(Cursor::new(self.source()?))
+        Cursor::new(self.source()?)
     }
 }

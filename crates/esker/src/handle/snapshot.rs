@@ -1,6 +1,6 @@
 //! Snapshots: the database as of one sequence number.
 
-use super::iterator::{Cursor, Iter, owned_bounds, prefix_bounds};
+use super::iterator::{Cursor, Iter};
 use super::keyspace::Keyspace;
 use super::read::multi_get;
 use super::shared::Shared;
@@ -68,7 +68,7 @@ impl Snapshot {
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let reader = self.reader(keyspace)?;
         let inner = &self.shared.inner;
-        inner.timed(Timed::Get, || get::get(inner, &keyspace.inner, key.as_ref(), reader.point()))
+        inner.timed(Timed::Get, || get::get(inner, &keyspace.inner, &keyspace.stored(&key), reader.point()))
     }
 
     /// As [`Snapshot::get`], but copies the value into `value`, in the place of what that holds,
@@ -92,7 +92,7 @@ impl Snapshot {
         value.clear();
         let reader = self.reader(keyspace)?;
         let inner = &self.shared.inner;
-        inner.timed(Timed::Get, || get::get_into(inner, &keyspace.inner, key.as_ref(), reader.point(), value))
+        inner.timed(Timed::Get, || get::get_into(inner, &keyspace.inner, &keyspace.stored(&key), reader.point(), value))
     }
 
     /// The values of `keys` then, in their order. A key whose value cannot be read does not harm
@@ -134,7 +134,7 @@ impl Snapshot {
     /// ```
     pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
         let reader = self.reader(keyspace)?;
-        get::expires_at(&self.shared.inner, &keyspace.inner, key.as_ref(), reader.point())
+        get::expires_at(&self.shared.inner, &keyspace.inner, &keyspace.stored(&key), reader.point())
     }
 
     pub(super) fn source(&self, keyspace: &Keyspace) -> Result<Source> {
@@ -172,7 +172,7 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Iter {
-        let (lower, upper) = owned_bounds(range.bounds());
+        let (lower, upper) = keyspace.stored_bounds(&range);
         self.scan(keyspace, lower, upper)
     }
 
@@ -187,8 +187,10 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Iter {
-        let (lower, upper) = prefix_bounds(prefix.as_ref());
-        self.scan(keyspace, lower, upper)
+        match keyspace.prefix_bounds(prefix.as_ref()) {
+            Ok(bounds) => self.range(keyspace, bounds),
+            Err(error) => Iter::new(Err(error), Bound::Unbounded, Bound::Unbounded),
+        }
     }
 
     /// A cursor over everything then.
@@ -206,7 +208,7 @@ impl Snapshot {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn cursor(&self, keyspace: &Keyspace) -> Result<Cursor> {
-        Ok(Cursor::new(self.source(keyspace)?))
+        Cursor::new(self.source(keyspace)?)
     }
 
     /// The sequence number of the last write that it sees; 0 if a callback of the database made it.

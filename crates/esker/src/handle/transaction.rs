@@ -1,12 +1,10 @@
 //! Transactions: reads and writes that take effect together, unless another writer interfered.
 
-use super::batch::Batch;
-use super::iterator::{owned_bounds, prefix_bounds};
+use super::batch::{Batch, tombstone_bounds};
 use super::keyspace::Keyspace;
 use super::shared::Shared;
 use crate::base::expiry::{Life, expiry_at, visible};
 use crate::base::key_range::KeyRange;
-use crate::base::range_tombstone::half_open;
 use crate::base::slice::Slice;
 use crate::db::transaction::conflict::Conflicts;
 use crate::db::transaction::scan::TransactionScan;
@@ -100,7 +98,7 @@ impl Transaction {
     /// ```
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check(keyspace)?;
-        self.state.get(&keyspace.inner, key.as_ref())
+        self.state.get(&keyspace.inner, &keyspace.stored(&key))
     }
 
     /// Sets the value of `key` at the commit.
@@ -120,7 +118,7 @@ impl Transaction {
     /// ```
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.batch.put(keyspace, &key, &value)?;
-        self.state.set(&keyspace.inner, key.as_ref(), Some(value.as_ref()));
+        self.state.set(&keyspace.inner, &keyspace.stored(&key), Some(value.as_ref()));
         Ok(())
     }
 
@@ -145,7 +143,7 @@ impl Transaction {
         ttl: Duration,
     ) -> Result<()> {
         self.batch.put_with_ttl(keyspace, &key, &value, ttl)?;
-        self.state.set(&keyspace.inner, key.as_ref(), Some(value.as_ref()));
+        self.state.set(&keyspace.inner, &keyspace.stored(&key), Some(value.as_ref()));
         Ok(())
     }
 
@@ -172,7 +170,7 @@ impl Transaction {
         // The transaction's time stands still: what has passed already has no value in it.
         let lives = visible(expiry_at(expires_at), self.state.snapshot_guard()?.now_ms());
         self.batch.put_until(keyspace, &key, &value, expires_at)?;
-        self.state.set(&keyspace.inner, key.as_ref(), lives.then_some(value.as_ref()));
+        self.state.set(&keyspace.inner, &keyspace.stored(&key), lives.then_some(value.as_ref()));
         Ok(())
     }
 
@@ -193,7 +191,7 @@ impl Transaction {
     /// ```
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.batch.delete(keyspace, &key)?;
-        self.state.set(&keyspace.inner, key.as_ref(), None);
+        self.state.set(&keyspace.inner, &keyspace.stored(&key), None);
         Ok(())
     }
 
@@ -217,7 +215,7 @@ impl Transaction {
         // is written must be what counts as written.
         let bounds = range.bounds();
         self.batch.delete_range(keyspace, bounds)?;
-        if let Some((start, end)) = half_open(bounds) {
+        if let Some((start, end)) = tombstone_bounds(keyspace, &bounds) {
             self.state.delete_range(&keyspace.inner, &start, &end);
         }
         Ok(())
@@ -240,7 +238,7 @@ impl Transaction {
     /// ```
     pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.batch.merge(keyspace, &key, &operand)?;
-        self.state.merge(&keyspace.inner, key.as_ref(), operand.as_ref());
+        self.state.merge(&keyspace.inner, &keyspace.stored(&key), operand.as_ref());
         Ok(())
     }
 
@@ -277,7 +275,7 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn range(&mut self, keyspace: &Keyspace, range: impl KeyRange) -> TransactionIter<'_> {
-        let (lower, upper) = owned_bounds(range.bounds());
+        let (lower, upper) = keyspace.stored_bounds(&range);
         self.scan(keyspace, lower, upper)
     }
 
@@ -293,8 +291,10 @@ impl Transaction {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
-        let (lower, upper) = prefix_bounds(prefix.as_ref());
-        self.scan(keyspace, lower, upper)
+        match keyspace.prefix_bounds(prefix.as_ref()) {
+            Ok(bounds) => self.range(keyspace, bounds),
+            Err(error) => TransactionIter(Scan::Refused(Some(error))),
+        }
     }
 
     fn scan(&mut self, keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> TransactionIter<'_> {
@@ -391,8 +391,8 @@ impl Transaction {
         let now_ms = self.state.snapshot_guard()?.now_ms();
         self.batch.change_expiry(keyspace, key, life)?;
         match life {
-            Life::UntilMs(at) if !visible(at, now_ms) => self.state.set(&keyspace.inner, key, None),
-            _ => self.state.change_expiry(&keyspace.inner, key),
+            Life::UntilMs(at) if !visible(at, now_ms) => self.state.set(&keyspace.inner, &keyspace.stored(key), None),
+            _ => self.state.change_expiry(&keyspace.inner, &keyspace.stored(key)),
         }
         Ok(())
     }

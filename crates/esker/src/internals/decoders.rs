@@ -10,6 +10,7 @@ use crate::base::batch::{AnyOperation, Operations, encode, encode_range};
 use crate::base::blob_reference::BlobReference;
 use crate::base::compression::{Codec, Compressor, Partly, Walk, decompress};
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
+use crate::base::key_order::KeyOrder;
 use crate::base::lz4::{End, Progress, SLACK_BYTES, decode_until};
 use crate::blob::BlobStore;
 use crate::blob::format::{Values, encode_header as encode_blob_header};
@@ -278,12 +279,14 @@ pub fn table(bytes: &[u8]) {
     env.set_file_bytes(&path, content);
     let open = || env.open(&path).expect("no fault is set");
     let mut salvaged = 0;
-    let _ = salvage_unindexed(&*open(), &path, NUMBER, &mut |_| {
+    let _ = salvage_unindexed(&*open(), &path, NUMBER, &KeyOrder::Bytewise, &mut |_| {
         salvaged += 1;
         Ok(())
     });
     assert!(salvaged <= most, "more entries than there can be");
-    if let Ok(Some(damaged)) = Table::open_damaged(open(), path.clone(), NUMBER, Arc::new(Cache::new(1 << 20))) {
+    if let Ok(Some(damaged)) =
+        Table::open_damaged(open(), path.clone(), NUMBER, Arc::new(Cache::new(1 << 20)), &KeyOrder::Bytewise)
+    {
         let _ = damaged.salvage(&mut |_| Ok(()));
     }
     let read_mode = [ReadMode::Mmap, ReadMode::Pread, ReadMode::MmapChecked][usize::from(mode >> 1) % 3];

@@ -2,6 +2,7 @@
 
 use crate::base::batch::{Operation, encode};
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence, hash};
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::cache::{Cache, Slots, Weigh};
 use crate::env::mem::MemEnv;
@@ -205,7 +206,9 @@ pub struct MergeKernel {
 impl MergeKernel {
     /// The merge of what these memtables hold.
     pub fn new(runs: &[MemtableKernel]) -> MergeKernel {
-        MergeKernel { cursor: MergingCursor::new(runs.iter().map(MemtableKernel::sealed_cursor).collect()) }
+        MergeKernel {
+            cursor: MergingCursor::new(runs.iter().map(MemtableKernel::sealed_cursor).collect(), &KeyOrder::Bytewise),
+        }
     }
 
     /// Steps on, from the last entry to the first, and returns the bytes of the entry.

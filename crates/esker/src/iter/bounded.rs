@@ -1,6 +1,7 @@
 //! A cursor over a part of another: the keys at or after a start and before an end.
 
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::error::Result;
 use crate::iter::Cursor;
 
@@ -11,20 +12,22 @@ pub struct Bounded<'a, C> {
     inner: C,
     start: Option<&'a [u8]>,
     end: Option<&'a [u8]>,
+    order: &'a KeyOrder,
     inside: bool,
 }
 
 impl<'a, C: Cursor> Bounded<'a, C> {
     /// The part of `inner` from `start`, included, to `end`, excluded. It starts invalid.
-    pub fn new(inner: C, start: Option<&'a [u8]>, end: Option<&'a [u8]>) -> Bounded<'a, C> {
-        Bounded { inner, start, end, inside: false }
+    pub fn new(inner: C, start: Option<&'a [u8]>, end: Option<&'a [u8]>, order: &'a KeyOrder) -> Bounded<'a, C> {
+        Bounded { inner, start, end, order, inside: false }
     }
 
     #[inline]
     fn look(&mut self) {
         self.inside = self.inner.valid() && {
             let key = self.inner.entry().key;
-            self.start.is_none_or(|start| key >= start) && self.end.is_none_or(|end| key < end)
+            self.start.is_none_or(|start| !self.order.less(key, start))
+                && self.end.is_none_or(|end| self.order.less(key, end))
         };
     }
 }
@@ -53,7 +56,7 @@ impl<C: Cursor> Cursor for Bounded<'_, C> {
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         match self.start {
-            Some(start) if key < start => self.inner.seek(start, MAX_SEQUENCE)?,
+            Some(start) if self.order.less(key, start) => self.inner.seek(start, MAX_SEQUENCE)?,
             _ => self.inner.seek(key, sequence)?,
         }
         self.look();

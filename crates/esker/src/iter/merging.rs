@@ -4,7 +4,8 @@
 //! one match per level along one path. While one child keeps winning, as in a run that does not
 //! overlap the others, not even that: it is compared with the best of the others only.
 
-use crate::base::key::{Entry, Sequence, compare};
+use crate::base::key::{Entry, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::error::{Error, Result};
 use crate::iter::{Cursor, LAST_STAGE, PlainSearch};
 use std::cmp::Ordering;
@@ -21,6 +22,7 @@ const LONG_STREAK: u32 = 4;
 #[derive(Debug)]
 pub struct MergingCursor<C> {
     children: Vec<C>,
+    order: KeyOrder,
     /// What is known of each child's key.
     heads: Vec<Head>,
     /// `losers[1..]`: the child that lost at each inner node. Node `n` is above nodes `2n` and
@@ -41,7 +43,7 @@ pub struct MergingCursor<C> {
 
 /// The first 16 bytes of a child's key as a number, so that most matches need no look at the key:
 /// 16, because 8 are often all the same in keys with a common beginning. Unequal heads decide,
-/// equal ones do not.
+/// equal ones do not. 0 in an order that is not that of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     bytes: u128,
@@ -51,9 +53,12 @@ struct Head {
 
 impl Head {
     #[inline]
-    fn of(child: &impl Cursor) -> Head {
+    fn of(child: &impl Cursor, order: &KeyOrder) -> Head {
         if !child.valid() {
             return Head::default();
+        }
+        if !order.is_bytewise() {
+            return Head { bytes: 0, valid: true };
         }
         let key = child.entry().key;
         let bytes = match key.first_chunk::<16>() {
@@ -69,12 +74,13 @@ impl Head {
 }
 
 impl<C: Cursor> MergingCursor<C> {
-    /// The merge of `children`, newest first. It starts invalid.
-    pub fn new(children: Vec<C>) -> MergingCursor<C> {
+    /// The merge of `children`, newest first, in the order of their keys. It starts invalid.
+    pub fn new(children: Vec<C>, order: &KeyOrder) -> MergingCursor<C> {
         // One alone plays no matches.
         let count = if children.len() == 1 { 0 } else { children.len() };
         MergingCursor {
             children,
+            order: order.clone(),
             heads: vec![Head::default(); count],
             // Any will do; zeroes would be requested as zeroed memory, which takes allocators
             // longer.
@@ -105,7 +111,8 @@ impl<C: Cursor> MergingCursor<C> {
             return self.heads[a].valid || (!self.heads[b].valid && a < b);
         }
         let (x, y) = (self.children[a].entry(), self.children[b].entry());
-        (x.order(&y).then(a.cmp(&b)) == Ordering::Less) != self.backward
+        let order = self.order.compare_versions((x.key, x.sequence), (y.key, y.sequence));
+        (order.then(a.cmp(&b)) == Ordering::Less) != self.backward
     }
 
     /// Plays all matches.
@@ -116,7 +123,7 @@ impl<C: Cursor> MergingCursor<C> {
         }
         let count = self.children.len();
         for (head, child) in self.heads.iter_mut().zip(&self.children) {
-            *head = Head::of(child);
+            *head = Head::of(child, &self.order);
         }
         // The winners of all nodes, leaves included; only needed while the matches are played.
         let (mut few, mut many) = ([0; 2 * FEW], Vec::new());
@@ -141,7 +148,7 @@ impl<C: Cursor> MergingCursor<C> {
     #[inline]
     fn replay(&mut self) {
         let moved = self.winner;
-        self.heads[moved] = Head::of(&self.children[moved]);
+        self.heads[moved] = Head::of(&self.children[moved], &self.order);
         if let Some(runner_up) = self.runner_up
             && self.before(moved, runner_up)
         {
@@ -226,7 +233,7 @@ impl<C: Cursor> MergingCursor<C> {
             child.seek(&self.key, sequence)?;
             let equal = child.valid() && {
                 let entry = child.entry();
-                compare(entry.key, entry.sequence, &self.key, sequence) == Ordering::Equal
+                (entry.key, entry.sequence) == (&self.key, sequence)
             };
             // An equal entry of an earlier child is before the current one, that of a later child
             // behind it.
@@ -347,7 +354,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         let Ok([winner, runner_up]) = self.children.get_disjoint_mut([self.winner, runner_up]) else { return 0 };
         let other = runner_up.key();
         let until = match search.until {
-            Some(until) if (until < other) != search.backward => until,
+            Some(until) if self.order.less(until, other) != search.backward => until,
             _ => other,
         };
         winner.plain_run(PlainSearch { until: Some(until), ..search })

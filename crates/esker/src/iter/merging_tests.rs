@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::key::{Kind, MAX_SEQUENCE, NEVER};
+use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, compare};
 use crate::base::random::Random;
 
 type Item = (Vec<u8>, Sequence, Vec<u8>);
@@ -95,7 +95,7 @@ fn a_merge_is_the_sorted_whole_in_both_directions() {
     let mut random = Random::new(1);
     for round in 0..600 {
         let (children, all) = children(round % 12, &mut random);
-        let mut cursor = MergingCursor::new(children);
+        let mut cursor = MergingCursor::new(children, &KeyOrder::Bytewise);
         assert!(!cursor.valid());
         let mut model: Option<usize> = None;
         for _ in 0..200 {
@@ -139,7 +139,7 @@ fn a_failing_child_fails_every_step_until_the_next_seek() {
         let (mut children, all) = children(1 + round % 5, &mut random);
         let failing = random.below(children.len() as u64) as usize;
         children[failing].fuse = Some(random.below(12) as u32);
-        let mut cursor = MergingCursor::new(children);
+        let mut cursor = MergingCursor::new(children, &KeyOrder::Bytewise);
         let mut failed = cursor.seek_to_first().is_err();
         let mut seen = 0;
         while !failed && cursor.valid() {

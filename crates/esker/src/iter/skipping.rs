@@ -1,7 +1,8 @@
 //! Passing over what range tombstones hide.
 
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence};
-use crate::base::range_tombstone::{RangeTombstones, compare_ends, is_before_end};
+use crate::base::key_order::KeyOrder;
+use crate::base::range_tombstone::RangeTombstones;
 use crate::error::Result;
 use crate::iter::Cursor;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Covers {
     sets: Vec<Arc<RangeTombstones>>,
+    order: KeyOrder,
     sequence: Sequence,
     /// The newest tombstone over the keys from `start` on and before `end`, which has no meaning
     /// before the first answer.
@@ -24,7 +26,8 @@ pub struct Covers {
 impl Covers {
     /// For a reader at `sequence`.
     pub fn new(sets: Vec<Arc<RangeTombstones>>, sequence: Sequence) -> Covers {
-        Covers { sets, sequence, cover: 0, start: Vec::new(), end: Vec::new(), known: false }
+        let order = sets.first().map_or(KeyOrder::Bytewise, |set| set.order().clone());
+        Covers { sets, order, sequence, cover: 0, start: Vec::new(), end: Vec::new(), known: false }
     }
 
     /// Whether there are no range tombstones at all.
@@ -42,7 +45,7 @@ impl Covers {
     /// The newest tombstone over `key` that the reader sees; 0 if there is none.
     #[inline]
     fn cover(&mut self, key: &[u8]) -> Sequence {
-        if !self.known || key < self.start.as_slice() || !is_before_end(key, &self.end) {
+        if !self.known || self.order.less(key, &self.start) || !self.order.is_before_end(key, &self.end) {
             self.search(key);
         }
         self.cover
@@ -54,8 +57,10 @@ impl Covers {
         for set in &self.sets {
             let stretch = set.stretch(key, self.sequence);
             cover = cover.max(stretch.cover);
-            start = start.max(stretch.start);
-            if compare_ends(stretch.end, end).is_lt() {
+            if self.order.less(start, stretch.start) {
+                start = stretch.start;
+            }
+            if self.order.compare_ends(stretch.end, end).is_lt() {
                 end = stretch.end;
             }
         }
@@ -69,7 +74,8 @@ impl Covers {
 }
 
 /// A cursor over one source without the keys that range tombstones of newer sources cover: whatever
-/// the source has of them is older, so it seeks past them instead of stepping.
+/// the source has of them is older, so it seeks past them instead of stepping. In an order that is
+/// not to be trusted a seek may go back, and the cursor never come to an end: there it steps.
 #[derive(Debug)]
 pub struct SkippingCursor<C> {
     inner: C,
@@ -90,7 +96,11 @@ impl<C: Cursor> SkippingCursor<C> {
                 self.ended = true;
                 return Ok(());
             }
-            self.inner.seek(&self.newer.end, MAX_SEQUENCE)?;
+            if self.newer.order.is_trusted() {
+                self.inner.seek(&self.newer.end, MAX_SEQUENCE)?;
+            } else {
+                self.inner.next()?;
+            }
         }
         Ok(())
     }
@@ -98,8 +108,10 @@ impl<C: Cursor> SkippingCursor<C> {
     #[inline]
     fn settle_backward(&mut self) -> Result<()> {
         while self.inner.valid() && self.newer.cover(self.inner.entry().key) > 0 {
-            // It is before the entry at hand, or at it, so that there is one.
-            self.inner.seek(&self.newer.start, MAX_SEQUENCE)?;
+            if self.newer.order.is_trusted() {
+                // It is before the entry at hand, or at it, so that there is one.
+                self.inner.seek(&self.newer.start, MAX_SEQUENCE)?;
+            }
             self.inner.prev()?;
         }
         Ok(())

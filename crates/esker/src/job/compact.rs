@@ -81,7 +81,7 @@ fn compact_part(
     let (start, end) = (part.start.as_deref().unwrap_or_default(), part.end.as_deref().unwrap_or_default());
     let tombstones = if *part == Part::default() { tombstones } else { tombstones.clip(start, end) };
     let mut output = Output::new(options, rules.reduce(&tombstones), cuts);
-    let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect());
+    let mut input = MergingCursor::new(runs.iter().map(|run| AnyCursor::over(run, false)).collect(), &options.order);
     let load_large = &|reference: &[u8]| options.large.load(reference);
     // Entries are many to a pause; large values among them may be long.
     let pause = RefCell::new(pause);
@@ -93,7 +93,7 @@ fn compact_part(
     let done = match part {
         Part { start: None, end: None } => retain(&mut input, &tombstones, rules, load_large, emit, pause)?,
         Part { start, end } => {
-            let mut input = Bounded::new(input, start.as_deref(), end.as_deref());
+            let mut input = Bounded::new(input, start.as_deref(), end.as_deref(), &options.order);
             retain(&mut input, &tombstones, rules, load_large, emit, pause)?
         }
     };

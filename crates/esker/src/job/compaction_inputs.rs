@@ -90,7 +90,9 @@ impl CompactionInputs {
         }
         self.inputs = inputs;
         self.cuts.kept = kept.iter().map(|(_, table)| table.summary().smallest_key.clone()).collect();
-        self.cuts.kept.sort();
+        if let Some((_, table)) = kept.first() {
+            table.order().sort(&mut self.cuts.kept, |key| key);
+        }
         self.kept = kept;
     }
 

@@ -1,5 +1,6 @@
 //! Where the tables of a job begin and end.
 
+use crate::base::key_order::KeyOrder;
 use crate::version::runs::Version;
 
 /// Where one table ends and the next begins, always between two keys. By default only the size
@@ -40,6 +41,7 @@ impl OutputSplitter {
 pub struct Passage<'a> {
     boundaries: &'a [Vec<u8>],
     kept: &'a [Vec<u8>],
+    order: &'a KeyOrder,
     /// Bytes at which a table is full.
     full_bytes: u64,
     /// Bytes from which a cut is considered.
@@ -47,14 +49,14 @@ pub struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    pub fn new(cuts: &'a OutputSplitter, target_file_bytes: u64) -> Passage<'a> {
+    pub fn new(cuts: &'a OutputSplitter, target_file_bytes: u64, order: &'a KeyOrder) -> Passage<'a> {
         let full_bytes = cuts.target_file_bytes.map_or(target_file_bytes, |bytes| bytes.min(target_file_bytes));
         let look_bytes = match (cuts.kept.as_slice(), cuts.boundaries.as_slice()) {
             ([], []) => full_bytes,
             ([], _) => full_bytes / 2,
             _ => 0,
         };
-        Passage { boundaries: &cuts.boundaries, kept: &cuts.kept, full_bytes, look_bytes }
+        Passage { boundaries: &cuts.boundaries, kept: &cuts.kept, order, full_bytes, look_bytes }
     }
 
     /// Whether a table of so many bytes may have to end before the next key.
@@ -65,20 +67,20 @@ impl<'a> Passage<'a> {
 
     /// Whether a table of so many bytes ends between its last key and the next, which is another.
     pub fn ends(&mut self, bytes: u64, last_key: &[u8], next_key: &[u8]) -> bool {
-        let must = passes(&mut self.kept, last_key, next_key);
-        let may = bytes >= self.full_bytes / 2 && passes(&mut self.boundaries, last_key, next_key);
+        let must = passes(self.order, &mut self.kept, last_key, next_key);
+        let may = bytes >= self.full_bytes / 2 && passes(self.order, &mut self.boundaries, last_key, next_key);
         must || may || bytes >= self.full_bytes
     }
 }
 
 /// Whether one of `keys`, which are ascending, lies behind `last` and not behind `next`. Those up
 /// to `next` are passed.
-fn passes(keys: &mut &[Vec<u8>], last: &[u8], next: &[u8]) -> bool {
+fn passes(order: &KeyOrder, keys: &mut &[Vec<u8>], last: &[u8], next: &[u8]) -> bool {
     let mut between = false;
     while let Some((key, later)) = keys.split_first()
-        && key.as_slice() <= next
+        && !order.less(next, key)
     {
-        between |= key.as_slice() > last;
+        between |= order.less(last, key);
         *keys = later;
     }
     between
@@ -93,7 +95,7 @@ mod tests {
         let keys = |keys: &[&str]| keys.iter().map(|key| key.as_bytes().to_vec()).collect();
         let cuts =
             OutputSplitter { target_file_bytes: Some(100), boundaries: keys(&["c", "f", "j"]), kept: keys(&["h"]) };
-        let mut passage = Passage::new(&cuts, 1000);
+        let mut passage = Passage::new(&cuts, 1000, &KeyOrder::Bytewise);
         assert!(!passage.ends(10, b"a", b"d"), "too small for a boundary");
         assert!(!passage.ends(60, b"d", b"e"), "the boundary before is passed");
         assert!(passage.ends(60, b"e", b"f"));
@@ -101,7 +103,7 @@ mod tests {
         assert!(!passage.ends(99, b"i", b"ii"));
         assert!(passage.ends(100, b"ii", b"iii"));
         let none = OutputSplitter::default();
-        let mut passage = Passage::new(&none, 1000);
+        let mut passage = Passage::new(&none, 1000, &KeyOrder::Bytewise);
         assert!(!passage.looks(999) && passage.looks(1000) && passage.ends(1000, b"a", b"b"));
     }
 }

@@ -21,14 +21,21 @@ pub struct Part {
 /// How often the coordinator checks for waiting work.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Parts of about the same size: as many as `most`, if each gets `least_bytes`.
+/// Parts of about the same size: as many as `most`, if each gets `least_bytes`. One where the order
+/// is not to be trusted: parts might leave out entries.
 pub fn divide(runs: &[Arc<Run>], most: usize, least_bytes: u64) -> Vec<Part> {
     let mut tables: Vec<(&[u8], u64)> = runs
         .iter()
         .flat_map(|run| &run.tables)
         .map(|table| (table.summary().smallest_key.as_slice(), table.summary().file_bytes))
         .collect();
-    tables.sort();
+    let Some(order) = runs.iter().flat_map(|run| &run.tables).map(|table| table.order()).next() else {
+        return vec![Part::default()];
+    };
+    if !order.is_trusted() {
+        return vec![Part::default()];
+    }
+    order.sort(&mut tables, |(key, _)| key);
     let total: u64 = tables.iter().map(|(_, bytes)| bytes).sum();
     let count = (total / least_bytes.max(1)).clamp(1, most.max(1) as u64);
     let mut parts = vec![Part::default()];

@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::key::{Entry, Kind, NEVER};
+use crate::base::key_order::KeyOrder;
 use crate::env::mem::MemEnv;
 use crate::job::blob_values::{BlobValues, Copy};
 use crate::job::output::{Output, OutputOptions};
@@ -30,6 +31,7 @@ impl Maker {
             env: &self.env,
             directory: PathBuf::from("/t"),
             table: TableOptions::default(),
+            order: KeyOrder::Bytewise,
             keyspace: TableKeyspace::default(),
             flushed: 0,
             target_file_bytes: 1,

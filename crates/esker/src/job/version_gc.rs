@@ -21,7 +21,8 @@
 
 use crate::base::expiry::visible;
 use crate::base::key::{Entry, Kind, MAX_VALUE_BYTES, NEVER, Sequence};
-use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
+use crate::base::key_order::KeyOrder;
+use crate::base::range_tombstone::{Fragment, RangeTombstones};
 use crate::compaction_filter::{CompactionFilter, Decision};
 use crate::error::Result;
 use crate::iter::Cursor;
@@ -97,6 +98,7 @@ struct Retain<'a, 'e> {
     hidden: Option<usize>,
     /// The range tombstones over this and later keys.
     fragments: &'a [Arc<Fragment>],
+    order: &'a KeyOrder,
     /// Those over this key that are older than all of its versions passed so far, newest first.
     tombstones: &'a [Sequence],
     operands: Operands,
@@ -123,6 +125,7 @@ pub fn retain(
         key: Vec::new(),
         hidden: None,
         fragments: tombstones.fragments(),
+        order: tombstones.order(),
         tombstones: &[],
         operands: Operands::default(),
         chain: 0,
@@ -200,11 +203,11 @@ impl Retain<'_, '_> {
     #[inline]
     fn find_tombstones(&mut self) {
         while let Some((fragment, later)) = self.fragments.split_first()
-            && !is_before_end(&self.key, &fragment.end)
+            && !self.order.is_before_end(&self.key, &fragment.end)
         {
             self.fragments = later;
         }
-        let over = self.fragments.first().filter(|fragment| fragment.start <= self.key);
+        let over = self.fragments.first().filter(|fragment| !self.order.less(&self.key, &fragment.start));
         self.tombstones = over.map_or(&[], |fragment| &fragment.sequences);
     }
 

@@ -22,6 +22,7 @@
 //! ```
 
 use crate::base::key::{Kind, NEVER, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::{Memory, MemoryPool};
 use crate::base::prefetch::prefetch_address;
 use crate::base::sync::{AtomicU32, AtomicU64, raw};
@@ -61,6 +62,8 @@ pub struct Arena {
     memory: Memory,
     /// Which appender is its own.
     number: u64,
+    /// That of the keys.
+    order: KeyOrder,
 }
 
 /// The right to append to one arena. There is one, made with the arena: its owner is the one
@@ -83,14 +86,25 @@ impl Appender {
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena for `capacity` bytes of entries, which the system backs with memory as it is
-    /// touched, with the right to append to it.
+    /// An arena for `capacity` bytes of entries with keys in the bytewise order, which the system
+    /// backs with memory as it is touched, with the right to append to it.
     pub fn new(capacity: usize, pool: &Arc<MemoryPool>) -> (Arena, Appender) {
         // Never used again, unlike an address.
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
         let memory = pool.take(padded(capacity.saturating_add(START).clamp(64, MAX_ARENA_BYTES)));
-        (Arena { memory, number }, Appender { arena: number, end: START })
+        (Arena { memory, number, order: KeyOrder::Bytewise }, Appender { arena: number, end: START })
+    }
+
+    /// This arena, for keys in another order.
+    pub fn in_order(self, order: KeyOrder) -> Arena {
+        Arena { order, ..self }
+    }
+
+    /// The order of the keys.
+    #[inline]
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
     }
 
     #[inline]

@@ -15,7 +15,7 @@ impl Memtable {
     /// [`Memtable::merge_runs`] should follow, in the background.
     pub fn cursors(self: &Arc<Memtable>, mut take: impl FnMut(RunCursor)) -> bool {
         let end = self.end.load(Ordering::Acquire);
-        let mut order = self.order.lock();
+        let mut order = self.sorted.lock();
         let runs = order.extend(&self.arena, START, end);
         runs.iter().for_each(|run| take(RunCursor::new(Arc::clone(self), Arc::clone(run))));
         self.order_bytes.store(order.bytes(), Ordering::Relaxed);
@@ -25,9 +25,9 @@ impl Memtable {
     /// One cursor over everything, for an immutable memtable.
     pub fn sealed_cursor(self: &Arc<Memtable>) -> RunCursor {
         let end = self.end.load(Ordering::Acquire);
-        self.order.lock().extend(&self.arena, START, end);
+        self.sorted.lock().extend(&self.arena, START, end);
         self.merge_while(Order::any_pair);
-        let run = self.order.lock().first();
+        let run = self.sorted.lock().first();
         RunCursor::new(Arc::clone(self), run)
     }
 
@@ -39,9 +39,9 @@ impl Memtable {
 
     fn merge_while(&self, next: impl Fn(&Order) -> Option<[Arc<Run>; 2]>) {
         loop {
-            let Some(pair) = next(&self.order.lock()) else { return };
+            let Some(pair) = next(&self.sorted.lock()) else { return };
             let merged = Run::merge(&self.arena, &pair[0], &pair[1]);
-            let mut order = self.order.lock();
+            let mut order = self.sorted.lock();
             order.replace(&pair, merged);
             self.order_bytes.store(order.bytes(), Ordering::Relaxed);
         }

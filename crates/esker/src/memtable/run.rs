@@ -4,9 +4,12 @@
 //! and read only where those are equal to another's. Where all keys are as long as each other and
 //! no longer than that, not even then: equal heads are equal keys, and the later of two entries of
 //! a key lies behind the other in the arena.
+//!
+//! In an order that is not that of bytes there is no prefix, and the eight bytes are 0: every
+//! comparison is one of keys.
 
 use super::arena::Arena;
-use crate::base::key::{Sequence, common_prefix, compare, head};
+use crate::base::key::{Sequence, common_prefix, head};
 use crate::base::prefetch::{LINE_BYTES, prefetch_first};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -29,19 +32,21 @@ pub struct Run {
     offsets: Vec<u32>,
     /// The last of every [`SAMPLED`] heads.
     sample: Vec<u64>,
-    /// How long all keys are, if all are as long.
+    /// How long all keys are, if all are as long and the bytes of a head are in their order.
     key_length: Option<usize>,
+    /// The heads say nothing about the order.
+    headless: bool,
 }
 
 impl Run {
-    fn new(prefix: Vec<u8>, heads: Vec<u64>, offsets: Vec<u32>, key_length: Option<usize>) -> Run {
+    fn new(prefix: Vec<u8>, heads: Vec<u64>, offsets: Vec<u32>, key_length: Option<usize>, headless: bool) -> Run {
         let sample = heads.chunks_exact(SAMPLED).map(|chunk| chunk[SAMPLED - 1]).collect();
-        Run { prefix, heads, offsets, sample, key_length }
+        Run { prefix, heads, offsets, sample, key_length, headless }
     }
 
     /// No entries.
     pub fn empty() -> Run {
-        Run::new(Vec::new(), Vec::new(), Vec::new(), None)
+        Run::new(Vec::new(), Vec::new(), Vec::new(), None, false)
     }
 
     /// The heads behind the first `shared` bytes, which are no more than the prefix.
@@ -65,7 +70,7 @@ impl Run {
         } else {
             merge_entries(ties, long, short)
         };
-        Run::new(a.prefix[..shared].to_vec(), heads, offsets, key_length)
+        Run::new(a.prefix[..shared].to_vec(), heads, offsets, key_length, a.headless || b.headless)
     }
 
     /// Adds a few entries, for a run without other users. False, with nothing done, if they have
@@ -117,11 +122,17 @@ impl Run {
         self.heads[a] == self.heads[b]
     }
 
+    /// The head of `key`, which begins with the prefix.
+    #[inline]
+    fn head(&self, key: &[u8]) -> u64 {
+        if self.headless { 0 } else { head(key, self.prefix.len()) }
+    }
+
     /// The entries that may have this key, by their prefix and head alone.
     pub fn candidates(&self, key: &[u8]) -> Range<usize> {
         let start = self.first_candidate(key);
         match self.heads.get(start) {
-            Some(&first) if key.starts_with(&self.prefix) && first == head(key, self.prefix.len()) => {
+            Some(&first) if key.starts_with(&self.prefix) && first == self.head(key) => {
                 start..start + self.heads[start..].partition_point(|&other| other == first)
             }
             _ => start..start,
@@ -140,7 +151,7 @@ impl Run {
             Ordering::Equal if start.len() < skip => return Err(0),
             Ordering::Equal => {}
         }
-        let chunk = partition(&self.sample, head(key, skip)) * SAMPLED;
+        let chunk = partition(&self.sample, self.head(key)) * SAMPLED;
         Ok(chunk..self.heads.len().min(chunk + SAMPLED))
     }
 
@@ -161,7 +172,7 @@ impl Run {
     /// follow only such with an equal head are too.
     pub fn first_candidate(&self, key: &[u8]) -> usize {
         match self.chunk(key) {
-            Ok(chunk) => chunk.start + partition(&self.heads[chunk], head(key, self.prefix.len())),
+            Ok(chunk) => chunk.start + partition(&self.heads[chunk], self.head(key)),
             Err(known) => known,
         }
     }
@@ -171,7 +182,7 @@ impl Run {
     pub fn lower_bound(&self, arena: &Arena, candidate: usize, key: &[u8], sequence: Sequence) -> usize {
         let before = |offset: u32| {
             let entry = arena.stored(offset);
-            compare(entry.key(), entry.sequence(), key, sequence).is_lt()
+            arena.order().compare_versions((entry.key(), entry.sequence()), (key, sequence)).is_lt()
         };
         match self.offsets.get(candidate) {
             Some(&offset) if before(offset) => {}
@@ -230,7 +241,7 @@ impl Ties<'_> {
 #[inline(never)]
 fn compare_in_full(arena: &Arena, a: u32, b: u32) -> Ordering {
     let (a, b) = (arena.stored(a), arena.stored(b));
-    compare(a.key(), a.sequence(), b.key(), b.sequence())
+    arena.order().compare_versions((a.key(), a.sequence()), (b.key(), b.sequence()))
 }
 
 /// StaticBTree behind the same prefix, ascending, and the offsets that go with them.
@@ -298,6 +309,7 @@ pub struct Gathered {
     unsorted: bool,
     /// As in [`Run`]; none as well before the first.
     key_length: Option<usize>,
+    headless: bool,
 }
 
 impl Gathered {
@@ -320,14 +332,16 @@ impl Gathered {
     /// Takes the entry at `offset`, which lies behind all before.
     #[inline]
     pub fn push(&mut self, arena: &Arena, key: &[u8], offset: u32) {
-        let prefix = self.prefix.get_or_insert_with(|| key.to_vec());
+        let order = arena.order();
+        self.headless = !order.is_bytewise();
+        let prefix = self.prefix.get_or_insert_with(|| if order.is_bytewise() { key.to_vec() } else { Vec::new() });
         if !key.starts_with(prefix) {
             let cut = prefix.split_off(common_prefix(prefix, key));
             self.pairs.iter_mut().for_each(|pair| pair.0 = lengthened(&cut, pair.0));
         }
-        let pair = (head(key, prefix.len()), offset);
+        let pair = (order.head(key, prefix.len()), offset);
         match self.pairs.last() {
-            None => self.key_length = Some(key.len()),
+            None => self.key_length = (!self.headless).then_some(key.len()),
             Some(&last) => {
                 self.key_length = self.key_length.filter(|&length| length == key.len());
                 self.unsorted = self.unsorted
@@ -350,7 +364,11 @@ impl Gathered {
         // By the heads alone, which the sort does without branches, and then what they leave open.
         self.pairs.sort_unstable_by_key(|pair| pair.0);
         for equal in self.pairs.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
-            equal.sort_unstable_by(|a, b| ties.order(a.1, b.1));
+            if arena.order().is_trusted() {
+                equal.sort_unstable_by(|a, b| ties.order(a.1, b.1));
+            } else {
+                arena.order().sort_by(equal, |a, b| ties.order(a.1, b.1));
+            }
         }
         self.unsorted = false;
     }
@@ -358,7 +376,7 @@ impl Gathered {
     /// The run of all, which are in order.
     pub fn to_run(&self) -> Run {
         let (heads, offsets) = self.pairs.iter().copied().unzip();
-        Run::new(self.prefix.clone().unwrap_or_default(), heads, offsets, self.key_length)
+        Run::new(self.prefix.clone().unwrap_or_default(), heads, offsets, self.key_length, self.headless)
     }
 }
 

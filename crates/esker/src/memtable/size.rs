@@ -1,7 +1,6 @@
 //! The part of a memtable between two keys, from its unsorted keys.
 
 use super::store::Memtable;
-use crate::base::range_tombstone::is_before_end;
 use std::sync::atomic::Ordering;
 
 /// Slots of the index that are read.
@@ -11,15 +10,16 @@ impl Memtable {
     /// Whether any key, or a part of a range tombstone, lies from `smallest` to `largest`, both
     /// included. Looks at every key at worst.
     pub fn touches(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        let order = self.order();
         let sets = if self.has_range_tombstones() { self.range_tombstones() } else { Vec::new() };
         let mut fragments = sets.iter().flat_map(|set| set.fragments());
-        if fragments.any(|found| found.start.as_slice() <= largest && is_before_end(smallest, &found.end)) {
+        if fragments.any(|found| !order.less(largest, &found.start) && order.is_before_end(smallest, &found.end)) {
             return true;
         }
         let mut found = false;
         self.index.sample(usize::MAX, |offset| {
             let key = self.arena.entry(offset).key();
-            found |= smallest <= key && key <= largest;
+            found |= !order.less(key, smallest) && !order.less(largest, key);
             !found
         });
         found
@@ -28,11 +28,13 @@ impl Memtable {
     /// About the bytes that keys from `start` on and before `end` take. Exact in keys for a small
     /// memtable, otherwise from a sample of some thousand keys that their hashes choose.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
+        let order = self.order();
         let (mut seen, mut inside) = (0u64, 0u64);
         self.index.sample(SAMPLE, |offset| {
             let key = self.arena.entry(offset).key();
             seen += 1;
-            inside += u64::from(start <= key && end.is_none_or(|end| key < end));
+            let is_inside = !order.less(key, start) && end.is_none_or(|end| order.less(key, end));
+            inside += u64::from(is_inside);
             true
         });
         let bytes = self.end.load(Ordering::Relaxed) as u64;

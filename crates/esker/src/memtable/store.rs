@@ -5,6 +5,7 @@ use super::index::Index;
 use super::sorted_runs::Order;
 use super::tombstones::TombstoneSets;
 use crate::base::key::{Entry, Sequence, same};
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex};
@@ -37,7 +38,7 @@ pub struct Memtable {
     /// Whether a write in here is in no log.
     pub(super) unlogged: AtomicBool,
     pub(super) index_bytes: AtomicUsize,
-    pub(super) order: Mutex<Order>,
+    pub(super) sorted: Mutex<Order>,
     pub(super) tombstones: TombstoneSets,
     /// Bytes of the sorted runs; not waited for here.
     pub(super) order_bytes: AtomicUsize,
@@ -67,12 +68,18 @@ impl Memtable {
             last_sequence: AtomicU64::new(0),
             last_expiry_ms: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
-            order: Mutex::default(),
+            sorted: Mutex::default(),
             tombstones: TombstoneSets::default(),
             order_bytes: AtomicUsize::new(0),
             blobs: Mutex::default(),
             blob_bytes: AtomicU64::new(0),
         }
+    }
+
+    /// The order of its keys.
+    #[inline]
+    pub fn order(&self) -> &KeyOrder {
+        self.arena.order()
     }
 
     /// Hands the versions of `key` at or before `max_sequence` to `visit`, newest first, until it

@@ -5,6 +5,7 @@ use super::index::Found;
 use super::store::Memtable;
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, NEVER, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::merge_operator::chain::LONG_CHAIN;
@@ -101,7 +102,14 @@ impl MemtableWriter {
         finished: Sequence,
     ) {
         self.memtable.note_sequence(sequence);
-        self.memtable.tombstones.add(RangeTombstones::one(start, end, sequence), newest_snapshot, finished);
+        let order = self.memtable.order();
+        if !order.is_before_end(start, end) {
+            // A comparator has changed its mind since the range was made.
+            order.note_fault();
+            return;
+        }
+        let tombstone = RangeTombstones::one_in(order, start, end, sequence);
+        self.memtable.tombstones.add(tombstone, newest_snapshot, finished);
     }
 
     /// Applies one operation. The caller has made sure that its entry has room. Whether the
@@ -175,11 +183,21 @@ fn grew_long(chain: u32, longest: &mut u32, context: WriteContext<'_>) -> bool {
 }
 
 impl Memtable {
-    /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, with its
-    /// only writer.
+    /// An empty memtable for `capacity` bytes of entries and about `expected_keys` keys, in the
+    /// bytewise order, with its only writer.
     pub fn create(capacity: usize, expected_keys: usize, pool: &Arc<MemoryPool>) -> (Arc<Memtable>, MemtableWriter) {
+        Memtable::create_in(KeyOrder::Bytewise, capacity, expected_keys, pool)
+    }
+
+    /// As [`Memtable::create`], for keys in another order.
+    pub fn create_in(
+        order: KeyOrder,
+        capacity: usize,
+        expected_keys: usize,
+        pool: &Arc<MemoryPool>,
+    ) -> (Arc<Memtable>, MemtableWriter) {
         let (arena, appender) = Arena::new(capacity, pool);
-        let memtable = Arc::new(Memtable::new(arena, expected_keys, pool));
+        let memtable = Arc::new(Memtable::new(arena.in_order(order), expected_keys, pool));
         let writer = MemtableWriter {
             memtable: Arc::clone(&memtable),
             appender,

@@ -1,22 +1,8 @@
 //! Calls of an operator that may panic.
 
 use super::{MergeError, MergeOperator};
+use crate::base::callback::contained;
 use crate::base::key::MAX_VALUE_BYTES;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// What `call` returns, or `None` if it panicked. Nothing of the panic gets past here, so that
-/// locks may be held.
-pub fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
-    let payload = match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => return Some(result),
-        Err(payload) => payload,
-    };
-    // What a panic carries is the user's too, and may panic once more as it goes.
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(another);
-    }
-    None
-}
 
 fn panicked() -> MergeError {
     MergeError("the operator panicked".into())

@@ -6,6 +6,7 @@
 //! neighbours in any way. What an operator refuses counts as its result.
 
 use super::{MergeOperator, contained};
+use crate::base::callback;
 use crate::base::random::Random;
 use crate::error::escape_key;
 use std::fmt;
@@ -225,7 +226,7 @@ impl Check<'_> {
 
     fn accepts(&self, operand: &[u8]) -> Result<bool, Box<LawViolation>> {
         let case = Case { key: b"", existing: None, operands: &[operand] };
-        match contained::contained(|| self.operator.check_operand(operand)) {
+        match callback::contained(|| self.operator.check_operand(operand)) {
             Some(result) => Ok(result.is_ok()),
             None => Err(case.violation("`check_operand` panicked")),
         }
@@ -294,7 +295,7 @@ impl Check<'_> {
 
     fn full_merge(&self, case: Case<'_>, what: &str) -> Result<Outcome, Box<LawViolation>> {
         let Case { key, existing, operands } = case;
-        match contained::contained(|| self.operator.full_merge(key, existing, operands)) {
+        match callback::contained(|| self.operator.full_merge(key, existing, operands)) {
             None => Err(case.violation(&format!("`full_merge` panicked, {what}"))),
             Some(Ok(Some(value))) => Ok(Outcome::Value(value)),
             Some(Ok(None)) => Ok(Outcome::NoValue),
@@ -350,7 +351,7 @@ impl Check<'_> {
                 Some(last) if index > 0 && cut >> boundary & 1 == 0 => {
                     let (older, newer) = if newest_first { (operand, &last[..]) } else { (&last[..], operand) };
                     let pair = Case { operands: &[older, newer], ..case };
-                    let merge = || contained::contained(|| self.operator.partial_merge(case.key, older, newer));
+                    let merge = || callback::contained(|| self.operator.partial_merge(case.key, older, newer));
                     let merged = merge().ok_or_else(|| pair.violation("`partial_merge` panicked"))?;
                     if merge() != Some(merged.clone()) {
                         return Err(pair.violation("`partial_merge` is not deterministic"));

@@ -99,6 +99,7 @@ impl Options {
             memory_budget_bytes: size(self.memory_budget_bytes) => "0: each part has its own limit; else one for all: earlier flushes, a smaller cache";
             env: self.given("env", "the operating system") => "a simulation can fail calls and lose power, for tests";
             event_listener: self.given("event_listener", "none") => "a listener is told what happens, by a thread of its own";
+            comparator: self.given("comparator", "none") => "an order of keys other than that of bytes costs a call for each comparison";
             latency_histograms: self.latency_histograms.to_string() => "true: how long calls take is measured, at a cost of a few nanoseconds each; false: at none";
             clock: self.given("clock", "the system's clock") => "one set by hand makes tests of expiry repeatable";
         }

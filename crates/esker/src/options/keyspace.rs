@@ -1,6 +1,7 @@
 //! The options of a keyspace.
 
 use super::CompactionStyle;
+use crate::base::comparator::Comparator;
 use crate::base::expiry::Ttl;
 use crate::compaction_filter::CompactionFilter;
 use crate::merge_operator::MergeOperator;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct KeyspaceOptions {
     pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) comparator: Option<Arc<dyn Comparator>>,
     pub(crate) ttl: Option<Ttl>,
     pub(crate) compaction_style: Option<CompactionStyle>,
     pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
@@ -30,6 +32,7 @@ impl fmt::Debug for KeyspaceOptions {
         let filter = self.compaction_filter.as_ref().map(|filter| filter.name().to_owned());
         f.debug_struct("KeyspaceOptions")
             .field("merge_operator", &name)
+            .field("comparator", &self.comparator.as_ref().map(|comparator| comparator.name().to_owned()))
             .field("ttl", &self.ttl)
             .field("compaction_style", &self.compaction_style)
             .field("compaction_filter", &filter)
@@ -55,6 +58,33 @@ impl KeyspaceOptions {
     /// ```
     pub fn shared_merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> KeyspaceOptions {
         self.merge_operator = Some(operator);
+        self
+    }
+
+    /// The order of the keyspace's keys. Default: unsigned bytes, shorter before longer, at no
+    /// price; an existing keyspace keeps what it was created with. Its name is stored, and another
+    /// one is refused at a later open. Give the comparator to [`crate::Options::comparator`] as
+    /// well, for the opens to come.
+    ///
+    /// Trade-off: a call for each comparison; a byte more for each key, of which the longest has
+    /// 1,048,575 bytes; and what else [`crate::Comparator`] says.
+    ///
+    /// ```
+    /// use esker::{KeyspaceOptions, ReverseBytewise};
+    /// let options = KeyspaceOptions::default().comparator(ReverseBytewise);
+    /// ```
+    pub fn comparator(self, comparator: impl Comparator) -> KeyspaceOptions {
+        self.shared_comparator(Arc::new(comparator))
+    }
+
+    /// As [`KeyspaceOptions::comparator`], with a comparator that is shared already.
+    ///
+    /// ```
+    /// let comparator = std::sync::Arc::new(esker::ReverseBytewise);
+    /// let options = esker::KeyspaceOptions::default().shared_comparator(comparator);
+    /// ```
+    pub fn shared_comparator(mut self, comparator: Arc<dyn Comparator>) -> KeyspaceOptions {
+        self.comparator = Some(comparator);
         self
     }
 

@@ -4,6 +4,7 @@
 //! a test there finds what is forgotten.
 
 mod budget;
+mod comparators;
 mod explain;
 mod keyspace;
 mod origin;
@@ -18,11 +19,14 @@ pub use profile::Profile;
 pub use write::{StallPolicy, WriteOptions};
 
 use crate::base::clock::{Clock, SystemClock};
+use crate::base::comparator::Comparator;
 use crate::base::compression::Codec;
+use crate::base::key_order::KeyOrder;
 use crate::env::Env;
 use crate::env::os::OsEnv;
 use crate::error::{Error, Result};
 use crate::event_listener::EventListener;
+use comparators::Comparators;
 use origin::Origins;
 use std::fmt;
 use std::sync::Arc;
@@ -182,6 +186,7 @@ pub struct Options {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) event_listener: Option<Arc<dyn EventListener>>,
     pub(crate) latency_histograms: bool,
+    pub(crate) comparators: Comparators,
     /// The origins of the values, for [`Options::explain`].
     origins: Origins,
 }
@@ -231,6 +236,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             event_listener: None,
             latency_histograms: false,
+            comparators: Comparators::default(),
             origins: Origins::default(),
         }
     }
@@ -593,6 +599,38 @@ impl Options {
         self
     }
 
+    /// Supplies a comparator for the keyspaces that were created with one of its name
+    /// ([`crate::KeyspaceOptions::comparator`]). Call it once for each comparator: an open without
+    /// one that a keyspace needs is [`Error::MissingComparator`], as the log cannot be replayed nor
+    /// a table read without the order of its keys. [`crate::ReverseBytewise`] is known anyway.
+    ///
+    /// Default: none. Trade-off: none for other keyspaces.
+    ///
+    /// ```
+    /// struct ByLength;
+    /// impl esker::Comparator for ByLength {
+    ///     fn name(&self) -> &str { "example.by-length" }
+    ///     fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    ///         a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    ///     }
+    /// }
+    /// let options = esker::Options::default().comparator(std::sync::Arc::new(ByLength));
+    /// ```
+    pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Options {
+        self.comparators.add(comparator);
+        self.note("comparator");
+        self
+    }
+
+    /// The order of the keys of a keyspace by its stored name.
+    ///
+    /// # Errors
+    /// `MissingComparator`.
+    pub(crate) fn key_order(&self, keyspace: &str, comparator: &str) -> Result<KeyOrder> {
+        let missing = || Error::MissingComparator { keyspace: keyspace.to_owned(), comparator: comparator.to_owned() };
+        self.comparators.find(comparator).ok_or_else(missing)
+    }
+
     /// Refuses what cannot work, saying what would. Every open begins with this.
     ///
     /// # Errors
@@ -620,6 +658,7 @@ impl Options {
                 return Err(Error::invalid(format!("{name} is {value}; use {least} to {most}")));
             }
         }
+        self.comparators.check()?;
         if ![self.compression, self.upper()].into_iter().all(Compression::is_available) {
             return Err(Error::invalid(
                 "compression is zstd, which this build has not; build esker with the feature `zstd`",

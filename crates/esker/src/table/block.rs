@@ -12,10 +12,12 @@
 //! kinds   := u8 each; absent where all are as in the header
 //! expiries := u64 each; absent where all are as in the header
 //! ```
-//! All integers are little-endian and unaligned; entries are in internal key order.
+//! All integers are little-endian and unaligned; entries are in internal key order. The prefix is
+//! empty where that is not the order of bytes.
 
 use crate::base::coding::DecodeError;
 use crate::base::key::{Kind, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, NEVER, Sequence, head, rest_after, same};
+use crate::base::key_order::KeyOrder;
 use crate::base::prefetch::{prefetch_first, prefetch_lines};
 use crate::base::slice::Pin;
 use crate::cache::{Cache, Charge, Weigh};
@@ -305,7 +307,10 @@ impl Layout {
 
     /// The index of the first entry at or after (`key`, `sequence`) in internal key order; `count`
     /// if there is none.
-    pub(super) fn lower_bound(&self, bytes: &[u8], key: &[u8], sequence: Sequence) -> usize {
+    pub(super) fn lower_bound(&self, bytes: &[u8], key: &[u8], sequence: Sequence, order: &KeyOrder) -> usize {
+        if !order.is_bytewise() {
+            return self.lower_bound_in(bytes, key, sequence, order);
+        }
         let prefix = self.prefix(bytes);
         match rest_after(key, prefix) {
             Some(rest) => self.lower_bound_of_rest(bytes, rest, sequence),
@@ -314,7 +319,27 @@ impl Layout {
         }
     }
 
-    /// As `lower_bound`, for a key that begins with the prefix and goes on with `rest`.
+    /// As `lower_bound`, in an order that is not that of bytes: by whole keys.
+    #[inline(never)]
+    fn lower_bound_in(&self, bytes: &[u8], key: &[u8], sequence: Sequence, order: &KeyOrder) -> usize {
+        let prefix = self.prefix(bytes);
+        // No block of such a keyspace is written with a prefix.
+        let mut whole = prefix.to_vec();
+        self.partition(|index| {
+            let rest = self.key_rest(bytes, index);
+            let at_index = if prefix.is_empty() {
+                rest
+            } else {
+                whole.truncate(prefix.len());
+                whole.extend_from_slice(rest);
+                &whole
+            };
+            order.compare_versions((at_index, self.sequence_of(bytes, index)), (key, sequence)).is_lt()
+        })
+    }
+
+    /// As `lower_bound`, in the bytewise order, for a key that begins with the prefix and goes on
+    /// with `rest`.
     #[inline]
     pub(super) fn lower_bound_of_rest(&self, bytes: &[u8], rest: &[u8], sequence: Sequence) -> usize {
         let wanted = head(rest, 0);
@@ -352,7 +377,7 @@ impl Layout {
     /// How many of the first entries satisfy `before`, which holds for a prefix of them. Without
     /// branches that depend on the data.
     #[inline]
-    fn partition(&self, before: impl Fn(usize) -> bool) -> usize {
+    fn partition(&self, mut before: impl FnMut(usize) -> bool) -> usize {
         let (mut low, mut length) = (0, self.count);
         while length > 1 {
             let half = length / 2;

@@ -4,6 +4,7 @@ use super::block::{
     EXPIRIES, HEADER_BYTES, KEY_OFFSETS, KINDS, SEQUENCES, VALUE_OFFSETS, WIDE_OFFSETS, WIDE_SEQUENCES, copy_short,
 };
 use crate::base::key::{Entry, Sequence, common_prefix};
+use crate::base::key_order::KeyOrder;
 
 /// The entries of the block being built. Everything is appended to flat buffers that are reused for
 /// the next block.
@@ -80,11 +81,11 @@ impl BlockBuilder {
     }
 
     /// Appends the block to `out`. There must be an entry.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, order: &KeyOrder) {
         let count = self.kinds.len();
         let (first, last) = (self.first_key().unwrap_or_default(), self.last().unwrap_or_default().0);
-        // The keys are sorted: what the first and the last share, all share.
-        let prefix = common_prefix(first, last);
+        // The keys are sorted by their bytes: what the first and the last share, all share.
+        let prefix = if order.is_bytewise() { common_prefix(first, last) } else { 0 };
         let key_bytes = self.keys.len() - prefix * count;
         let smallest = self.sequences.iter().copied().min().unwrap_or(0);
         let spread = self.sequences.iter().copied().max().unwrap_or(0) - smallest;

@@ -8,6 +8,7 @@ use super::keyspace::TableKeyspace;
 use super::summary::TableSummary;
 use crate::base::compression::{Codec, Compressor};
 use crate::base::key::{self, Entry, MAX_KEY_BYTES, MAX_SEQUENCE, MAX_VALUE_BYTES, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::env::WriteFile;
 use crate::error::{Error, Result, escape_key};
@@ -113,11 +114,11 @@ impl TableBuilder {
             Some(last) => last,
             None => (self.last_key.as_slice(), self.last_sequence),
         };
-        let same_key = match entry.key.cmp(last_key) {
+        let same_key = match self.summary.order.compare(entry.key, last_key) {
             Ordering::Greater => false,
-            Ordering::Equal if self.is_first() => false,
+            _ if self.is_first() => false,
             Ordering::Equal if entry.sequence < last_sequence => true,
-            _ => return Err(out_of_order(&entry)),
+            order => self.out_of_order(&entry, order)?,
         };
         if entry.key.len() > MAX_KEY_BYTES
             || entry.value.len() > MAX_VALUE_BYTES
@@ -144,6 +145,18 @@ impl TableBuilder {
     /// Sets the table's range tombstones. It may have no entries then.
     pub fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
         self.tombstones = tombstones;
+    }
+
+    /// What becomes of an entry that does not come after the one before it. Where the order is a
+    /// program's own, that may be the comparator's fault: refused, the keyspace could not be
+    /// flushed for ever. Whether it is of the same key.
+    #[cold]
+    fn out_of_order(&self, entry: &Entry<'_>, order: Ordering) -> Result<bool> {
+        if self.summary.order.is_trusted() {
+            return Err(out_of_order(entry, &self.summary.order));
+        }
+        self.summary.order.note_fault();
+        Ok(order == Ordering::Equal)
     }
 
     #[inline]
@@ -184,6 +197,12 @@ impl TableBuilder {
             + FOOTER_BYTES as u64
     }
 
+    /// This builder, to which nothing was added yet, for keys in another order.
+    pub fn in_order(mut self, order: &KeyOrder) -> TableBuilder {
+        self.summary.order = order.clone();
+        self
+    }
+
     /// Says whose table it is.
     pub fn set_keyspace(&mut self, keyspace: TableKeyspace) {
         self.summary.keyspace = Some(keyspace);
@@ -218,7 +237,8 @@ impl TableBuilder {
         let (mut hashes, bits) = (std::mem::take(&mut self.hashes), self.options.filter_bits_per_key);
         let filter = self.write_block(|out| filter::write(out, &hashes, bits));
         let index = std::mem::take(&mut self.index);
-        let index = self.write_block(|out| index.write(out));
+        let order = self.summary.order.clone();
+        let index = self.write_block(|out| index.write(out, &order));
         let properties = self.summary.encode_with(&self.tombstones);
         let properties = self.write_block(|out| out.extend_from_slice(&properties));
         let offset = self.offset();
@@ -252,7 +272,7 @@ impl TableBuilder {
     /// Appends the block being filled, which has an entry, and starts the next.
     fn finish_block(&mut self) -> Result<()> {
         let (start, offset) = (self.out.len(), self.offset());
-        self.block.write(&mut self.out);
+        self.block.write(&mut self.out, &self.summary.order);
         let mut kind = STORED;
         if let Some(compressor) = &mut self.compressor {
             let codec = compressor.codec();
@@ -293,10 +313,10 @@ impl TableBuilder {
 }
 
 #[cold]
-fn out_of_order(entry: &Entry<'_>) -> Error {
+fn out_of_order(entry: &Entry<'_>, order: &KeyOrder) -> Error {
     Error::invalid(format!(
         "entries of a table must ascend, but key {} with sequence {} does not come after the one before it",
-        escape_key(entry.key),
+        escape_key(order.key_of(entry.key)),
         entry.sequence
     ))
 }

@@ -258,8 +258,13 @@ impl TableCursor {
     fn seek_in(&mut self, number: usize, key: &[u8], sequence: Sequence) -> Result<()> {
         self.enter(number)?;
         let Some(layout) = self.layout else { return Ok(()) };
-        let index = layout.lower_bound(self.bytes(), key, sequence);
+        let index = layout.lower_bound(self.bytes(), key, sequence, self.table.order());
         if index >= layout.count {
+            if !self.table.order().is_trusted() {
+                // The comparator's fault; the search goes on where the index led.
+                self.table.order().note_fault();
+                return self.start_block(number.checked_add(1), false);
+            }
             // The index says that the block's last entry is at or after the one sought.
             return Err(self.table.inconsistent(number));
         }
@@ -340,7 +345,7 @@ impl Cursor for TableCursor {
             return 0;
         }
         let bytes = self.bytes();
-        let until = |key| layout.lower_bound(bytes, key, MAX_SEQUENCE);
+        let until = |key| layout.lower_bound(bytes, key, MAX_SEQUENCE, self.table.order());
         if !search.backward {
             let end = search.until.map_or(self.count, until);
             return end.saturating_sub(self.index + 1);

@@ -4,14 +4,16 @@
 //! ```text
 //! index := blocks:varint common:bytes { rest:bytes sequence:varint stored_bytes:varint }*
 //! ```
-//! `common` begins all the keys, `rest` is what follows in each. Data blocks lie end to end from
+//! `common` begins all the keys, and is empty where the order is not that of bytes; `rest` is what
+//! follows in each. Data blocks lie end to end from
 //! offset 0, so that their sizes (trailer included) are their places as well.
 
 use super::format::{Handle, TRAILER_BYTES};
 use super::static_btree::StaticBTree;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::compression::MAX_BLOCK_BYTES;
-use crate::base::key::{Sequence, common_prefix, head, rest_after};
+use crate::base::key::{Sequence, common_prefix, rest_after};
+use crate::base::key_order::KeyOrder;
 use std::cmp::Ordering;
 
 /// No block is shorter: a decompressed size, and the LZ4 form of 36 bytes of header at its best.
@@ -40,13 +42,13 @@ impl IndexBuilder {
     }
 
     /// Appends the content of the index block.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, order: &KeyOrder) {
         let key = |i: usize| {
             let start = if i == 0 { 0 } else { self.key_ends[i - 1] };
             &self.keys[start..self.key_ends[i]]
         };
         let count = self.blocks.len();
-        let common = if count == 0 { 0 } else { common_prefix(key(0), key(count - 1)) };
+        let common = if count == 0 || !order.is_bytewise() { 0 } else { common_prefix(key(0), key(count - 1)) };
         put_varint(out, count as u64);
         put_bytes(out, if count == 0 { &[] } else { &key(0)[..common] });
         for (i, &(sequence, stored_bytes)) in self.blocks.iter().enumerate() {
@@ -61,6 +63,7 @@ impl IndexBuilder {
 #[derive(Debug)]
 pub(super) struct Index {
     common: Vec<u8>,
+    order: KeyOrder,
     /// The eight bytes behind `common` of each block's last key.
     heads: StaticBTree,
     rests: Vec<u8>,
@@ -74,8 +77,9 @@ pub(super) struct Index {
 const LARGEST_STORED_BYTES: u64 = (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64;
 
 impl Index {
-    /// The index in `content`, for data blocks that end at or before `limit`.
-    pub(super) fn decode(content: &[u8], limit: u64) -> Result<Index, DecodeError> {
+    /// The index in `content`, of keys in this order, for data blocks that end at or before
+    /// `limit`.
+    pub(super) fn decode(content: &[u8], limit: u64, order: &KeyOrder) -> Result<Index, DecodeError> {
         let mut cursor = Cursor::new(content);
         let count = cursor.varint("a number of blocks")?;
         let smallest_block = (SMALLEST_CONTENT + TRAILER_BYTES) as u64;
@@ -87,6 +91,7 @@ impl Index {
         let common = cursor.bytes("a common prefix")?.to_vec();
         let mut index = Index {
             common,
+            order: order.clone(),
             heads: StaticBTree::default(),
             rests: Vec::new(),
             rest_ends: Vec::with_capacity(count),
@@ -98,7 +103,7 @@ impl Index {
         index.offsets.push(offset);
         for _ in 0..count {
             let rest = cursor.bytes("a key")?;
-            heads.push(head(rest, 0));
+            heads.push(order.head(rest, 0));
             index.rests.extend_from_slice(rest);
             index.rest_ends.push(index.rests.len());
             index.sequences.push(cursor.varint("a sequence number")?);
@@ -118,8 +123,19 @@ impl Index {
     }
 
     fn check_order(&self) -> Result<(), DecodeError> {
+        let is_marked = !self.order.is_bytewise();
+        if is_marked && !self.common.is_empty() {
+            return Err(DecodeError { offset: 0, expected: "no common prefix in an order that is not that of bytes" });
+        }
         let ascending = (1..self.len()).all(|i| self.compare(i - 1, self.rest(i), self.sequences[i]) == Ordering::Less);
-        if ascending { Ok(()) } else { Err(DecodeError { offset: 0, expected: "block keys in order" }) }
+        if ascending {
+            Ok(())
+        } else if self.order.is_trusted() {
+            Err(DecodeError { offset: 0, expected: "block keys in order" })
+        } else {
+            self.order.note_fault();
+            Ok(())
+        }
     }
 
     /// Bytes of memory.
@@ -164,16 +180,17 @@ impl Index {
     }
 
     fn compare(&self, number: usize, rest: &[u8], sequence: Sequence) -> Ordering {
-        self.rest(number).cmp(rest).then_with(|| sequence.cmp(&self.sequences[number]))
+        self.order.compare(self.rest(number), rest).then_with(|| sequence.cmp(&self.sequences[number]))
     }
 
     /// The first block whose last entry is at or after (`key`, `sequence`) in internal key order;
     /// the number of blocks if there is none.
     pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> usize {
         let Some(rest) = rest_after(key, &self.common) else {
+            // Only in the bytewise order is there a common prefix.
             return if key < self.common.as_slice() { 0 } else { self.len() };
         };
-        let wanted = head(rest, 0);
+        let wanted = self.order.head(rest, 0);
         let low = self.heads.rank(wanted);
         if self.heads.get(low) != Some(wanted) {
             return low;
@@ -205,9 +222,9 @@ mod tests {
         let mut builder = IndexBuilder::default();
         keys.iter().for_each(|key| builder.add(key, 7, 100));
         let mut content = Vec::new();
-        builder.write(&mut content);
-        let index = Index::decode(&content, 100 * keys.len() as u64).expect("own encoding");
-        assert!(Index::decode(&content, 100 * keys.len() as u64 - 1).is_err());
+        builder.write(&mut content, &KeyOrder::Bytewise);
+        let index = Index::decode(&content, 100 * keys.len() as u64, &KeyOrder::Bytewise).expect("own encoding");
+        assert!(Index::decode(&content, 100 * keys.len() as u64 - 1, &KeyOrder::Bytewise).is_err());
         for probe in keys.iter().flat_map(|k| [k.clone(), [k.as_slice(), b"\0"].concat(), k[..k.len() - 1].to_vec()]) {
             for sequence in [0, 6, 7, 8] {
                 let expected = keys.partition_point(|k| k < &probe || (*k == probe && sequence < 7));

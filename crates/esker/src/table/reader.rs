@@ -10,6 +10,7 @@ use super::mapped::{MappedFile, Verified};
 use super::summary::TableSummary;
 use super::visit::{INCONSISTENT, Visited, visit_block};
 use crate::base::key::Sequence;
+use crate::base::key_order::KeyOrder;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::base::slice::Pin;
 use crate::cache::Slots;
@@ -49,7 +50,22 @@ impl Table {
     /// Opens a table and checks everything but its data blocks. Unless `read_mode` excludes it, and
     /// if the environment maps the file, blocks that are not compressed are read in place; all
     /// others go through `cache`.
+    ///
+    /// Its keys are in the bytewise order.
+    #[cfg(any(test, feature = "internals"))]
     pub fn open(
+        file: Arc<dyn ReadFile>,
+        path: PathBuf,
+        file_number: u64,
+        cache: Arc<BlockCache>,
+        read_mode: ReadMode,
+    ) -> Result<Arc<Table>> {
+        Table::open_in(&KeyOrder::Bytewise, file, path, file_number, cache, read_mode)
+    }
+
+    /// As [`Table::open`], with keys in any order.
+    pub fn open_in(
+        order: &KeyOrder,
         file: Arc<dyn ReadFile>,
         path: PathBuf,
         file_number: u64,
@@ -58,12 +74,12 @@ impl Table {
     ) -> Result<Arc<Table>> {
         let footer = Footer::read(&*file, &path, file_number)?;
         let content = read_plain(&*file, &path, file_number, footer.properties)?;
-        let mut summary = TableSummary::decode(&content, &path, footer.properties.offset)?;
+        let mut summary = TableSummary::decode(&content, &path, footer.properties.offset, order)?;
         summary.file_number = file_number;
         summary.file_bytes = file.len();
         let content = read_plain(&*file, &path, file_number, footer.index)?;
-        let index =
-            Index::decode(&content, footer.index.offset).map_err(|error| error.at(&path, footer.index.offset))?;
+        let index = Index::decode(&content, footer.index.offset, order)
+            .map_err(|error| error.at(&path, footer.index.offset))?;
         drop(content);
         let filter = match footer.filter.bytes {
             0 => None,
@@ -74,6 +90,12 @@ impl Table {
         let verified = Verified::new(if mapped { index.len() } else { 0 }, read_mode != ReadMode::MmapChecked);
         let file = Arc::new(MappedFile(file));
         Ok(Arc::new(Table { file, path, file_number, footer, index, filter, summary, cache, slots, mapped, verified }))
+    }
+
+    /// The order of its keys.
+    #[inline]
+    pub fn order(&self) -> &KeyOrder {
+        &self.summary.order
     }
 
     /// The facts about the table.
@@ -159,13 +181,15 @@ impl Table {
             let visited = if let Some(found) = self.in_place(number)? {
                 // What is handed out is copied: a slice in the mapping could read as zeroes after a
                 // fault, without an error.
-                visit_block(found.bytes, &found.layout, key, max_sequence, Place::Passing, visit).map_err(damaged)?
+                visit_block(found.bytes, &found.layout, key, max_sequence, self.order(), Place::Passing, visit)
+                    .map_err(damaged)?
             } else {
                 let hit = self.slots.lookup(number);
                 match hit.as_ref().and_then(|hit| hit.as_ref()) {
                     Some(block) => {
                         let place = Place::Block(block);
-                        visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged)?
+                        visit_block(block.bytes(), &block.layout, key, max_sequence, self.order(), place, visit)
+                            .map_err(damaged)?
                     }
                     None => self.visit_missed(number, key, max_sequence, visit)?,
                 }

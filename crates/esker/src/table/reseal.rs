@@ -3,6 +3,7 @@
 use super::format::{FOOTER_BYTES, FOOTER_SUMMED_BYTES, Footer, read_plain};
 use super::index::Index;
 use crate::base::checksum::checksum;
+use crate::base::key_order::KeyOrder;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use crate::error::Result;
@@ -16,7 +17,8 @@ pub fn reseal(content: &mut [u8], file_number: u64, changes: &[(usize, u8)]) -> 
     let file = env.open(path)?;
     let footer = Footer::read(&*file, path, file_number)?;
     let index = read_plain(&*file, path, file_number, footer.index)?;
-    let index = Index::decode(&index, footer.index.offset).map_err(|error| error.at(path, footer.index.offset))?;
+    let index = Index::decode(&index, footer.index.offset, &KeyOrder::Bytewise)
+        .map_err(|error| error.at(path, footer.index.offset))?;
     for &(place, bits) in changes {
         if let Some(byte) = content.get_mut(place) {
             *byte ^= bits;

@@ -8,11 +8,13 @@ use super::BlockCache;
 use super::block::Block;
 use super::format::{FOOTER_BYTES, Footer, read_plain};
 use super::index::Index;
+use super::keyspace::TableKeyspace;
 use super::mapped::{MappedFile, Verified};
 use super::reader::Table;
 use super::summary::TableSummary;
 use super::unindexed::Unindexed;
-use crate::base::key::{Entry, Sequence, compare};
+use crate::base::key::{Entry, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::base::slice::Pin;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
@@ -50,6 +52,7 @@ pub struct Salvaged {
 /// Hands entries out that come after all before them: anything else would be damage that no
 /// checksum noticed.
 struct Taker<'a> {
+    order: KeyOrder,
     take: &'a mut dyn FnMut(Entry<'_>) -> Result<()>,
     last: Option<(Vec<u8>, Sequence)>,
     salvaged: Salvaged,
@@ -65,7 +68,10 @@ impl Taker<'_> {
             let sequence = layout.sequence_of(bytes, index);
             let (start, end) = layout.value_range(bytes, index);
             let Some(value) = bytes.get(start..end) else { continue };
-            if self.last.as_ref().is_some_and(|(last, at)| compare(last, *at, &key, sequence) != Ordering::Less) {
+            let comes_after = |(last, at): &(Vec<u8>, Sequence)| {
+                self.order.compare_versions((last, *at), (&key, sequence)) == Ordering::Less
+            };
+            if self.order.is_trusted() && !self.last.as_ref().is_none_or(comes_after) {
                 continue;
             }
             let (kind, expiry_ms) = (layout.kind_of(bytes, index), layout.expiry_of(bytes, index));
@@ -93,6 +99,17 @@ fn unless_damaged<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 impl Table {
+    /// What the table says about its keyspace, if that can be read.
+    ///
+    /// # Errors
+    /// `Io`, and `Unsupported`.
+    pub fn label(file: &dyn ReadFile, path: &Path, file_number: u64) -> Result<Option<TableKeyspace>> {
+        let Some(footer) = unless_damaged(Footer::read(file, path, file_number))? else { return Ok(None) };
+        let content = unless_damaged(read_plain(file, path, file_number, footer.properties))?;
+        let label = content.map(|content| TableSummary::label_in(&content, path, footer.properties.offset));
+        Ok(label.map_or(Ok(None), unless_damaged)?.flatten())
+    }
+
     /// Opens a table of which the footer and the index are intact, whatever became of the rest;
     /// `None` if they are not.
     pub fn open_damaged(
@@ -100,16 +117,18 @@ impl Table {
         path: PathBuf,
         file_number: u64,
         cache: Arc<BlockCache>,
+        order: &KeyOrder,
     ) -> Result<Option<Arc<Table>>> {
         let Some(footer) = unless_damaged(Footer::read(&*file, &path, file_number))? else { return Ok(None) };
         let Some(content) = unless_damaged(read_plain(&*file, &path, file_number, footer.index))? else {
             return Ok(None);
         };
-        let Ok(index) = Index::decode(&content, footer.index.offset) else { return Ok(None) };
+        let Ok(index) = Index::decode(&content, footer.index.offset, order) else { return Ok(None) };
         let properties = unless_damaged(read_plain(&*file, &path, file_number, footer.properties))?;
-        let decoded = properties.map(|content| TableSummary::decode(&content, &path, footer.properties.offset));
+        let decoded = properties.map(|content| TableSummary::decode(&content, &path, footer.properties.offset, order));
         let mut summary = decoded.map_or(Ok(None), unless_damaged)?.unwrap_or_default();
         (summary.file_number, summary.file_bytes) = (file_number, file.len());
+        summary.order = order.clone();
         let (slots, verified) = (cache.slots(index.len()), Verified::new(0, false));
         let file = Arc::new(MappedFile(file));
         let (filter, mapped) = (None, false);
@@ -119,7 +138,8 @@ impl Table {
 
     /// Hands every entry of every intact block to `take`, in order.
     pub fn salvage(&self, take: &mut dyn FnMut(Entry<'_>) -> Result<()>) -> Result<Salvaged> {
-        let mut taker = Taker { take, last: None, salvaged: Salvaged::default() };
+        let order = self.order().clone();
+        let mut taker = Taker { order, take, last: None, salvaged: Salvaged::default() };
         for number in 0..self.index.len() {
             let handle = self.index.handle(number).unwrap_or_default();
             let mut stored = vec![0u8; usize::try_from(handle.bytes).unwrap_or_default()];
@@ -143,9 +163,11 @@ pub fn salvage_unindexed(
     file: &dyn ReadFile,
     path: &Path,
     file_number: u64,
+    order: &KeyOrder,
     take: &mut dyn FnMut(Entry<'_>) -> Result<()>,
 ) -> Result<Salvaged> {
-    let mut taker = Taker { take, last: None, salvaged: Salvaged::default() };
+    let order = order.clone();
+    let mut taker = Taker { order, take, last: None, salvaged: Salvaged::default() };
     let mut search = Unindexed::new(file, path, file_number);
     let mut offset = 0;
     while let Some((block, length)) = search.block_at(offset)? {

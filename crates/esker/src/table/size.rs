@@ -9,7 +9,7 @@ impl Table {
     /// 0 only if there is no such key.
     pub fn approximate_bytes(&self, start: &[u8], end: Option<&[u8]>) -> u64 {
         let outside =
-            self.summary.is_before(start) || end.is_some_and(|end| end <= self.summary.smallest_key.as_slice());
+            self.summary.is_before(start) || end.is_some_and(|end| !self.order().less(&self.summary.smallest_key, end));
         let Some(last) = self.index.len().checked_sub(1).filter(|_| !outside) else { return 0 };
         let first = self.index.find(start, MAX_SEQUENCE);
         let last = end.map_or(last, |end| self.index.find(end, MAX_SEQUENCE).min(last));

@@ -25,8 +25,9 @@ use super::keyspace::TableKeyspace;
 use crate::base::blob_reference::BlobReference;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
 use crate::base::compression::Codec;
-use crate::base::key::{Kind, NEVER, Sequence, less};
-use crate::base::range_tombstone::{RangeTombstones, is_before_end};
+use crate::base::key::{Kind, NEVER, Sequence};
+use crate::base::key_order::KeyOrder;
+use crate::base::range_tombstone::RangeTombstones;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -73,6 +74,8 @@ pub struct TableSummary {
     pub has_zstd: bool,
     /// Whose table it is, if it says so.
     pub keyspace: Option<TableKeyspace>,
+    /// The order of the keys, which the file does not say.
+    pub order: KeyOrder,
 }
 
 /// No table has so many entries or bytes; thousands of tables together cannot overflow.
@@ -126,23 +129,27 @@ impl TableSummary {
     /// Whether the whole table is before `key`.
     #[inline]
     pub fn is_before(&self, key: &[u8]) -> bool {
-        if self.largest_exclusive { !is_before_end(key, &self.largest_key) } else { less(&self.largest_key, key) }
+        if self.largest_exclusive {
+            !self.order.is_before_end(key, &self.largest_key)
+        } else {
+            self.order.less(&self.largest_key, key)
+        }
     }
 
     /// Whether `key` is between the table's bounds.
     #[inline]
     pub fn spans(&self, key: &[u8]) -> bool {
-        !less(key, &self.smallest_key) && !self.is_before(key)
+        !self.order.less(key, &self.smallest_key) && !self.is_before(key)
     }
 
     /// Adds range tombstones to a summary of the entries alone.
     pub(super) fn add_range_tombstones(&mut self, tombstones: RangeTombstones) {
         if let (Some(first), Some(last)) = (tombstones.fragments().first(), tombstones.fragments().last()) {
             let bare = self.entries == 0;
-            if bare || first.start < self.smallest_key {
+            if bare || self.order.less(&first.start, &self.smallest_key) {
                 self.smallest_key.clone_from(&first.start);
             }
-            if bare || is_before_end(&self.largest_key, &last.end) {
+            if bare || self.order.is_before_end(&self.largest_key, &last.end) {
                 self.largest_key.clone_from(&last.end);
                 self.largest_exclusive = true;
             }
@@ -181,9 +188,10 @@ impl TableSummary {
         out
     }
 
-    /// The summary in a properties block that begins at `base` of the file.
-    pub(super) fn decode(content: &[u8], path: &Path, base: u64) -> Result<TableSummary> {
-        let mut summary = TableSummary::default();
+    /// The summary in a properties block that begins at `base` of the file, of a table with keys in
+    /// this order.
+    pub(super) fn decode(content: &[u8], path: &Path, base: u64, order: &KeyOrder) -> Result<TableSummary> {
+        let mut summary = TableSummary { order: order.clone(), ..TableSummary::default() };
         let mut tombstones = RangeTombstones::default();
         let mut cursor = Cursor::new(content);
         let mut last = 0;
@@ -201,7 +209,7 @@ impl TableSummary {
             } else if id == BLOBS {
                 summary.take_blobs(payload).map_err(|error| error.at(path, start))?;
             } else if id == RANGE_TOMBSTONES {
-                tombstones = RangeTombstones::decode(payload).map_err(|error| error.at(path, start))?;
+                tombstones = RangeTombstones::decode(payload, order).map_err(|error| error.at(path, start))?;
             } else if id == KEYSPACE {
                 let keyspace = TableKeyspace::decode(payload).map_err(|error| error.at(path, start))?;
                 summary.keyspace = Some(keyspace);
@@ -219,6 +227,18 @@ impl TableSummary {
         }
         summary.add_range_tombstones(tombstones);
         Ok(summary)
+    }
+
+    /// What a properties block that begins at `base` of the file says about the keyspace.
+    pub(super) fn label_in(content: &[u8], path: &Path, base: u64) -> Result<Option<TableKeyspace>> {
+        let mut cursor = Cursor::new(content);
+        while !cursor.is_empty() {
+            let (id, payload) = section(&mut cursor).map_err(|error| error.at(path, base))?;
+            if id == KEYSPACE {
+                return TableKeyspace::decode(payload).map(Some).map_err(|error| error.at(path, base));
+            }
+        }
+        Ok(None)
     }
 
     fn take_blobs(&mut self, payload: &[u8]) -> std::result::Result<(), DecodeError> {
@@ -291,7 +311,7 @@ mod tests {
         let path = Path::new("7.table");
         let summary = TableSummary { has_zstd: true, ..TableSummary::default() };
         let content = summary.encode_with(&RangeTombstones::default());
-        match TableSummary::decode(&content, path, 0) {
+        match TableSummary::decode(&content, path, 0, &KeyOrder::Bytewise) {
             Ok(decoded) => assert!(cfg!(feature = "zstd") && decoded == summary),
             Err(error) => {
                 assert!(!cfg!(feature = "zstd") && matches!(error, Error::UnsupportedCompression { .. }), "{error}");
@@ -301,7 +321,7 @@ mod tests {
         // A kind of a later version.
         let mut content = TableSummary::default().encode_with(&RangeTombstones::default());
         put_section(&mut content, COMPRESSIONS, &[3]);
-        assert!(matches!(TableSummary::decode(&content, path, 0), Err(Error::Unsupported { .. })));
+        assert!(matches!(TableSummary::decode(&content, path, 0, &KeyOrder::Bytewise), Err(Error::Unsupported { .. })));
         // Without the section its blocks say it.
         let mut block = b"content".to_vec();
         super::super::format::seal(&mut block, 0, ZSTD, 7, 0);
@@ -315,15 +335,18 @@ mod tests {
         let summary = TableSummary { entries: 3, smallest_key: b"a".to_vec(), blobs, ..TableSummary::default() };
         let path = Path::new("t");
         let mut content = summary.encode_with(&RangeTombstones::default());
-        assert_eq!(TableSummary::decode(&content, path, 0).expect("own encoding"), summary);
+        assert_eq!(TableSummary::decode(&content, path, 0, &KeyOrder::Bytewise).expect("own encoding"), summary);
         put_section(&mut content, 200, b"later");
-        assert_eq!(TableSummary::decode(&content, path, 0).expect("optional section"), summary);
+        assert_eq!(TableSummary::decode(&content, path, 0, &KeyOrder::Bytewise).expect("optional section"), summary);
         let mut content = summary.encode_with(&RangeTombstones::default());
         put_section(&mut content, 100, b"later");
-        assert!(matches!(TableSummary::decode(&content, path, 0), Err(Error::Unsupported { .. })));
+        assert!(matches!(TableSummary::decode(&content, path, 0, &KeyOrder::Bytewise), Err(Error::Unsupported { .. })));
         let content = TableSummary { blobs: BTreeMap::new(), ..summary }.encode_with(&RangeTombstones::default());
         for length in 0..content.len() {
-            assert!(matches!(TableSummary::decode(&content[..length], path, 0), Err(Error::Corruption { .. })));
+            assert!(matches!(
+                TableSummary::decode(&content[..length], path, 0, &KeyOrder::Bytewise),
+                Err(Error::Corruption { .. })
+            ));
         }
     }
 }

@@ -50,7 +50,8 @@ impl Table {
         if length > MOST_BYTES + TRAILER_BYTES {
             let block = self.load(number)?;
             let place = Place::Block(&block);
-            return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
+            return visit_block(block.bytes(), &block.layout, key, max_sequence, self.order(), place, visit)
+                .map_err(damaged);
         }
         // Taken out, so that nothing is borrowed while foreign code is called. A thread that is
         // ending has none any more.
@@ -88,12 +89,14 @@ impl Table {
             };
             self.note_unpacked(number, is_known);
             let place = Place::Block(&block);
-            return visit_block(block.bytes(), &block.layout, key, max_sequence, place, visit).map_err(damaged);
+            return visit_block(block.bytes(), &block.layout, key, max_sequence, self.order(), place, visit)
+                .map_err(damaged);
         }
         let Some(codec) = codec_of(compression) else {
             let layout = Layout::parse(content).map_err(damaged)?;
             layout.validate(content).map_err(damaged)?;
-            return visit_block(content, &layout, key, max_sequence, Place::Passing, visit).map_err(damaged);
+            return visit_block(content, &layout, key, max_sequence, self.order(), Place::Passing, visit)
+                .map_err(damaged);
         };
         let mut partly = Partly::new(codec, content, &mut memory.raw).map_err(damaged)?;
         let layout = Layout::of(partly.up_to(HEADER_BYTES).map_err(damaged)?, raw_bytes).map_err(damaged)?;
@@ -101,6 +104,6 @@ impl Table {
             layout.validate(partly.up_to(layout.values).map_err(damaged)?).map_err(damaged)?;
             self.note_unpacked(number, is_known);
         }
-        visit_block(partly, &layout, key, max_sequence, Place::Passing, visit).map_err(damaged)
+        visit_block(partly, &layout, key, max_sequence, self.order(), Place::Passing, visit).map_err(damaged)
     }
 }

@@ -6,7 +6,7 @@ use super::format::{Footer, read_plain};
 use super::reader::Table;
 use super::summary::TableSummary;
 use crate::base::blob_reference::BlobReference;
-use crate::base::key::{self, Kind, Sequence, compare};
+use crate::base::key::{self, Kind, Sequence};
 use crate::base::slice::Pin;
 use crate::error::{Error, Result, escape_key};
 use std::cmp::Ordering;
@@ -72,7 +72,7 @@ impl Table {
                 Err(error) => note(error, visit)?,
             }
         }
-        let mut found = TableSummary::default();
+        let mut found = TableSummary { order: self.order().clone(), ..TableSummary::default() };
         let mut last: Option<(Vec<u8>, Sequence)> = None;
         for number in 0..self.index.len() {
             match self.verify_block(number, filter.as_ref(), &mut last, &mut found) {
@@ -100,7 +100,7 @@ impl Table {
         last: Option<(Vec<u8>, Sequence)>,
     ) -> Result<()> {
         found.largest_key = last.map(|(key, _)| key).unwrap_or_default();
-        let stored = TableSummary::decode(properties, &self.path, self.footer.properties.offset)?;
+        let stored = TableSummary::decode(properties, &self.path, self.footer.properties.offset, self.order())?;
         found.add_range_tombstones(stored.range_tombstones);
         found.keyspace = stored.keyspace;
         found.has_zstd = stored.has_zstd;
@@ -177,12 +177,12 @@ impl Table {
             key.extend_from_slice(layout.key_rest(bytes, index));
             let sequence = layout.sequence_of(bytes, index);
             let wrong = |what: &str| {
-                let what = format!("key {} with sequence {sequence} {what}", escape_key(&key));
+                let what = format!("key {} with sequence {sequence} {what}", escape_key(self.order().key_of(&key)));
                 Err(Error::corruption(&self.path, offset, what))
             };
             match last {
                 Some((last_key, last_sequence)) => {
-                    if compare(last_key, *last_sequence, &key, sequence) != Ordering::Less {
+                    if self.order().compare_versions((last_key, *last_sequence), (&key, sequence)) != Ordering::Less {
                         return wrong("is out of order");
                     }
                 }

@@ -5,6 +5,7 @@ use super::found_entry::{FoundEntry, Place, Value};
 use crate::base::coding::DecodeError;
 use crate::base::compression::Partly;
 use crate::base::key::{Sequence, rest_after, same};
+use crate::base::key_order::KeyOrder;
 
 /// How the search ended.
 pub(super) enum Visited {
@@ -46,6 +47,7 @@ pub(super) fn visit_block(
     layout: &Layout,
     key: &[u8],
     max_sequence: Sequence,
+    order: &KeyOrder,
     place: Place<'_>,
     visit: &mut impl FnMut(FoundEntry<'_>) -> bool,
 ) -> Result<Visited, DecodeError> {
@@ -54,7 +56,11 @@ pub(super) fn visit_block(
     let Some(rest) = rest_after(key, layout.prefix(columns)) else {
         return Ok(Visited::Complete);
     };
-    let first = layout.lower_bound_of_rest(columns, rest, max_sequence);
+    let first = if order.is_bytewise() {
+        layout.lower_bound_of_rest(columns, rest, max_sequence)
+    } else {
+        layout.lower_bound(columns, key, max_sequence, order)
+    };
     for index in first..layout.count {
         let columns = bytes.up_to(layout.values)?;
         if !same(layout.key_rest(columns, index), rest) {

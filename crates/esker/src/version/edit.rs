@@ -24,13 +24,12 @@
 
 use super::file_name::MAX_NUMBER;
 use crate::base::coding::{Cursor, DecodeError, put_bytes, put_varint};
+#[cfg(test)]
+use crate::base::comparator::BYTEWISE;
 use crate::base::key::Sequence;
 use crate::options::CompactionStyle;
 use crate::table::TableKeyspace;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The only comparator so far: unsigned bytes.
-pub const BYTEWISE: &str = "bytewise";
 
 /// Keyspaces are fewer than this.
 pub const MAX_KEYSPACES: u64 = 1 << 16;
@@ -100,8 +99,8 @@ pub struct KeyspaceRecord {
 impl KeyspaceRecord {
     /// What tables of this keyspace, with number `id`, say about it.
     pub fn label(&self, id: u64) -> TableKeyspace {
-        let KeyspaceRecord { name, operator, ttl, flushed, .. } = self.clone();
-        TableKeyspace { id, name, operator, ttl, flushed }
+        let KeyspaceRecord { name, comparator, operator, ttl, flushed, .. } = self.clone();
+        TableKeyspace { id, name, operator, ttl, flushed, comparator }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The worked examples of `doc/format/manifest.md` are what the engine writes, and it reads them
 //! back.
 
-use super::edit::{BYTEWISE, Change, ManifestState};
+use super::edit::{Change, ManifestState};
 use super::manifest::{InForce, Manifest, read_current};
+use crate::base::comparator::BYTEWISE;
 use crate::env::Env;
 use crate::env::mem::MemEnv;
 use std::path::Path;

@@ -20,13 +20,16 @@ use super::edit::{Change, ManifestState, decode, encode};
 use super::file_name::{CURRENT, CURRENT_TEMPORARY, manifest, manifest_number};
 use crate::base::checksum::checksum;
 use crate::base::coding::Cursor;
+use crate::base::comparator::BYTEWISE;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The newest version of the manifest that this build reads, and the one it writes. It stands for
-/// the database as a whole.
-pub const VERSION: u32 = 3;
+/// The newest version of the manifest that this build reads. It stands for the database as a whole,
+/// and is written where a keyspace has an order of its own, which earlier builds would not notice.
+pub const VERSION: u32 = 4;
+/// The version that is written where every keyspace has the bytewise order: earlier builds read it.
+pub const BYTEWISE_VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"ESKERMAN";
 /// A file that is longer is not read: twenty million tables take less.
 const MAX_MANIFEST_BYTES: u64 = 1 << 30;
@@ -58,7 +61,8 @@ impl Manifest {
         state.closed = None;
         let path = directory.join(manifest(number));
         let mut file = env.create(&path)?;
-        file.append(&encode_header(number))?;
+        let is_bytewise = state.keyspaces.values().all(|keyspace| keyspace.comparator == BYTEWISE);
+        file.append(&encode_header(number, if is_bytewise { BYTEWISE_VERSION } else { VERSION }))?;
         let mut manifest = Manifest { number, path, file, first_bytes: 0, state };
         let snapshot = manifest.state.snapshot();
         manifest.append(&snapshot)?;
@@ -118,7 +122,7 @@ fn seal_record(record: &mut [u8], number: u64, offset: u64) {
 /// The bytes of manifest `number` with these payloads, for the tests of what reads it.
 #[cfg(feature = "internals")]
 pub fn file_with(number: u64, payloads: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = encode_header(number).to_vec();
+    let mut bytes = encode_header(number, BYTEWISE_VERSION).to_vec();
     for payload in payloads {
         let mut record = vec![0; RECORD_HEADER_BYTES];
         record.extend_from_slice(payload);
@@ -144,10 +148,10 @@ pub fn intact_records(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, bool)> {
     records
 }
 
-fn encode_header(number: u64) -> [u8; HEADER_BYTES] {
+fn encode_header(number: u64, version: u32) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
     bytes[12..20].copy_from_slice(&number.to_le_bytes());
     let sum = checksum(0, 0, &bytes[..20]);
     bytes[20..].copy_from_slice(&sum.to_le_bytes());

@@ -42,6 +42,7 @@ mod merge_names;
 mod merge_random;
 mod merge_support;
 mod metrics;
+mod order;
 mod properties;
 mod range_delete;
 mod repair;

@@ -64,6 +64,7 @@ pub fn with_output<T>(
         env: &*inner.options.env,
         directory: inner.directory.clone(),
         table: table_options(&inner.options, last_run),
+        order: keyspace.order.clone(),
         keyspace: label(inner, keyspace.id),
         flushed,
         target_file_bytes: inner.options.target_file_bytes,

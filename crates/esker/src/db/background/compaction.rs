@@ -1,7 +1,6 @@
 //! Compaction: picking, running, and installing the result. Each of these steps needs the job lock.
 
 use crate::base::key::{MAX_SEQUENCE, Sequence};
-use crate::base::key_range::is_empty;
 use crate::db::background::blob_gc;
 use crate::db::background::blob_gc::{Collection, Compressible};
 use crate::db::background::commit_version_edit::{clean_up, commit, lock_jobs, rules, with_output};
@@ -83,7 +82,11 @@ fn shape<'a>(inner: &Inner, keyspace: &KeyspaceInner, version: &'a Version, paus
         TableShape::new(summary, rewrite_futile.contains(&summary.file_number))
     };
     let shape = Shape {
-        runs: version.runs.iter().map(|run| RunShape::new(run.tables.iter().map(table).collect())).collect(),
+        runs: version
+            .runs
+            .iter()
+            .map(|run| RunShape::new_in(keyspace.order.clone(), run.tables.iter().map(table).collect()))
+            .collect(),
         paused,
         expired_until_ms: readers.expired_until_ms,
         oldest_snapshot: readers.sequences.first().copied().unwrap_or(MAX_SEQUENCE),
@@ -493,7 +496,7 @@ pub fn compact_range(inner: &Inner, keyspace: &Arc<KeyspaceInner>, range: (Bound
         Bound::Included(key) | Bound::Excluded(key) => key,
         Bound::Unbounded => &[],
     };
-    if is_empty(range.0, range.1) {
+    if keyspace.order.is_empty_range(range.0, range.1) {
         return inner.error_state.check();
     }
     flush_now(inner)?;

@@ -222,7 +222,8 @@ fn goes_last(inner: &Inner, version: &Version, memtable: &Arc<Memtable>) -> bool
     };
     match (key_at(false), key_at(true)) {
         (Some(smallest_key), Some(largest_key)) => {
-            let bounds = TableSummary { smallest_key, largest_key, ..TableSummary::default() };
+            let bounds =
+                TableSummary { smallest_key, largest_key, order: memtable.order().clone(), ..TableSummary::default() };
             version.runs.iter().all(|run| !run.overlaps(&bounds, &bounds))
         }
         _ => true,

@@ -13,7 +13,8 @@ pub fn rotate(inner: &Inner, writer: &mut Writer, keyspace: u64, bytes: usize) {
         return;
     }
     // The next memtable will hold about as many keys.
-    let (active, memtable_writer) = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
+    let (active, memtable_writer) =
+        new_memtable(&target.keyspace.order, &inner.options, bytes, target.memtable.keys(), &inner.memory);
     target.keyspace.read_state.rotate_memtable(&mut target.memtable, (active, memtable_writer));
     delay::begin(inner, target);
     // Others may wait for the same.

@@ -41,7 +41,9 @@ pub fn keep_tables(
         let Some(number) = table_number(name).filter(|number| !named.contains(number)) else { continue };
         let path = directory.join(name);
         let file = env.open(&path)?;
-        match Table::open(Arc::clone(&file), path, number, Arc::clone(cache), ReadMode::Pread) {
+        let order = Table::label(&*file, &path, number)?.and_then(|label| options.comparators.find(&label.comparator));
+        let order = order.unwrap_or_default();
+        match Table::open_in(&order, Arc::clone(&file), path, number, Arc::clone(cache), ReadMode::Pread) {
             Ok(found) if holds_newer_writes(state, found.summary()) => {
                 kept.insert(table(number));
                 kept.extend(found.summary().blobs.keys().map(|blob| blob_name(*blob)));

@@ -196,6 +196,7 @@ impl Keyspace {
             env: &self.env,
             directory: DIRECTORY.into(),
             table: TableOptions::default(),
+            order: KeyOrder::Bytewise,
             keyspace: TableKeyspace::default(),
             flushed: 0,
             target_file_bytes: 1 << 20,

@@ -61,7 +61,7 @@ pub fn drop_keyspace(inner: &Inner, name: &str) -> Result<()> {
 
 /// Step 1. The keyspace's place in the order of writes, and its writer.
 fn take_away(inner: &Inner, keyspace: &KeyspaceInner) -> Result<(Sequence, Option<Box<KeyspaceWriter>>)> {
-    let (empty, _) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
+    let (empty, _) = memory::new_memtable(&keyspace.order, &inner.options, 0, 0, &inner.memory);
     let mut writer = inner.lock_writer();
     inner.error_state.check()?;
     let taken = writer.keyspaces.get_mut(keyspace.id as usize).and_then(Option::take);

@@ -21,6 +21,7 @@ use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, Sequence, hash};
+use crate::base::key_order::KeyOrder;
 use crate::db::lifecycle::directory::segment_maker;
 use crate::db::lifecycle::keyspaces;
 use crate::db::lifecycle::open::{FoundState, read_beside_writer, read_everything};
@@ -201,8 +202,9 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
         }
         // Its tables come with the manifest.
         let record = KeyspaceRecord { tables: BTreeMap::new(), flushed: 0, ..record.clone() };
-        let (active, writer) = new_memtable(&inner.options, 0, 0, &inner.memory);
-        add_keyspace(inner, id, &record, ReadState::of_memtable(active), writer);
+        let order = inner.options.key_order(&record.name, &record.comparator)?;
+        let (active, writer) = new_memtable(&order, &inner.options, 0, 0, &inner.memory);
+        add_keyspace(inner, id, (&record, order), ReadState::of_memtable(active), writer);
         following.begins.insert(id, VecDeque::from([following.tail.position()]));
         following.state.keyspaces.insert(id, record);
     }
@@ -210,10 +212,16 @@ fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestSta
     Ok(())
 }
 
-fn add_keyspace(inner: &Inner, id: u64, record: &KeyspaceRecord, read_state: ReadState, writer: MemtableWriter) {
+fn add_keyspace(
+    inner: &Inner,
+    id: u64,
+    (record, order): (&KeyspaceRecord, KeyOrder),
+    read_state: ReadState,
+    writer: MemtableWriter,
+) {
     let (operator, ttl) = (keyspaces::stored_operator(record), Ttl::from_stored(record.ttl));
     let (name, operator_name) = (record.name.clone(), record.operator.clone());
-    let keyspace = Arc::new(KeyspaceInner::new(id, name, operator_name, ttl, operator.clone(), read_state));
+    let keyspace = Arc::new(KeyspaceInner::new(id, name, order, operator_name, ttl, operator.clone(), read_state));
     keyspace.compaction.set_style(record.style);
     keyspaces::add(inner, &keyspace, writer, operator);
 }
@@ -290,7 +298,7 @@ fn make_room(inner: &Inner, writer: &mut Writer, operation: &AnyOperation<'_>, r
         return;
     }
     let was_empty = target.memtable.memtable().is_empty();
-    let next = new_memtable(&inner.options, bytes, target.memtable.keys(), &inner.memory);
+    let next = new_memtable(&target.keyspace.order, &inner.options, bytes, target.memtable.keys(), &inner.memory);
     target.keyspace.read_state.rotate_memtable(&mut target.memtable, next);
     if !was_empty {
         rotated();
@@ -392,7 +400,7 @@ fn prepare(
         let begin = places.next().unwrap_or_default();
         let is_flushed = memtable.is_empty() || memtable.last_sequence() <= record.flushed;
         let remade = if is_flushed {
-            (at == 0).then(|| new_memtable(&inner.options, 0, 0, &inner.memory))
+            (at == 0).then(|| new_memtable(&keyspace.order, &inner.options, 0, 0, &inner.memory))
         } else if memtable.first_sequence() <= record.flushed {
             Some(remake(inner, &keyspace, memtable, begin, record.flushed, log_floor)?)
         } else {
@@ -446,7 +454,7 @@ fn remake_within(
     let mut tail = tail_at(inner, begin)?.ok_or_else(|| changed_too_fast(inner))?;
     let (last, operator) = (memtable.last_sequence(), keyspace.operator());
     let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
-    let (remade, mut writer) = new_memtable(&inner.options, bytes, 0, &inner.memory);
+    let (remade, mut writer) = new_memtable(&keyspace.order, &inner.options, bytes, 0, &inner.memory);
     let (mut reached, mut is_full) = (flushed, false);
     let end = tail.read(&mut |record, _| {
         if reached >= last {
@@ -483,7 +491,7 @@ fn remake_within(
 /// Ends a keyspace that the writer has dropped. Snapshots hold what they see of it.
 fn drop_keyspace(inner: &Inner, writer: &mut Writer, id: u64) {
     let Some(taken) = writer.keyspaces.get_mut(id as usize).and_then(Option::take) else { return };
-    let (empty, _) = new_memtable(&inner.options, 0, 0, &inner.memory);
+    let (empty, _) = new_memtable(&taken.keyspace.order, &inner.options, 0, 0, &inner.memory);
     inner.dropped.note_name(id, &taken.keyspace.name);
     taken.keyspace.read_state.begin_drop(writer.last_sequence, empty);
     taken.keyspace.read_state.finish_drop();
@@ -527,11 +535,11 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     let mut new = Vec::new();
     let mut writer = inner.writer.lock();
     for (id, recovered) in recovering {
-        let Recovering { record, version, memtable, writer: memtable_writer, immutable, .. } = recovered;
+        let Recovering { record, version, memtable, writer: memtable_writer, immutable, order, .. } = recovered;
         let read_state = ReadState { immutable: immutable.into(), version, ..ReadState::of_memtable(memtable) };
         following.begins.insert(id, begins_at(&read_state, floor));
         let Some(Some(target)) = writer.keyspaces.get_mut(id as usize) else {
-            new.push((id, record, read_state, memtable_writer));
+            new.push((id, (record, order), read_state, memtable_writer));
             continue;
         };
         target.memtable = memtable_writer;
@@ -544,8 +552,8 @@ fn read_anew(inner: &Inner, following: &mut Following) -> Result<()> {
     writer.last_sequence = state.last_sequence;
     inner.last_sequence.store(writer.last_sequence, Ordering::Release);
     drop(writer);
-    for (id, record, read_state, memtable) in new {
-        add_keyspace(inner, id, &record, read_state, memtable);
+    for (id, (record, order), read_state, memtable) in new {
+        add_keyspace(inner, id, (&record, order), read_state, memtable);
     }
     (following.state, following.stamp) = (state, stamp);
     Ok(())

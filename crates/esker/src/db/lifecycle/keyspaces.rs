@@ -1,6 +1,7 @@
 //! Creating and opening keyspaces.
 
 use crate::base::expiry::Ttl;
+use crate::base::key_order::KeyOrder;
 use crate::compaction_filter::CompactionFilter;
 use crate::db::background::rotate::rotate;
 use crate::db::background::{commit_version_edit, run};
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::merge_operator::chain::LONG_CHAIN;
 use crate::merge_operator::{MergeOperator, UINT64_ADD, built_in, contained, is_impostor};
 use crate::options::{CompactionStyle, KeyspaceOptions};
-use crate::version::edit::{BYTEWISE, Change, KeyspaceRecord, MAX_KEYSPACE_ID, MAX_KEYSPACES};
+use crate::version::edit::{Change, KeyspaceRecord, MAX_KEYSPACE_ID, MAX_KEYSPACES};
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -27,10 +28,11 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
     check_style(&options)?;
     let guard = |operator| Named::new(operator, inner);
     let operator = options.merge_operator.clone().map(guard).transpose()?;
+    let order = options.comparator.clone().map(|given| inner.options.comparators.order_for(given)).transpose()?;
     let filter = |filter| guarded_callbacks::filter(inner.number, filter);
     let options = KeyspaceOptions { compaction_filter: options.compaction_filter.map(filter), ..options };
     if let Some(found) = find(inner, name) {
-        let found = check(inner, found, options.ttl, operator)?;
+        let found = check(inner, found, options.ttl, operator, order)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
@@ -42,12 +44,12 @@ pub fn open_or_create(inner: &Inner, name: &str, options: KeyspaceOptions) -> Re
     inner.error_state.check()?;
     if let Some(found) = find(inner, name) {
         drop(changes);
-        let found = check(inner, found, options.ttl, operator)?;
+        let found = check(inner, found, options.ttl, operator, order)?;
         return set_compaction(inner, found, options.compaction_style, options.compaction_filter);
     }
-    let created = create(inner, name, operator, &options)?;
+    let created = create(inner, name, operator, order.unwrap_or_default(), &options)?;
     if let Some(filter) = options.compaction_filter {
-        created.compaction.set_filter(filter);
+        created.compaction.set_filter(guarded_callbacks::filter_of(&created.order, filter));
     }
     Ok(created)
 }
@@ -69,7 +71,7 @@ fn set_compaction(
     filter: Option<Arc<dyn CompactionFilter>>,
 ) -> Result<Arc<KeyspaceInner>> {
     if let Some(filter) = filter {
-        keyspace.compaction.set_filter(filter);
+        keyspace.compaction.set_filter(guarded_callbacks::filter_of(&keyspace.order, filter));
     }
     if let Some(style) = style.filter(|style| *style != keyspace.compaction.style()) {
         // Not in the middle of a job.
@@ -104,9 +106,20 @@ impl Named {
         }
         Ok(Named { operator: guarded_callbacks::operator(inner.number, operator, &name), name })
     }
+
+    /// The operator for keys in this order.
+    fn for_keys(&self, order: &KeyOrder) -> Arc<dyn MergeOperator> {
+        guarded_callbacks::operator_of(order, Arc::clone(&self.operator), &self.name)
+    }
 }
 
-fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &KeyspaceOptions) -> Result<Arc<KeyspaceInner>> {
+fn create(
+    inner: &Inner,
+    name: &str,
+    operator: Option<Named>,
+    order: KeyOrder,
+    options: &KeyspaceOptions,
+) -> Result<Arc<KeyspaceInner>> {
     let ttl = options.ttl.unwrap_or_default().to_stored()?;
     let style = options.compaction_style.unwrap_or_default();
     let manifest = inner.manifest.lock();
@@ -121,7 +134,7 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
             "at most {most} keyspaces are created in the life of a database, dropped ones included; copy it to a new one"
         )));
     }
-    let (operator, operator_name) = operator.map(|named| (named.operator, named.name)).unzip();
+    let (operator, operator_name) = operator.map(|named| (named.for_keys(&order), named.name)).unzip();
     if let Some(name) = &operator_name
         && (name.is_empty() || name.len() > MAX_OPERATOR_NAME_BYTES || name.chars().any(char::is_control))
     {
@@ -132,18 +145,19 @@ fn create(inner: &Inner, name: &str, operator: Option<Named>, options: &Keyspace
     let change = Change::Keyspace {
         id,
         name: name.to_owned(),
-        comparator: BYTEWISE.to_owned(),
+        comparator: order.name().to_owned(),
         operator: operator_name.clone(),
         ttl,
     };
     drop(manifest);
     commit_version_edit::try_renew_manifest(inner, &[change, Change::style(id, style)])?;
 
-    let (active, memtable) = memory::new_memtable(&inner.options, 0, 0, &inner.memory);
+    let (active, memtable) = memory::new_memtable(&order, &inner.options, 0, 0, &inner.memory);
     let read_state = ReadState::of_memtable(active);
     let keyspace = Arc::new(KeyspaceInner::new(
         id,
         name.to_owned(),
+        order,
         operator_name,
         Ttl::from_stored(ttl),
         operator.clone(),
@@ -192,7 +206,16 @@ fn check(
     keyspace: Arc<KeyspaceInner>,
     ttl: Option<Ttl>,
     operator: Option<Named>,
+    order: Option<KeyOrder>,
 ) -> Result<Arc<KeyspaceInner>> {
+    if let Some(order) = order.filter(|order| *order != keyspace.order) {
+        return Err(Error::invalid(format!(
+            "keyspace {:?} was created with comparator {:?}, it was opened with {:?}; open it with the first",
+            keyspace.name,
+            keyspace.order.name(),
+            order.name()
+        )));
+    }
     if let Some(ttl) = ttl
         && ttl.to_stored()? != keyspace.ttl.to_stored()?
     {
@@ -201,7 +224,8 @@ fn check(
             keyspace.name, keyspace.ttl
         )));
     }
-    let Some(Named { operator, name }) = operator else { return Ok(keyspace) };
+    let Some(named) = operator else { return Ok(keyspace) };
+    let name = &named.name;
     if keyspace.operator_name.as_deref() != Some(name.as_str()) {
         let stored = keyspace.operator_name.as_deref().unwrap_or("none");
         return Err(Error::invalid(format!(
@@ -210,7 +234,7 @@ fn check(
         )));
     }
     if keyspace.operator().is_none() {
-        attach(inner, &keyspace, operator)?;
+        attach(inner, &keyspace, named.for_keys(&keyspace.order))?;
     }
     Ok(keyspace)
 }

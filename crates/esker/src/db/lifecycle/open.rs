@@ -254,6 +254,7 @@ struct Writing {
 fn called_by_a_database(directory: &Path, mut options: Options) -> (callback::Database, Options) {
     let number = callback::Database::new();
     options.env = guarded_env::environment(number, directory, options.env);
+    options.comparators.called_by(number);
     if !options.is_free("clock") {
         options.clock = guarded_callbacks::clock(number, options.clock);
     }
@@ -314,12 +315,12 @@ fn assemble(
         lock: Mutex::new(lock),
     };
     for (id, recovered) in recovering {
-        let Recovering { record, version, memtable, writer, immutable, operator, .. } = recovered;
+        let Recovering { record, version, memtable, writer, immutable, operator, order, .. } = recovered;
         let ttl = Ttl::from_stored(record.ttl);
         let read_state = ReadState { immutable: immutable.into(), version, ..ReadState::of_memtable(memtable) };
         let style = record.style;
         let keyspace =
-            Arc::new(KeyspaceInner::new(id, record.name, record.operator, ttl, operator.clone(), read_state));
+            Arc::new(KeyspaceInner::new(id, record.name, order, record.operator, ttl, operator.clone(), read_state));
         keyspace.compaction.set_style(style);
         keyspaces::add(&inner, &keyspace, writer, operator);
     }

@@ -4,6 +4,7 @@ use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::blob::BlobStore;
 use crate::db::lifecycle::directory::segment_maker;
@@ -41,14 +42,25 @@ pub struct Recovering {
     pub operator: Option<Arc<dyn MergeOperator>>,
     adds_uint64: bool,
     pub expires: bool,
+    pub order: KeyOrder,
 }
 
 impl Recovering {
     /// A keyspace with nothing replayed yet.
-    pub fn new(record: KeyspaceRecord, version: Version, options: &Options, memory: &Arc<MemoryPool>) -> Recovering {
-        let (memtable, writer) = new_memtable(options, 0, 0, memory);
-        Recovering {
+    ///
+    /// # Errors
+    /// `MissingComparator`.
+    pub fn new(
+        record: KeyspaceRecord,
+        version: Version,
+        options: &Options,
+        memory: &Arc<MemoryPool>,
+    ) -> Result<Recovering> {
+        let order = options.key_order(&record.name, &record.comparator)?;
+        let (memtable, writer) = new_memtable(&order, options, 0, 0, memory);
+        Ok(Recovering {
             operator: keyspaces::stored_operator(&record),
+            order,
             adds_uint64: record.operator.as_deref() == Some(UINT64_ADD),
             expires: Ttl::from_stored(record.ttl).is_enabled(),
             record,
@@ -57,7 +69,7 @@ impl Recovering {
             writer,
             immutable: VecDeque::new(),
             checked_values: BTreeSet::new(),
-        }
+        })
     }
 }
 
@@ -75,7 +87,7 @@ pub fn open_versions(
     for (&id, record) in &state.keyspaces {
         let known = beside_writer.then(Version::default);
         let version = open_tables(directory, options, record, cache, blobs, known.as_ref())?;
-        recovering.insert(id, Recovering::new(record.clone(), version, options, memory));
+        recovering.insert(id, Recovering::new(record.clone(), version, options, memory)?);
     }
     Ok(recovering)
 }
@@ -93,6 +105,7 @@ pub fn open_tables(
     let at_least = if known.is_some() { u64::MAX } else { 0 };
     let known = known.into_iter().flat_map(Version::tables);
     let known: BTreeMap<u64, Arc<Table>> = known.map(|(_, table)| (table.summary().file_number, table)).collect();
+    let order = options.key_order(&record.name, &record.comparator)?;
     let mut tables = Vec::with_capacity(record.tables.len());
     for (&number, place) in &record.tables {
         if let Some(table) = known.get(&number) {
@@ -108,7 +121,7 @@ pub fn open_tables(
             let what = format!("the table should have {} bytes, it has {}", place.bytes, file.len());
             return Err(Error::corruption(path, file.len(), what));
         }
-        let table = Table::open(file, path, number, Arc::clone(cache), options.read_mode)?;
+        let table = Table::open_in(&order, file, path, number, Arc::clone(cache), options.read_mode)?;
         for &blob in table.summary().blobs.keys() {
             blobs.open_file(blob, at_least)?;
         }
@@ -250,7 +263,7 @@ pub fn apply_record(
                 || (target.memtable.bytes() < options.write_buffer_bytes
                     && target.memtable.blob_bytes() < MAX_MEMTABLE_BLOB_BYTES);
             if !target.writer.has_room(bytes) || !roomy {
-                let (memtable, writer) = new_memtable(options, bytes, target.writer.keys(), memory);
+                let (memtable, writer) = new_memtable(&target.order, options, bytes, target.writer.keys(), memory);
                 let full = std::mem::replace(&mut target.memtable, memtable);
                 target.writer = writer;
                 if !full.is_empty() {
@@ -260,6 +273,10 @@ pub fn apply_record(
             match operation {
                 AnyOperation::Key(operation) => apply_operation(target, &operation, sequence),
                 AnyOperation::Range(range) => {
+                    if target.order.is_trusted() && !range.is_possible(&target.order) {
+                        let what = "a range delete that ends before it begins";
+                        return Err(Error::corruption(record.path, record.offset, what));
+                    }
                     target.writer.delete_range(range.start, range.end, sequence, 0, sequence - 1);
                 }
             }

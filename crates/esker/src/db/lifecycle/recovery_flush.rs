@@ -5,6 +5,7 @@
 //! is promised on top of such a log. What it holds is written to tables, and the manifest that
 //! names all of them takes the log's place in one step.
 
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::blob::BlobStore;
 use crate::db::lifecycle::recovery::Recovering;
@@ -71,6 +72,7 @@ pub fn write_replayed(
         env: &*options.env,
         directory: directory.to_path_buf(),
         table: table_options(options, true),
+        order: KeyOrder::default(),
         keyspace: TableKeyspace::default(),
         flushed: 0,
         target_file_bytes: options.target_file_bytes,
@@ -87,6 +89,7 @@ pub fn write_replayed(
     let mut written = Vec::new();
     for (&id, recovered) in recovering.iter() {
         output.keyspace = recovered.record.label(id);
+        output.order.clone_from(&recovered.order);
         output.table = table_options(options, recovered.version.runs.is_empty());
         let newest = Some(&recovered.memtable).filter(|memtable| !memtable.is_empty());
         let memtables: Vec<Arc<Memtable>> = recovered.immutable.iter().rev().chain(newest).cloned().collect();
@@ -104,7 +107,7 @@ pub fn write_replayed(
         }
         recovered.version = Arc::new(version);
         recovered.immutable.clear();
-        (recovered.memtable, recovered.writer) = new_memtable(options, 0, 0, memory);
+        (recovered.memtable, recovered.writer) = new_memtable(&recovered.order, options, 0, 0, memory);
     }
     state.next_file = next.into_inner();
     Ok(())

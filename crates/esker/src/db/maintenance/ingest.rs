@@ -185,6 +185,7 @@ fn with_output<T>(
         env: &*inner.options.env,
         directory: inner.directory.clone(),
         table: table_options(&inner.options, true),
+        order: keyspace.order.clone(),
         keyspace: commit_version_edit::label(inner, keyspace.id),
         flushed: 0,
         target_file_bytes: inner.options.target_file_bytes,
@@ -214,13 +215,13 @@ fn write<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     with_output(making, keyspace, |mut output| {
         let mut last: Option<Vec<u8>> = None;
         for (key, value) in pairs {
-            let (key, value) = (key.as_ref(), value.as_ref());
+            let (key, value) = (&*keyspace.order.stored(key.as_ref()), value.as_ref());
             match &mut last {
-                Some(last) if key <= last.as_slice() => {
+                Some(last) if !keyspace.order.less(last, key) => {
                     return Err(Error::invalid(format!(
                         "keys to ingest must ascend, but {} does not come after {}; nothing was loaded",
-                        escape_key(key),
-                        escape_key(last)
+                        escape_key(keyspace.order.key_of(key)),
+                        escape_key(keyspace.order.key_of(last))
                     )));
                 }
                 Some(last) => {

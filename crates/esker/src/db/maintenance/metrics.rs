@@ -254,13 +254,15 @@ rows! {
 
 rows! {
     OF_KEYSPACE, keyspace_values(KeyspaceStats {
-        name: _, merge_operator: _, ttl: _, runs, entries, table_bytes, memtable_entries, longest_merge_chain,
+        name: _, merge_operator: _, comparator: _, comparator_faults, ttl: _, runs, entries, table_bytes,
+        memtable_entries, longest_merge_chain,
     } => KeyspaceStats), true;
     "keyspace.runs" Gauge One runs.len() as u64, "Sorted runs of tables.";
     "keyspace.tables" Gauge One runs.iter().map(|run| run.tables).sum(), "Tables.";
     "keyspace.entries" Gauge One *entries, "Entries in tables: versions, not keys.";
     "keyspace.bytes" Gauge Bytes *table_bytes, "Bytes of tables.";
     "keyspace.memtable_entries" Gauge One *memtable_entries, "Entries in memory.";
+    "keyspace.comparator_faults" Counter One *comparator_faults, "Times that the comparator was seen to break its laws, or panicked.";
     "keyspace.longest_merge_chain" Gauge One *longest_merge_chain, "As `merge.longest_chain`, in this keyspace.";
 }
 

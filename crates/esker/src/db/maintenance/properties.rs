@@ -24,6 +24,7 @@ pub fn properties(
     for keyspace in &stats.keyspaces {
         let operator = keyspace.merge_operator.clone().unwrap_or_default();
         all.add(&format!("keyspace.{}.merge_operator", keyspace.name), operator);
+        all.add(&format!("keyspace.{}.comparator", keyspace.name), keyspace.comparator.clone());
     }
     all.0
 }

@@ -1,12 +1,11 @@
 //! Estimates of size.
 
-use crate::base::key_range::half_open;
 use crate::db::state::inner::KeyspaceInner;
 use std::ops::Bound;
 
 /// About the bytes that the range takes in tables and memtables.
 pub fn approximate(keyspace: &KeyspaceInner, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
-    let Some((start, end)) = half_open(lower, upper) else { return 0 };
+    let Some((start, end)) = keyspace.order.half_open(lower, upper) else { return 0 };
     let read_state = keyspace.read_state.load();
     let in_tables = read_state.version.tables().map(|(_, table)| table.approximate_bytes(&start, end.as_deref()));
     let memtables = read_state.memtables();

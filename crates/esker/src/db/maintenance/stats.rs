@@ -1,5 +1,6 @@
 //! Statistics.
 
+use crate::base::comparator::BYTEWISE;
 use crate::base::expiry::Ttl;
 use crate::db::background::blob_gc::live_bytes;
 use crate::db::state::inner::Inner;
@@ -108,6 +109,11 @@ pub struct KeyspaceStats {
     pub name: String,
     /// The stored name of its merge operator.
     pub merge_operator: Option<String>,
+    /// The stored name of its comparator: the order of its keys.
+    pub comparator: String,
+    /// How often that comparator was seen to break its laws, or panicked: see
+    /// [`crate::Comparator`]. Together for all keyspaces with the same one.
+    pub comparator_faults: u64,
     /// Whether its entries expire.
     pub ttl: Ttl,
     /// Its runs of tables, newest first.
@@ -195,6 +201,8 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.keyspaces.push(KeyspaceStats {
             name: keyspace.name.clone(),
             merge_operator: keyspace.operator_name.clone(),
+            comparator: keyspace.order.name().to_owned(),
+            comparator_faults: keyspace.order.faults(),
             ttl: keyspace.ttl,
             entries: runs.iter().map(|run| run.entries).sum(),
             runs,
@@ -245,9 +253,13 @@ impl fmt::Display for Stats {
         writeln!(f, "longest chain of merge operands: {}", self.longest_merge_chain)?;
         for keyspace in &self.keyspaces {
             let operator = keyspace.merge_operator.as_deref().unwrap_or("none");
+            let order = match keyspace.comparator.as_str() {
+                BYTEWISE => String::new(),
+                name => format!(", comparator {name}"),
+            };
             writeln!(
                 f,
-                "keyspace {:?} (merge operator {operator}): {} entries in tables, {} in memory, {:.1} MiB",
+                "keyspace {:?} (merge operator {operator}{order}): {} entries in tables, {} in memory, {:.1} MiB",
                 keyspace.name,
                 keyspace.entries,
                 keyspace.memtable_entries,

@@ -419,7 +419,7 @@ pub fn full_merge(
         inner.error_state.merge_failed();
         Error::MergeFailed {
             keyspace: keyspace.name.clone(),
-            key: escape_key(key),
+            key: escape_key(keyspace.order.key_of(key)),
             operator: operator_name(),
             reason: reason.0,
         }

@@ -11,7 +11,7 @@
 
 use crate::base::expiry::visible;
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, Sequence};
-use crate::base::key_range::{is_above, is_below, successor};
+use crate::base::key_order::KeyOrder;
 use crate::base::slice::Slice;
 use crate::db::read::get::full_merge;
 use crate::db::read::{blob_value, memtable_sort};
@@ -88,7 +88,7 @@ impl Source {
                 newer.push(Arc::clone(&run.range_tombstones));
             }
         }
-        (MergingCursor::new(children), Covers::new(newer, sequence))
+        (MergingCursor::new(children, &self.keyspace.order), Covers::new(newer, sequence))
     }
 }
 
@@ -138,11 +138,17 @@ pub struct ScanCursor {
 
 impl ScanCursor {
     /// A cursor over the keys between the bounds, at none of them yet.
-    pub fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScanCursor {
+    ///
+    /// # Errors
+    /// `InCallback` in a comparator, which may be called while the memtables' order is made.
+    pub fn new(source: Source, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Result<ScanCursor> {
+        if source.inner.number.is_comparing() {
+            return Err(source.inner.in_callback());
+        }
         let sequence = source.snapshot_guard.sequence();
         let now_ms = source.snapshot_guard.now_ms();
         let (merged, covers) = source.merged();
-        ScanCursor {
+        Ok(ScanCursor {
             source,
             sequence,
             now_ms,
@@ -157,7 +163,13 @@ impl ScanCursor {
             key: Vec::new(),
             value: Vec::new(),
             keys_only: false,
-        }
+        })
+    }
+
+    /// The order of the keys.
+    #[inline]
+    pub fn order(&self) -> &KeyOrder {
+        &self.source.keyspace.order
     }
 
     /// From now on keys alone are handed out.
@@ -215,16 +227,16 @@ impl ScanCursor {
         intact
     }
 
-    /// The key and the value, copied.
+    /// The key, as the program knows it, and the value, copied.
     pub fn item(&mut self) -> Result<(Slice, Slice)> {
-        let item = (Slice::copy(self.key()), Slice::copy(self.value()));
+        let item = (Slice::copy(self.order().key_of(self.key())), Slice::copy(self.value()));
         self.intact()?;
         Ok(item)
     }
 
-    /// The key, copied.
+    /// The key, as the program knows it, copied.
     pub fn key_item(&mut self) -> Result<Slice> {
-        let key = Slice::copy(self.key());
+        let key = Slice::copy(self.order().key_of(self.key()));
         self.intact()?;
         Ok(key)
     }
@@ -248,7 +260,7 @@ impl ScanCursor {
             Bound::Unbounded => self.seek_from(&[]),
             Bound::Included(key) => self.seek_from(key),
             // The next key that there can be.
-            Bound::Excluded(key) => self.seek_from(&successor(key)),
+            Bound::Excluded(key) => self.seek_from(&self.order().successor(key)),
         };
         self.lower = lower;
         result
@@ -276,7 +288,7 @@ impl ScanCursor {
 
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if !is_above(self.lower.as_ref().map(Vec::as_slice), key) {
+        if !self.order().is_above(self.lower.as_ref().map(Vec::as_slice), key) {
             return self.seek_to_first();
         }
         self.seek_from(key)
@@ -315,7 +327,7 @@ impl ScanCursor {
 
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
-        if !is_below(self.upper.as_ref().map(Vec::as_slice), key) {
+        if !self.order().is_below(self.upper.as_ref().map(Vec::as_slice), key) {
             return self.seek_to_last();
         }
         self.begin()?;
@@ -442,7 +454,7 @@ impl ScanCursor {
         while self.merged.valid() {
             let entry = self.merged.entry();
             // Before anything else: what lies behind the bound can be much, and too new.
-            if !is_below(self.upper.as_ref().map(Vec::as_slice), entry.key) {
+            if !self.order().is_below(self.upper.as_ref().map(Vec::as_slice), entry.key) {
                 return Ok(());
             }
             if entry.sequence > self.sequence {
@@ -549,7 +561,7 @@ impl ScanCursor {
     fn settle_backward(&mut self) -> Result<()> {
         while self.merged.valid() {
             let entry = self.merged.entry();
-            if !is_above(self.lower.as_ref().map(Vec::as_slice), entry.key) {
+            if !self.order().is_above(self.lower.as_ref().map(Vec::as_slice), entry.key) {
                 return Ok(());
             }
             if entry.kind == Kind::Put

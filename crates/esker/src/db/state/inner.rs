@@ -42,6 +42,7 @@ use crate::base::callback;
 use crate::base::clock::Clock;
 use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::sync::{self, ArcSwapOption};
 use crate::blob::BlobStore;
@@ -80,6 +81,8 @@ use std::time::Instant;
 pub struct KeyspaceInner {
     pub id: u64,
     pub name: String,
+    /// The order of the keys.
+    pub order: KeyOrder,
     pub operator_name: Option<String>,
     pub ttl: Ttl,
     /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5
@@ -102,6 +105,7 @@ impl KeyspaceInner {
     pub fn new(
         id: u64,
         name: String,
+        order: KeyOrder,
         operator_name: Option<String>,
         ttl: Ttl,
         operator: Option<Arc<dyn MergeOperator>>,
@@ -119,8 +123,9 @@ impl KeyspaceInner {
             read_state: ReadStateCell::new(read_state),
             compaction: CompactionState::default(),
             longest_chain: LongestChain::default(),
-            tombstone_skip_cache: TombstoneSkipCache::default(),
+            tombstone_skip_cache: TombstoneSkipCache::new(&order),
             read_stats: ReadStats::default(),
+            order,
         }
     }
 

@@ -7,6 +7,7 @@
 //!
 //! The block cache yields to everything else: after each flush and compaction it gets what is left.
 
+use crate::base::key_order::KeyOrder;
 use crate::base::memory::MemoryPool;
 use crate::db::state::inner::{Inner, KeyspaceInner};
 use crate::memtable::{Memtable, MemtableWriter};
@@ -111,18 +112,19 @@ pub fn pool(options: &Options) -> Arc<MemoryPool> {
     }
 }
 
-/// An empty memtable with room for at least `bytes`, and its writer.
+/// An empty memtable for keys in this order with room for at least `bytes`, and its writer.
 pub fn new_memtable(
+    order: &KeyOrder,
     options: &Options,
     bytes: usize,
     expected_keys: usize,
     pool: &Arc<MemoryPool>,
 ) -> (Arc<Memtable>, MemtableWriter) {
     if bytes <= options.write_buffer_bytes {
-        return Memtable::create(options.write_buffer_bytes, expected_keys, pool);
+        return Memtable::create_in(order.clone(), options.write_buffer_bytes, expected_keys, pool);
     }
     // Longer than memtables are, for one batch: this memory is of no use to the next one.
-    Memtable::create(bytes, expected_keys, &Arc::new(MemoryPool::keeping(0)))
+    Memtable::create_in(order.clone(), bytes, expected_keys, &Arc::new(MemoryPool::keeping(0)))
 }
 
 /// Lets the background thread prefault memory ahead of the writer. Not with a budget, which counts
@@ -280,9 +282,9 @@ mod tests {
     fn what_one_long_batch_needs_is_not_kept_for_the_next_memtable() {
         let options = Options::default().write_buffer_bytes(1 << 20);
         let pool = Arc::new(MemoryPool::default());
-        drop(new_memtable(&options, 4 << 20, 0, &pool));
+        drop(new_memtable(&KeyOrder::Bytewise, &options, 4 << 20, 0, &pool));
         assert_eq!(pool.unused_bytes(), 0);
-        drop(new_memtable(&options, 0, 0, &pool));
+        drop(new_memtable(&KeyOrder::Bytewise, &options, 0, 0, &pool));
         assert!((1 << 20..2 << 20).contains(&pool.unused_bytes()), "{}", pool.unused_bytes());
     }
 }

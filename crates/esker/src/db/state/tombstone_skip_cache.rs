@@ -19,6 +19,7 @@
 //! Nothing of this is kept on the device, and nothing has to be: without it scans are slower.
 
 use crate::base::key::Sequence;
+use crate::base::key_order::KeyOrder;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,9 +46,22 @@ pub struct TombstoneSkipCache {
     watches: AtomicBool,
     /// Oldest first; they may overlap. A leaf among the locks.
     stretches: Mutex<Vec<DeadRange>>,
+    /// Of the keys. Nothing is remembered in one that is not to be trusted: no comparator is called
+    /// with the lock held, and no seek goes anywhere on its word.
+    order: KeyOrder,
 }
 
 impl TombstoneSkipCache {
+    /// For keys in this order.
+    pub fn new(order: &KeyOrder) -> TombstoneSkipCache {
+        TombstoneSkipCache { order: order.clone(), ..TombstoneSkipCache::default() }
+    }
+
+    /// Whether `key` is at or behind `start` and before `end`.
+    fn is_between(&self, start: &[u8], key: &[u8], end: &[u8]) -> bool {
+        !self.order.less(key, start) && self.order.less(key, end)
+    }
+
     /// Where a reader at `sequence` that seeks the first key at or after `key` may begin instead.
     #[inline]
     pub fn behind(&self, key: &[u8], sequence: Sequence) -> Option<Vec<u8>> {
@@ -56,7 +70,7 @@ impl TombstoneSkipCache {
         }
         let stretches = self.stretches.lock();
         let holds = |stretch: &&DeadRange| {
-            stretch.start.as_slice() <= key && key < stretch.passed_end.as_slice() && stretch.passed_at <= sequence
+            self.is_between(&stretch.start, key, &stretch.passed_end) && stretch.passed_at <= sequence
         };
         stretches.iter().find(holds).map(|stretch| stretch.passed_end.clone())
     }
@@ -72,12 +86,14 @@ impl TombstoneSkipCache {
     fn cut(&self, key: &[u8]) {
         let mut stretches = self.stretches.lock();
         for stretch in stretches.iter_mut() {
-            if stretch.start.as_slice() <= key && key < stretch.end.as_slice() {
+            if self.is_between(&stretch.start, key, &stretch.end) {
                 stretch.end = key.to_vec();
-                stretch.passed_end = stretch.end.clone().min(std::mem::take(&mut stretch.passed_end));
+                if self.order.less(key, &stretch.passed_end) {
+                    stretch.passed_end.clone_from(&stretch.end);
+                }
             }
         }
-        stretches.retain(|stretch| stretch.start < stretch.end);
+        stretches.retain(|stretch| self.order.less(&stretch.start, &stretch.end));
         if stretches.is_empty() {
             self.watches.store(false, Ordering::Relaxed);
         }
@@ -92,12 +108,13 @@ impl TombstoneSkipCache {
     /// Notes that a reader at `sequence` saw no key from `from` on and before `to`. Under the
     /// writer lock; `last_sequence` is the last write's.
     pub fn note_passed(&self, from: &[u8], to: &[u8], sequence: Sequence, last_sequence: Sequence) {
-        if from >= to {
+        let order = &self.order;
+        if !order.is_trusted() || !order.less(from, to) {
             return;
         }
         let mut stretches = self.stretches.lock();
         let goes_on =
-            |stretch: &&mut DeadRange| stretch.start.as_slice() <= from && from <= stretch.passed_end.as_slice();
+            |stretch: &&mut DeadRange| !order.less(from, &stretch.start) && !order.less(&stretch.passed_end, from);
         let Some(stretch) = stretches.iter_mut().find(goes_on) else {
             if stretches.len() == MOST_STRETCHES {
                 stretches.remove(0);
@@ -112,13 +129,13 @@ impl TombstoneSkipCache {
             self.watches.store(true, Ordering::Relaxed);
             return;
         };
-        let seen_end = to.min(stretch.end.as_slice());
-        if sequence >= stretch.watched_from && seen_end > stretch.passed_end.as_slice() {
+        let seen_end = order.min(to, &stretch.end);
+        if sequence >= stretch.watched_from && order.less(&stretch.passed_end, seen_end) {
             stretch.passed_end = seen_end.to_vec();
             stretch.passed_at = stretch.passed_at.max(sequence);
         }
         // Not before all of it is passed: readers that overlap would put that off again and again.
-        if stretch.passed_end == stretch.end && to > stretch.end.as_slice() {
+        if stretch.passed_end == stretch.end && order.less(&stretch.end, to) {
             stretch.end = to.to_vec();
             stretch.watched_from = last_sequence;
         }

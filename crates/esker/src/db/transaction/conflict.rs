@@ -25,7 +25,8 @@
 //! met decides about the key.
 
 use crate::base::key::{Entry, MAX_SEQUENCE, Sequence, hash};
-use crate::base::range_tombstone::{Fragment, RangeTombstones, is_before_end};
+use crate::base::key_order::KeyOrder;
+use crate::base::range_tombstone::{Fragment, RangeTombstones};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::read_state::ReadState;
 use crate::db::transaction::read_set::{Interval, any_contains};
@@ -131,6 +132,10 @@ impl Question<'_> {
         &self.part.keyspace
     }
 
+    fn order(&self) -> &KeyOrder {
+        &self.keyspace().order
+    }
+
     /// Call under the writer lock: then the read state and the end of its active memtable hold
     /// exactly the writes made so far.
     fn load_read_state(&mut self) {
@@ -167,11 +172,14 @@ impl Question<'_> {
     }
 
     fn concerns(&self, key: &[u8]) -> bool {
-        self.part.reads.keys.contains(key) || self.part.writes.contains_key(key) || any_contains(&self.intervals, key)
+        self.part.reads.keys.contains(key)
+            || self.part.writes.contains_key(key)
+            || any_contains(self.order(), &self.intervals, key)
     }
 
     fn conflict(&self, key: &[u8]) -> Error {
-        Error::Conflict { keyspace: self.keyspace().name.clone(), key: escape_key(key) }
+        let key = escape_key(self.keyspace().order.key_of(key));
+        Error::Conflict { keyspace: self.keyspace().name.clone(), key }
     }
 
     /// Looks for entries above `snapshot` in whatever has any above `answered`, which is not below
@@ -230,12 +238,21 @@ impl Question<'_> {
         let newer = |fragment: &&Arc<Fragment>| fragment.sequences.first().is_some_and(|&newest| newest > above);
         for fragment in tombstones.fragments().iter().filter(newer) {
             let Fragment { start, end, .. } = &**fragment;
-            let read = self.part.reads.keys.range(start.clone()..).next();
-            let written = self.part.writes.range(start.clone()..).next().map(|(key, _)| key);
+            let order = self.order();
             let scanned =
-                self.intervals.iter().filter(|interval| interval.ends_behind(start)).map(|found| &found.start);
-            let mut met = read.into_iter().chain(written).chain(scanned);
-            if let Some(key) = met.find(|key| is_before_end(key, end)) {
+                self.intervals.iter().filter(|interval| interval.ends_behind(order, start)).map(|found| &found.start);
+            let key = if order.is_bytewise() {
+                let read = self.part.reads.keys.range(start.clone()..).next();
+                let written = self.part.writes.range(start.clone()..).next().map(|(key, _)| key);
+                let mut met = read.into_iter().chain(written).chain(scanned);
+                met.find(|key| order.is_before_end(key, end))
+            } else {
+                // Both are sorted by their bytes.
+                let keys = self.part.reads.keys.iter().chain(self.part.writes.keys());
+                let mut met = keys.filter(|key| !order.less(key, start)).chain(scanned);
+                met.find(|key| order.is_before_end(key, end))
+            };
+            if let Some(key) = key {
                 return Err(self.conflict(key));
             }
         }
@@ -244,7 +261,7 @@ impl Question<'_> {
 
     /// Whether an interval has a key between the bounds of the table.
     fn overlaps(&self, table: &TableSummary) -> bool {
-        let at = self.intervals.partition_point(|interval| !interval.ends_behind(&table.smallest_key));
+        let at = self.intervals.partition_point(|interval| !interval.ends_behind(self.order(), &table.smallest_key));
         self.intervals.get(at).is_some_and(|interval| !table.is_before(&interval.start))
     }
 
@@ -252,7 +269,7 @@ impl Question<'_> {
     fn look_along(&self, cursor: &mut impl Cursor, snapshot: Sequence) -> Result<()> {
         for interval in &self.intervals {
             cursor.seek(&interval.start, MAX_SEQUENCE)?;
-            while cursor.valid() && interval.ends_behind(cursor.entry().key) {
+            while cursor.valid() && interval.ends_behind(self.order(), cursor.entry().key) {
                 if cursor.entry().sequence > snapshot {
                     return Err(self.conflict(cursor.entry().key));
                 }

@@ -1,11 +1,11 @@
 //! What a transaction has read of one keyspace: keys, and ranges as far as they were passed.
 
-use crate::base::key_range::{half_open, is_empty};
+use crate::base::key_order::KeyOrder;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// Keys from `start` on and before `end`, or to the last one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interval {
     pub start: Vec<u8>,
     pub end: Option<Vec<u8>>,
@@ -13,13 +13,13 @@ pub struct Interval {
 
 impl Interval {
     /// The keys between the bounds; `None` if there cannot be any.
-    fn between(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<Interval> {
-        half_open(lower, upper).map(|(start, end)| Interval { start, end })
+    fn between(order: &KeyOrder, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<Interval> {
+        order.half_open(lower, upper).map(|(start, end)| Interval { start, end })
     }
 
     /// Whether `key` is not behind the interval.
-    pub fn ends_behind(&self, key: &[u8]) -> bool {
-        self.end.as_ref().is_none_or(|end| key < end.as_slice())
+    pub fn ends_behind(&self, order: &KeyOrder, key: &[u8]) -> bool {
+        self.end.as_ref().is_none_or(|end| order.less(key, end))
     }
 }
 
@@ -30,6 +30,7 @@ pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 /// so that what was read is known whatever becomes of the iterator.
 #[derive(Debug)]
 pub struct ScannedRange {
+    order: KeyOrder,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     /// The last key handed out going forward.
@@ -41,8 +42,14 @@ pub struct ScannedRange {
 }
 
 impl ScannedRange {
-    fn new(lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScannedRange {
-        ScannedRange { lower, upper, front: None, back: None, complete: false }
+    fn new(order: &KeyOrder, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> ScannedRange {
+        let order = order.clone();
+        ScannedRange { order, lower, upper, front: None, back: None, complete: false }
+    }
+
+    /// The order of the keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
     }
 
     /// Whether nothing was read.
@@ -59,7 +66,7 @@ impl ScannedRange {
     pub fn rest(&self) -> Option<Bounds<'_>> {
         let lower = self.front.as_ref().map_or(borrowed(&self.lower), |key| Bound::Excluded(key.as_slice()));
         let upper = self.back.as_ref().map_or(borrowed(&self.upper), |key| Bound::Excluded(key.as_slice()));
-        let empty = is_empty(lower, upper);
+        let empty = self.order.is_empty_range(lower, upper);
         (!empty && !self.complete).then_some((lower, upper))
     }
 
@@ -82,7 +89,10 @@ impl ScannedRange {
         let whole = self.complete.then_some((lower, upper));
         let front = self.front.as_ref().map(|key| (lower, Bound::Included(key.as_slice())));
         let back = self.back.as_ref().map(|key| (Bound::Included(key.as_slice()), upper));
-        [whole, front, back].into_iter().flatten().filter_map(|(lower, upper)| Interval::between(lower, upper))
+        [whole, front, back]
+            .into_iter()
+            .flatten()
+            .filter_map(|(lower, upper)| Interval::between(&self.order, lower, upper))
     }
 }
 
@@ -93,17 +103,23 @@ fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 /// All that was read of one keyspace.
 #[derive(Debug, Default)]
 pub struct ReadSet {
+    order: KeyOrder,
     /// The keys looked up, whether they were there or not.
     pub keys: BTreeSet<Vec<u8>>,
     scans: Vec<ScannedRange>,
 }
 
 impl ReadSet {
+    /// Nothing, of keys in this order.
+    pub fn new(order: &KeyOrder) -> ReadSet {
+        ReadSet { order: order.clone(), ..ReadSet::default() }
+    }
+
     /// Notes a scan that begins.
     pub fn begin_scan(&mut self, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> &mut ScannedRange {
         // An iterator that was never advanced leaves nothing.
         self.scans.pop_if(|last| last.is_empty());
-        self.scans.push(ScannedRange::new(lower, upper));
+        self.scans.push(ScannedRange::new(&self.order, lower, upper));
         let at = self.scans.len() - 1;
         &mut self.scans[at]
     }
@@ -111,13 +127,14 @@ impl ReadSet {
     /// The ranges read, ascending and apart from each other.
     pub fn intervals(&self) -> Vec<Interval> {
         let mut all: Vec<Interval> = self.scans.iter().flat_map(ScannedRange::intervals).collect();
-        all.sort();
+        let order = &self.order;
+        order.sort(&mut all, |interval| &interval.start);
         let mut apart: Vec<Interval> = Vec::new();
         for next in all {
             match apart.last_mut() {
-                Some(last) if last.ends_behind(&next.start) => {
+                Some(last) if last.ends_behind(order, &next.start) => {
                     // A missing end is behind every other one.
-                    last.end = last.end.take().zip(next.end).map(|(a, b)| a.max(b));
+                    last.end = last.end.take().zip(next.end).map(|(a, b)| if order.less(&a, &b) { b } else { a });
                 }
                 _ => apart.push(next),
             }
@@ -127,9 +144,9 @@ impl ReadSet {
 }
 
 /// Whether one of `intervals`, ascending and apart from each other, has `key`.
-pub fn any_contains(intervals: &[Interval], key: &[u8]) -> bool {
-    let behind = intervals.partition_point(|interval| interval.start.as_slice() <= key);
-    behind.checked_sub(1).is_some_and(|at| intervals[at].ends_behind(key))
+pub fn any_contains(order: &KeyOrder, intervals: &[Interval], key: &[u8]) -> bool {
+    let behind = intervals.partition_point(|interval| !order.less(key, &interval.start));
+    behind.checked_sub(1).is_some_and(|at| intervals[at].ends_behind(order, key))
 }
 
 #[cfg(test)]
@@ -150,8 +167,8 @@ mod tests {
         let read = reads.intervals();
         let inside = ["b\0", "c", "f", "t", "u", "x"];
         let outside = ["", "a", "b", "f\0", "g", "s", "x\0", "y"];
-        assert!(inside.iter().all(|key| any_contains(&read, key.as_bytes())), "{read:?}");
-        assert!(!outside.iter().any(|key| any_contains(&read, key.as_bytes())), "{read:?}");
+        assert!(inside.iter().all(|key| any_contains(&KeyOrder::Bytewise, &read, key.as_bytes())), "{read:?}");
+        assert!(!outside.iter().any(|key| any_contains(&KeyOrder::Bytewise, &read, key.as_bytes())), "{read:?}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::db::transaction::read_set::{Bounds, ScannedRange};
 use crate::db::transaction::write_set::{Pending, ScanParts, WriteSet};
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
-use std::ops::RangeBounds;
+use std::collections::VecDeque;
 
 /// Where an end's cursor over the snapshot is.
 enum Next {
@@ -33,14 +33,61 @@ struct End {
 impl End {
     /// The snapshot's next key, if it is not behind what the other end has passed.
     fn key<'a>(&'a self, rest: &Bounds<'_>) -> Option<&'a [u8]> {
-        self.cursor.reached().filter(|key| rest.contains(*key))
+        let order = self.cursor.order();
+        self.cursor.reached().filter(|key| order.is_above(rest.0, key) && order.is_below(rest.1, key))
+    }
+}
+
+/// The own writes between the bounds of a scan.
+enum OwnWrites<'t> {
+    /// In the order of the keyspace.
+    Bytewise(&'t WriteSet),
+    /// Put into the order of the keyspace; those that no end has passed. A comparator that breaks
+    /// its laws may bring one late, but none twice.
+    Sorted(VecDeque<(&'t Vec<u8>, &'t Pending)>),
+}
+
+impl<'t> OwnWrites<'t> {
+    fn new(writes: &'t WriteSet, passage: &ScannedRange) -> OwnWrites<'t> {
+        let order = passage.order();
+        if order.is_bytewise() {
+            return OwnWrites::Bytewise(writes);
+        }
+        let (lower, upper) = passage.bounds();
+        let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        let is_inside = |(key, _): &(&Vec<u8>, &Pending)| order.is_above(lower, key) && order.is_below(upper, key);
+        let mut sorted: Vec<_> = writes.iter().filter(is_inside).collect();
+        order.sort(&mut sorted, |(key, _)| key);
+        OwnWrites::Sorted(sorted.into())
+    }
+
+    /// The next one from either end, between the keys that both have passed.
+    fn next(&self, rest: Bounds<'_>, forward: bool) -> Option<(&'t Vec<u8>, &'t Pending)> {
+        match self {
+            OwnWrites::Bytewise(writes) => {
+                let mut own = writes.range::<[u8], _>(rest);
+                if forward { own.next() } else { own.next_back() }
+            }
+            OwnWrites::Sorted(sorted) => if forward { sorted.front() } else { sorted.back() }.copied(),
+        }
+    }
+
+    /// The next one was handed out.
+    fn pass(&mut self, forward: bool) {
+        if let OwnWrites::Sorted(sorted) = self {
+            if forward {
+                sorted.pop_front()
+            } else {
+                sorted.pop_back()
+            };
+        }
     }
 }
 
 /// See the module's comment.
 pub struct TransactionScan<'t> {
     source: Source,
-    writes: &'t WriteSet,
+    writes: OwnWrites<'t>,
     deleted: &'t RangeSet,
     passage: &'t mut ScannedRange,
     front: Option<End>,
@@ -59,6 +106,7 @@ enum Found<'t> {
 impl<'t> TransactionScan<'t> {
     pub fn new(parts: ScanParts<'t>) -> TransactionScan<'t> {
         let ScanParts { source, writes, deleted, passage } = parts;
+        let writes = OwnWrites::new(writes, passage);
         TransactionScan { source, writes, deleted, passage, front: None, back: None, failed: false }
     }
 
@@ -81,6 +129,9 @@ impl<'t> TransactionScan<'t> {
                 return None;
             };
             self.passage.pass(&key, forward);
+            if !matches!(found, Found::InSnapshot) {
+                self.writes.pass(forward);
+            }
             let was_at_key = end.cursor.reached().is_some();
             let value = self.value(&mut end, &key, found);
             // A cursor that has lost its place cannot go on.
@@ -88,7 +139,11 @@ impl<'t> TransactionScan<'t> {
             let side = if forward { &mut self.front } else { &mut self.back };
             *side = Some(end);
             match value {
-                Ok(Some(value)) => return Some(Ok((key, value))),
+                Ok(Some(value)) => {
+                    let order = &self.source.keyspace.order;
+                    let key = if order.is_bytewise() { key } else { Slice::copy(order.key_of(&key)) };
+                    return Some(Ok((key, value)));
+                }
                 Ok(None) => {}
                 // As in any scan: the next step goes on behind the key.
                 Err(error) => return Some(Err(error)),
@@ -109,7 +164,7 @@ impl<'t> TransactionScan<'t> {
             }
             None => {
                 let (lower, upper) = self.passage.bounds();
-                let mut cursor = ScanCursor::new(self.source.clone(), lower, upper);
+                let mut cursor = ScanCursor::new(self.source.clone(), lower, upper)?;
                 let moved = if forward { cursor.seek_to_first() } else { cursor.seek_to_last() };
                 (cursor, moved)
             }
@@ -123,14 +178,14 @@ impl<'t> TransactionScan<'t> {
 
     fn next_key(&self, end: &End, forward: bool) -> Option<(Slice, Found<'t>)> {
         let rest = self.passage.rest()?;
-        let mut own = self.writes.range::<[u8], _>(rest);
-        let own = if forward { own.next() } else { own.next_back() };
+        let own = self.writes.next(rest, forward);
         match (end.key(&rest), own) {
             (None, None) => None,
             (Some(key), None) => Some((Slice::copy(key), Found::InSnapshot)),
             (None, Some((key, pending))) => Some((Slice::copy(key), Found::Own(pending))),
             (Some(key), Some((own, pending))) => {
-                let order = if forward { key.cmp(own) } else { own.as_slice().cmp(key) };
+                let order = self.passage.order().compare(key, own);
+                let order = if forward { order } else { order.reverse() };
                 Some(match order {
                     Ordering::Less => (Slice::copy(key), Found::InSnapshot),
                     Ordering::Equal => (Slice::copy(key), Found::Both(pending)),

@@ -5,7 +5,6 @@
 //! (`conflict.rs`). The writes themselves wait, encoded, in the handle's batch; what is kept of
 //! them here serves reads.
 
-use crate::base::range_tombstone::is_before_end;
 use crate::base::slice::Slice;
 use crate::db::read::get;
 use crate::db::read::scan::Source;
@@ -57,7 +56,8 @@ impl Pending {
     }
 }
 
-/// The writes of a transaction to one keyspace. A key is here once it was put, deleted or merged,
+/// The writes of a transaction to one keyspace, by the bytes of their keys, whatever the order of
+/// the keyspace is. A key is here once it was put, deleted or merged,
 /// or got another expiry.
 pub type WriteSet = BTreeMap<Vec<u8>, Pending>;
 
@@ -109,9 +109,9 @@ impl Transaction {
     fn part(&mut self, keyspace: &Arc<KeyspaceInner>) -> &mut Part {
         self.parts.entry(keyspace.id).or_insert_with(|| Part {
             keyspace: Arc::clone(keyspace),
-            reads: ReadSet::default(),
+            reads: ReadSet::new(&keyspace.order),
             writes: WriteSet::new(),
-            deleted: RangeSet::default(),
+            deleted: RangeSet::new(&keyspace.order),
         })
     }
 
@@ -171,7 +171,8 @@ impl Transaction {
     /// transaction writes.
     pub fn delete_range(&mut self, keyspace: &Arc<KeyspaceInner>, start: &[u8], end: &[u8]) {
         let Part { reads, writes, deleted, .. } = self.part(keyspace);
-        writes.retain(|key, _| key.as_slice() < start || !is_before_end(key, end));
+        let order = &keyspace.order;
+        writes.retain(|key, _| order.less(key, start) || !order.is_before_end(key, end));
         let upper = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.to_vec()) };
         reads.begin_scan(Bound::Included(start.to_vec()), upper).complete();
         deleted.add(start, end);

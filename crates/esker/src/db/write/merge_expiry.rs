@@ -22,6 +22,7 @@ use crate::base::batch::{
 };
 use crate::base::expiry::{Life, lifetime_rank, visible};
 use crate::base::key::{Kind, MAX_SEQUENCE, NEVER, hash};
+use crate::base::key_order::KeyOrder;
 use crate::db::read::blob_value;
 use crate::db::read::get::{Base, Lookup, Sources, look_up};
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
@@ -130,7 +131,10 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
         resolver.is_last = operations.is_at_end();
         let keyspace = |number: u64| writer.keyspaces.get(number as usize).and_then(Option::as_ref);
         match operation.map_err(|_| Error::invalid("a malformed batch"))? {
-            Unresolved::Logged(AnyOperation::Range(range)) => resolver.take_range(range),
+            Unresolved::Logged(AnyOperation::Range(range)) => {
+                let order = keyspace(range.keyspace).map(|target| target.keyspace.order.clone());
+                resolver.take_range(range, order.unwrap_or_default());
+            }
             Unresolved::Logged(AnyOperation::Key(operation)) => match keyspace(operation.keyspace) {
                 Some(target) if target.keyspace.ttl.is_enabled() => resolver.take(&target.keyspace, &operation)?,
                 _ => resolver.write(&operation),
@@ -153,7 +157,7 @@ struct Resolver<'a, 'b> {
     /// What the batch itself made of its keys so far, by keyspace and key.
     known: HashMap<(u64, Vec<u8>), Chain>,
     /// What the batch itself deleted so far.
-    ranges: Vec<RangeDelete<'b>>,
+    ranges: Vec<(RangeDelete<'b>, KeyOrder)>,
     out: Resolved,
 }
 
@@ -164,16 +168,16 @@ impl<'b> Resolver<'_, 'b> {
         self.out.count += 1;
     }
 
-    fn take_range(&mut self, range: RangeDelete<'b>) {
+    fn take_range(&mut self, range: RangeDelete<'b>, order: KeyOrder) {
         encode_range(&mut self.out.record, &range);
         add_reservation_bytes(&mut self.out.needs, range.keyspace, 0);
         self.out.count += 1;
         for ((keyspace, key), chain) in &mut self.known {
-            if range.covers(*keyspace, key) {
+            if range.covers(&order, *keyspace, key) {
                 *chain = Chain::default();
             }
         }
-        self.ranges.push(range);
+        self.ranges.push((range, order));
     }
 
     fn take(&mut self, keyspace: &KeyspaceInner, operation: &Operation<'_>) -> Result<()> {
@@ -243,7 +247,12 @@ impl<'b> Resolver<'_, 'b> {
 
     /// Whether the batch itself wrote to the key, or deleted it.
     fn was_changed(&self, place: &(u64, Vec<u8>)) -> bool {
-        self.known.contains_key(place) || self.ranges.iter().any(|range| range.covers(place.0, &place.1))
+        self.known.contains_key(place) || self.was_deleted(place)
+    }
+
+    /// Whether the batch itself deleted a range with the key.
+    fn was_deleted(&self, (keyspace, key): &(u64, Vec<u8>)) -> bool {
+        self.ranges.iter().any(|(range, order)| range.covers(order, *keyspace, key))
     }
 
     /// What the key holds after the operations so far, all of it. `known`: what these made of it.
@@ -251,7 +260,7 @@ impl<'b> Resolver<'_, 'b> {
         let (operands, expiry_ms) = match known {
             Some(Chain { operands, expiry_ms, is_unread: true, .. }) => (operands, Some(expiry_ms)),
             Some(chain) => return Ok(chain),
-            None if self.ranges.iter().any(|range| range.covers(place.0, &place.1)) => return Ok(Chain::default()),
+            None if self.was_deleted(place) => return Ok(Chain::default()),
             None => (Vec::new(), None),
         };
         let read_state = keyspace.read_state.load();

@@ -169,8 +169,9 @@ impl<'s, 'a> Descent<'s, 'a> {
         let (last, upper) = shape.runs.split_last()?;
         let runs = upper.get(first..).filter(|runs| !runs.is_empty())?;
         let tables = || runs.iter().flat_map(|run| &run.tables);
-        let smallest = tables().map(|table| table.smallest).min()?;
-        let largest = tables().map(|table| table.largest).reduce(crate::base::key_range::later)?;
+        let order = shape.order();
+        let smallest = tables().map(|table| table.smallest).reduce(|a, b| order.min(a, b))?;
+        let largest = tables().map(|table| table.largest).reduce(|a, b| order.later(a, b))?;
         let overlapped = last.overlapping(smallest, largest);
         let begun = overlapped.start > 0;
         let overlapped = last.tables[overlapped].iter().map(|table| table.bytes).sum();
@@ -187,7 +188,9 @@ impl<'s, 'a> Descent<'s, 'a> {
     fn piece(&self) -> Option<Plan> {
         let target = self.shape.runs.len() - 1;
         let runs = &self.shape.runs[self.first..target];
-        let smallest = runs.iter().filter_map(|run| run.tables.first()).map(|table| table.smallest).min()?;
+        let order = self.shape.order();
+        let first = runs.iter().filter_map(|run| run.tables.first()).map(|table| table.smallest);
+        let smallest = first.reduce(|a, b| order.min(a, b))?;
         // By the tables of the largest run: cut at those of a small one, slivers of it would be
         // compacted with much.
         let largest = runs.iter().max_by_key(|run| run.bytes)?;

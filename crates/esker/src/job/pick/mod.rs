@@ -22,6 +22,25 @@ use std::ops::Bound;
 
 /// What to do next in a keyspace; `None` if nothing is worth it.
 pub fn pick(shape: &Shape<'_>, style: CompactionStyle) -> Option<Plan> {
+    pick_by_style(shape, style).map(|plan| with_progress(shape, plan))
+}
+
+/// The plan, unless it moves nothing down because a comparator breaks its laws: then one that does,
+/// so that compactions come to an end.
+fn with_progress(shape: &Shape<'_>, plan: Plan) -> Plan {
+    match plan {
+        Plan::Partial { parts, target }
+            if !shape.order().is_trusted()
+                && !parts.iter().any(|part| part.run < target && !part.tables.is_empty()) =>
+        {
+            shape.order().note_fault();
+            Plan::Merge { first: 0, last: target }
+        }
+        plan => plan,
+    }
+}
+
+fn pick_by_style(shape: &Shape<'_>, style: CompactionStyle) -> Option<Plan> {
     garbage::dead(shape).or_else(|| match style {
         CompactionStyle::LazyLeveling => lazy::pick(shape).or_else(|| for_the_dead(shape)),
         CompactionStyle::Leveled => leveled::pick(shape).or_else(|| for_the_dead(shape)),

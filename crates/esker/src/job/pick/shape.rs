@@ -1,7 +1,7 @@
 //! The input of picking, the shape of a version, and its output, a plan.
 
 use crate::base::key::Sequence;
-use crate::base::key_range::{is_below, later};
+use crate::base::key_order::KeyOrder;
 use crate::table::TableSummary;
 use std::ops::{Bound, Range};
 
@@ -60,17 +60,24 @@ impl<'a> TableShape<'a> {
 pub struct RunShape<'a> {
     pub bytes: u64,
     pub tables: Vec<TableShape<'a>>,
+    pub order: KeyOrder,
 }
 
 impl<'a> RunShape<'a> {
+    /// Of keys in the bytewise order.
+    #[cfg(test)]
     pub fn new(tables: Vec<TableShape<'a>>) -> RunShape<'a> {
-        RunShape { bytes: tables.iter().map(|table| table.bytes).sum(), tables }
+        RunShape::new_in(KeyOrder::Bytewise, tables)
+    }
+
+    pub fn new_in(order: KeyOrder, tables: Vec<TableShape<'a>>) -> RunShape<'a> {
+        RunShape { bytes: tables.iter().map(|table| table.bytes).sum(), tables, order }
     }
 
     /// The tables with keys from `smallest` to `largest`.
     pub fn overlapping(&self, smallest: &[u8], largest: Bound<&[u8]>) -> Range<usize> {
-        let start = self.tables.partition_point(|table| !is_below(table.largest, smallest));
-        let end = self.tables.partition_point(|table| is_below(largest, table.smallest));
+        let start = self.tables.partition_point(|table| !self.order.is_below(table.largest, smallest));
+        let end = self.tables.partition_point(|table| self.order.is_below(largest, table.smallest));
         start..end.max(start)
     }
 }
@@ -106,6 +113,11 @@ impl<'a> Shape<'a> {
         table.newest == 0 && (table.expiring_entries == 0 || table.smallest_expiry_ms > self.expired_until_ms)
     }
 
+    /// The order of the keys; any if there is no run.
+    pub fn order(&self) -> &KeyOrder {
+        self.runs.first().map_or(&KeyOrder::Bytewise, |run| &run.order)
+    }
+
     /// Whether no run older than `run` has keys from `smallest` to `largest`.
     pub fn nothing_below(&self, run: usize, smallest: &[u8], largest: Bound<&[u8]>) -> bool {
         self.runs.iter().skip(run + 1).all(|older| older.overlapping(smallest, largest).is_empty())
@@ -120,8 +132,8 @@ impl<'a> Shape<'a> {
         for (at, run) in self.runs.iter().enumerate().take(last + 1).skip(first) {
             let tables = run.overlapping(smallest, largest);
             if let [leftmost, .., rightmost] | [leftmost @ rightmost] = &run.tables[tables.clone()] {
-                smallest = smallest.min(leftmost.smallest);
-                largest = later(largest, rightmost.largest);
+                smallest = run.order.min(smallest, leftmost.smallest);
+                largest = run.order.later(largest, rightmost.largest);
                 parts.push(Part { run: at, tables });
             }
         }

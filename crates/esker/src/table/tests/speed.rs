@@ -71,7 +71,10 @@ fn digits(number: u64) -> [u8; 16] {
 }
 
 fn merged(tables: &[Arc<Table>]) -> MergingCursor<TableCursor> {
-    MergingCursor::new(tables.iter().map(|table| table.cursor(false)).collect())
+    MergingCursor::new(
+        tables.iter().map(|table| table.cursor(false)).collect(),
+        &crate::base::key_order::KeyOrder::Bytewise,
+    )
 }
 
 #[test]

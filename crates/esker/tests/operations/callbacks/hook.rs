@@ -5,9 +5,10 @@ use crate::common::{DIRECTORY, Machine, START_MS, keyspace};
 use esker::env::Env;
 use esker::env::fault::FaultEnv;
 use esker::{
-    Clock, CompactionCompleted, CompactionFilter, Db, Decision, EventListener, FlushCompleted, IngestCompleted,
-    Keyspace, KeyspaceOptions, MergeError, MergeOperator, Options, Result, TableCreated, Ttl,
+    Clock, CompactionCompleted, CompactionFilter, Comparator, Db, Decision, EventListener, FlushCompleted,
+    IngestCompleted, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Options, Result, TableCreated, Ttl,
 };
+use std::cmp::Ordering;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -144,6 +145,18 @@ impl CompactionFilter for Calls {
     }
 }
 
+impl Comparator for Calls {
+    fn name(&self) -> &str {
+        self.0.called("Comparator::name");
+        "calls"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.called("Comparator::compare");
+        a.cmp(b)
+    }
+}
+
 impl Clock for Calls {
     fn now_ms(&self) -> u64 {
         self.0.called("Clock::now_ms");
@@ -191,6 +204,10 @@ pub fn merging(calls: &Calls) -> KeyspaceOptions {
     KeyspaceOptions::default().merge_operator(calls.clone()).compaction_filter(calls.clone())
 }
 
+pub fn ordered(calls: &Calls) -> KeyspaceOptions {
+    KeyspaceOptions::default().comparator(calls.clone())
+}
+
 /// A database with all callbacks of one hook.
 pub struct Site {
     pub hook: Arc<Hook>,
@@ -199,6 +216,8 @@ pub struct Site {
     pub db: Db,
     /// A keyspace with a merge operator and a filter.
     pub k: Keyspace,
+    /// A keyspace with a comparator.
+    pub o: Keyspace,
 }
 
 impl Site {
@@ -212,12 +231,15 @@ impl Site {
         let of_env = Arc::clone(&hook);
         let env = Telling { told: Arc::new(move |name| of_env.told(name)), called };
         let options = machine.options().clock(Arc::new(calls.clone())).event_listener(Arc::new(calls.clone()));
+        let options = options.comparator(Arc::new(calls.clone()));
         let options = options.env(Arc::new(env)).background_threads(threads).min_blob_size(1 << 10);
         let db = Db::open(DIRECTORY, options.clone()).unwrap();
         keyspace(&db, "plain").put("ada", "1815").unwrap();
         let t = merging(&calls).ttl(Ttl::Enabled { default: None });
         let both = [("k", merging(&calls)), ("t", t)].map(|(name, options)| db.keyspace(name, options).unwrap());
+        let o = db.keyspace("o", ordered(&calls)).unwrap();
         for in_tables in [true, false] {
+            ["a", "b", "c"].iter().for_each(|key| o.put(key, "").unwrap());
             for k in &both {
                 k.put("base", "b").unwrap();
                 k.merge("together", "1").unwrap();
@@ -229,7 +251,7 @@ impl Site {
             }
         }
         let [k, _] = both;
-        Site { hook, faults, options, db, k }
+        Site { hook, faults, options, db, k, o }
     }
 
     pub fn own(&self) -> Own {

@@ -1,7 +1,7 @@
 //! How a database is made to call each callback, which is at work in the call itself or in the
 //! background.
 
-use super::hook::{Calls, Site, merging};
+use super::hook::{Calls, Site, merging, ordered};
 use crate::common::{DIRECTORY, keyspace, wait_until};
 use esker::env::fault::{Action, Class, Rule};
 use esker::{CheckpointMode, Db, Error, Keyspace, Result, WriteOptions};
@@ -154,6 +154,37 @@ pub const WAYS: &[Way] = &[
     .free(),
     way("compact", "CompactionFilter::decide", |s| s.db.compact().unwrap()).without_readers(),
     way("background", "CompactionFilter::decide", |s| many(&s.k)),
+    // Sorts the memtable with a lock held, searches tables, merges.
+    way("iter", "Comparator::compare", |s| assert_eq!(s.o.iter().map(Result::unwrap).count(), 3)),
+    way("get", "Comparator::compare", |s| {
+        s.db.flush().unwrap();
+        s.db.compact().unwrap();
+        assert!(s.o.get("b").unwrap().is_some());
+    }),
+    // With the writer lock, in the memtable's list of range tombstones.
+    way("delete_range", "Comparator::compare", |s| {
+        let mut batch = s.db.batch();
+        batch.delete_range(&s.o, "x".."y").unwrap();
+        batch.delete_range(&s.o, "v".."w").unwrap();
+        batch.commit().unwrap();
+    }),
+    way("transaction", "Comparator::compare", |s| {
+        let mut transaction = s.db.transaction();
+        transaction.put(&s.o, "d", "").unwrap();
+        assert_eq!(transaction.iter(&s.o).count(), 4);
+        transaction.commit().unwrap();
+    }),
+    way("flush", "Comparator::compare", |s| s.db.flush().unwrap()),
+    way("compact", "Comparator::compare", |s| s.db.compact().unwrap()),
+    way("ingest", "Comparator::compare", |s| {
+        assert_eq!(s.o.ingest([("x", "1"), ("y", "2")]).unwrap().entries, 2);
+    }),
+    way("many puts", "Comparator::compare", |s| many(&s.o)),
+    // Asked before any lock is taken.
+    way("keyspace", "Comparator::name", |s| {
+        unless_closed(s.db.keyspace("o", ordered(&Calls(s.hook.clone()))));
+    })
+    .free(),
     way("get", "Clock::now_ms", |s| assert!(expiring(s).get("base").unwrap().is_some())),
     way("put", "Clock::now_ms", |s| expiring(s).put("base", "b").unwrap()),
     way("merge", "Clock::now_ms", |s| expiring(s).merge("apart", "3").unwrap()),

@@ -24,6 +24,7 @@ mod tables;
 pub use report::{RepairReport, RepairedFile};
 
 use crate::base::batch::{AnyOperation, Operations};
+use crate::base::comparator::BYTEWISE;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::holds_newer_writes;
@@ -32,7 +33,7 @@ use crate::db::lifecycle::{directory, recovery, recovery_flush};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::table::{BlockCache, Table};
-use crate::version::edit::{BYTEWISE, KeyspaceRecord, MAX_KEYSPACE_ID, ManifestState, TableRecord};
+use crate::version::edit::{KeyspaceRecord, MAX_KEYSPACE_ID, ManifestState, TableRecord};
 use crate::version::file_name::{CURRENT, LOCK, LOST};
 use crate::version::manifest::Manifest;
 use crate::version::runs::Version;
@@ -63,6 +64,10 @@ pub fn repair(directory: &Path, options: &Options) -> Result<RepairReport> {
         return Ok(RepairReport { healthy: true, ..RepairReport::default() });
     }
     let Survey { state, missing, is_whole, damaged, tables, manifests } = survey(directory, options)?;
+    // Before anything is written.
+    for record in state.keyspaces.values() {
+        options.key_order(&record.name, &record.comparator)?;
+    }
     let first_made = directory::first_free_number(env, directory, state.next_file)?;
     repair_mark::set(env, directory, first_made)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
@@ -162,7 +167,7 @@ impl Work<'_> {
     fn with_newer_writes(&mut self, numbers: Vec<u64>) -> Result<Vec<u64>> {
         let mut newer = Vec::new();
         for number in numbers {
-            let is_newer = match self.tables.inspect(number, None)? {
+            let is_newer = match self.tables.inspect_unnamed(number)? {
                 Found::Intact(table) | Found::Damaged(table, _) => holds_newer_writes(&self.state, table.summary()),
                 // Unknown. If it was in use, something else is damaged besides the end of the
                 // manifest.
@@ -182,7 +187,7 @@ impl Work<'_> {
         let mut unnamed = Unnamed::new();
         let mut nameless = Vec::new();
         for &number in numbers {
-            let found = self.tables.inspect(number, None)?;
+            let found = self.tables.inspect_unnamed(number)?;
             let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACE_ID) else {
                 nameless.push((number, found));
                 continue;
@@ -195,7 +200,7 @@ impl Work<'_> {
             let name = self.free_name(id, &keyspace.name);
             let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
                 name,
-                comparator: BYTEWISE.to_owned(),
+                comparator: keyspace.comparator.clone(),
                 operator: keyspace.operator.clone(),
                 ttl: keyspace.ttl,
                 ..KeyspaceRecord::default()
@@ -259,6 +264,7 @@ impl Work<'_> {
     fn repair_keyspace(&mut self, id: u64, on_disk: &BTreeSet<u64>, unnamed: Vec<(u64, Found)>) -> Result<()> {
         let Some(record) = self.state.keyspaces.get(&id).cloned() else { return Ok(()) };
         let label = record.label(id);
+        let order = self.tables.order_of(&label)?;
         let order_is_known = unnamed.is_empty();
         self.unordered.extend((!order_is_known).then_some(id));
         let mut tables: Vec<(u64, Arc<Table>)> = Vec::new();
@@ -268,7 +274,7 @@ impl Work<'_> {
                 self.report.files.push(self.tables.missing(number, &label));
                 continue;
             }
-            sources.push((number, place.run, self.tables.inspect(number, Some(place.bytes))?));
+            sources.push((number, place.run, self.tables.inspect(number, Some(place.bytes), &order)?));
         }
         sources.extend(unnamed.into_iter().map(|(number, found)| (number, 0, found)));
         let mut names: Vec<String> = Vec::new();
@@ -329,7 +335,7 @@ impl Work<'_> {
                     let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
                     let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
                     state.keyspaces.insert(id, unknown.clone());
-                    recovering.insert(id, recovery::Recovering::new(unknown, Version::default(), options, &memory));
+                    recovering.insert(id, recovery::Recovering::new(unknown, Version::default(), options, &memory)?);
                 }
             }
             if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {

@@ -6,6 +6,7 @@
 
 use crate::base::blob_reference::BlobReference;
 use crate::base::key::{Entry, Kind, Sequence};
+use crate::base::key_order::KeyOrder;
 use crate::base::range_tombstone::RangeTombstones;
 use crate::blob::BlobStore;
 use crate::db::maintenance::repair::report::RepairedFile;
@@ -62,13 +63,31 @@ impl Tables<'_> {
         self.next_file.fetch_add(1, Relaxed)
     }
 
+    /// The order of the keys of a keyspace.
+    ///
+    /// # Errors
+    /// `MissingComparator`.
+    pub fn order_of(&self, keyspace: &TableKeyspace) -> Result<KeyOrder> {
+        self.options.key_order(&keyspace.name, &keyspace.comparator)
+    }
+
+    /// As [`Tables::inspect`], of a table that no manifest names: it says itself whose it is, or is
+    /// taken for one of keys in the bytewise order.
+    pub fn inspect_unnamed(&self, number: u64) -> Result<Found> {
+        let path = self.path(number);
+        let label = Table::label(&*self.options.env.open(&path)?, &path, number)?;
+        let order = label.map_or(Ok(KeyOrder::Bytewise), |label| self.order_of(&label))?;
+        self.inspect(number, None, &order)
+    }
+
     /// Reads all of table `number`, which exists. `bytes`: what the manifest says about its length.
-    pub fn inspect(&self, number: u64, bytes: Option<u64>) -> Result<Found> {
+    pub fn inspect(&self, number: u64, bytes: Option<u64>, order: &KeyOrder) -> Result<Found> {
         let path = self.path(number);
         let file = self.options.env.open(&path)?;
         let cache = || Arc::clone(&self.cache);
         let length = file.len();
-        let whole = Table::open(Arc::clone(&file), path.clone(), number, cache(), ReadMode::Pread).and_then(|table| {
+        let whole = Table::open_in(order, Arc::clone(&file), path.clone(), number, cache(), ReadMode::Pread);
+        let whole = whole.and_then(|table| {
             table.verify(&mut |_| {})?;
             match bytes.filter(|&bytes| bytes != length) {
                 None => Ok(table),
@@ -85,7 +104,7 @@ impl Tables<'_> {
             Err(Error::Corruption { offset, what, .. }) => format!("damaged at offset {offset}: {what}"),
             Err(error) => return Err(error),
         };
-        Ok(match Table::open_damaged(Arc::clone(&file), path, number, cache())? {
+        Ok(match Table::open_damaged(Arc::clone(&file), path, number, cache(), order)? {
             Some(table) => Found::Damaged(table, problem),
             None => Found::Unindexed(file, problem),
         })
@@ -146,15 +165,19 @@ impl Tables<'_> {
             }
             Found::Unindexed(file, problem) => {
                 // Its range tombstones are lost: there is a lost range without end.
-                let none = RangeTombstones::default();
+                let (none, order) = (RangeTombstones::default(), self.order_of(keyspace)?);
                 let (tables, salvaged) = self.write(keyspace, none, |take| {
                     let take = &mut |entry: Entry<'_>| if self.is_lost(&entry) { Ok(()) } else { take(entry) };
-                    salvage_unindexed(&*file, &path, number, take)
+                    salvage_unindexed(&*file, &path, number, &order, take)
                 })?;
                 (tables, salvaged, problem)
             }
         };
-        let Salvaged { entries: entries_kept, lost: lost_ranges } = salvaged;
+        let Salvaged { entries: entries_kept, lost } = salvaged;
+        let order = self.order_of(keyspace)?;
+        let known = |key: Option<Vec<u8>>| key.map(|key| order.key_of(&key).to_vec());
+        let lost = lost.into_iter().map(|range| LostRange { after: known(range.after), through: known(range.through) });
+        let lost_ranges: Vec<LostRange> = lost.collect();
         let known_lost = expected.map(|entries| entries.saturating_sub(entries_kept));
         let entries_lost = known_lost.or(lost_ranges.is_empty().then_some(0));
         let keyspace = Some(keyspace.name.clone());
@@ -184,6 +207,7 @@ impl Tables<'_> {
             env: &*self.options.env,
             directory: self.directory.to_path_buf(),
             table: table_options(self.options, true),
+            order: self.order_of(keyspace)?,
             keyspace: keyspace.clone(),
             flushed: 0,
             target_file_bytes: self.options.target_file_bytes,
@@ -209,7 +233,7 @@ impl Tables<'_> {
     pub fn merge(&self, mut tables: Vec<Arc<Table>>, keyspace: &TableKeyspace) -> Result<Vec<Arc<Table>>> {
         tables.sort_by_key(|table| std::cmp::Reverse(table.summary().file_number));
         let cursors = tables.iter().map(|table| AnyCursor::Table(table.cursor(false))).collect();
-        let mut cursor = MergingCursor::new(cursors);
+        let mut cursor = MergingCursor::new(cursors, &self.order_of(keyspace)?);
         let tombstones = RangeTombstones::union(tables.iter().map(|table| table.range_tombstones()));
         let (merged, ()) = self.write(keyspace, tombstones, |take| {
             let mut last: Option<(Vec<u8>, Sequence)> = None;
