@@ -108,7 +108,8 @@ def test_comparators_of_plyvel(directory: pathlib.Path) -> None:
         assert next(iterator) == b"41" and iterator.prev() == b"41"
         iterator.seek(b"99")
         assert iterator.prev() == b"50"
-    for wrong in ({}, {"comparator": backward, "comparator_name": b"other"}):
+    wrongs: list[dict[str, Any]] = [{}, {"comparator": backward, "comparator_name": b"other"}]
+    for wrong in wrongs:
         with pytest.raises(esker.plyvel.Error):
             esker.plyvel.DB(str(directory), **wrong)
     with pytest.raises(ValueError):
