@@ -104,7 +104,7 @@ pub fn write_options(
 }
 
 /// A path: `str`, `bytes` or an object with `__fspath__`. One with a zero byte is refused, as the
-/// system would end it there.
+/// system would end it there, and an empty one, which would be the current directory.
 pub fn path(argument: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let py = argument.py();
     let os = py.import("os")?;
@@ -116,5 +116,9 @@ pub fn path(argument: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     if has_zero {
         return Err(PyValueError::new_err("embedded null byte in the path"));
     }
-    os.call_method1("fsdecode", (plain,))?.extract()
+    let path: PathBuf = os.call_method1("fsdecode", (plain,))?.extract()?;
+    if path.as_os_str().is_empty() {
+        return Err(PyValueError::new_err("the path is empty"));
+    }
+    Ok(path)
 }

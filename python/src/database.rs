@@ -143,7 +143,7 @@ impl Database {
     fn snapshot(slf: &Bound<'_, Self>) -> PyResult<Py<Snapshot>> {
         let (py, this) = (slf.py(), slf.get());
         let snapshot = this.run(py, |db| Ok(crate::owned::Owned::new(db.snapshot())))?;
-        let shared = SharedSnapshot::new(Arc::clone(&this.open), snapshot);
+        let shared = Arc::new(SharedSnapshot::new(Arc::clone(&this.open), snapshot));
         Py::new(py, Snapshot::parts(shared, default_of(slf)))
     }
 

@@ -70,8 +70,8 @@ impl Snapshot {
     }
 
     /// Frees what the snapshot holds. A later read raises `ClosedError`.
-    fn close(&self) {
-        self.shared.close();
+    fn close(&self, py: Python<'_>) {
+        self.shared.close(py);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -79,7 +79,7 @@ impl Snapshot {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.close();
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }

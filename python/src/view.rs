@@ -25,8 +25,8 @@ pub struct SharedSnapshot {
 }
 
 impl SharedSnapshot {
-    pub fn new(open: Arc<Open>, snapshot: Owned<Snapshot>) -> Arc<SharedSnapshot> {
-        Arc::new(SharedSnapshot { open, snapshot: Mutex::new(Some(Arc::new(snapshot))) })
+    pub fn new(open: Arc<Open>, snapshot: Owned<Snapshot>) -> SharedSnapshot {
+        SharedSnapshot { open, snapshot: Mutex::new(Some(Arc::new(snapshot))) }
     }
 
     /// The snapshot, to be used now.
@@ -39,11 +39,13 @@ impl SharedSnapshot {
         self.snapshot.lock().is_none()
     }
 
-    pub fn close(&self) {
-        // Not in one statement: the lock would be held while the snapshot is dropped, which
-        // releases the interpreter.
+    pub fn close(&self, py: Python<'_>) {
+        // Not in one statement: the lock would be held while the interpreter is released.
         let snapshot = self.snapshot.lock().take();
-        drop(snapshot);
+        // The last reference, as a rule: it is dropped as `Owned` would, without asking whether the
+        // interpreter is attached to.
+        let last = snapshot.and_then(Arc::into_inner).and_then(Owned::into_inner);
+        py.detach(|| drop(last));
     }
 }
 

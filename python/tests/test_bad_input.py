@@ -79,7 +79,7 @@ def test_other_arguments_of_a_wrong_type(db: esker.Database, wrong: Any) -> None
             call(wrong)
     with pytest.raises(TypeError):
         db.transact(wrong)
-    with pytest.raises((TypeError, esker.Error)):
+    with pytest.raises((TypeError, ValueError)):
         esker.open(wrong).close()
 
 

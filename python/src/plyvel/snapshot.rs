@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[pyclass(frozen, weakref, name = "PlyvelSnapshot", module = "esker.plyvel")]
 pub struct PlyvelSnapshot {
     shared: Shared,
-    snapshot: Arc<SharedSnapshot>,
+    snapshot: SharedSnapshot,
 }
 
 impl PlyvelSnapshot {
@@ -87,13 +87,13 @@ impl PlyvelSnapshot {
     }
 
     /// Frees what the snapshot holds.
-    fn close(&self) {
-        self.snapshot.close();
+    fn close(&self, py: Python<'_>) {
+        self.snapshot.close(py);
     }
 
     /// Frees what the snapshot holds.
-    fn release(&self) {
-        self.snapshot.close();
+    fn release(&self, py: Python<'_>) {
+        self.snapshot.close(py);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -101,8 +101,8 @@ impl PlyvelSnapshot {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
-        self.snapshot.close();
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> bool {
+        self.snapshot.close(py);
         false
     }
 }
