@@ -122,6 +122,7 @@ endif
 	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
 	$(call step,the Node package,scripts/node-tests $(if $(filter true,$(CI)),--strict))
+	$(call step,the Python package,scripts/python-tests $(if $(filter true,$(CI)),--strict))
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
 	$(call step,dependencies,$(MAKE) --no-print-directory deny)

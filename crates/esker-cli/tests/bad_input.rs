@@ -148,7 +148,7 @@ fn keys_and_values_beyond_the_limits() {
     let db = &sandbox.text("db");
     ok(&["put", "--db", db, "k", "v"]);
     let arguments = ["load", "--db", db];
-    let input = format!("a\t1\n{}\t2\n", "x".repeat(64 * 1024 + 1));
+    let input = format!("a\t1\n{}\t2\n", "x".repeat((1 << 20) + 1));
     let line = failed(1, &arguments, &run_with_input(&arguments, input.as_bytes()));
     assert!(line.contains("line 2 of"), "{line}");
     assert_eq!(ok(&["scan", "--db", db]), "k\tv\n");

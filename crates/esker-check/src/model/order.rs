@@ -17,7 +17,7 @@ pub enum Order {
 }
 
 /// The longest key that is one.
-pub const LONGEST_KEY: usize = 64 << 10;
+pub const LONGEST_KEY: usize = 1 << 20;
 
 /// All of them.
 pub const ORDERS: [Order; 3] = [Order::Bytewise, Order::Reverse, Order::ByLength];

@@ -10,7 +10,7 @@ pub type Sequence = u64;
 pub const MAX_SEQUENCE: Sequence = (1 << 56) - 1;
 
 /// The longest key, in bytes.
-pub const MAX_KEY_BYTES: usize = 64 * 1024;
+pub const MAX_KEY_BYTES: usize = 1 << 20;
 
 /// The longest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 1 << 30;

@@ -159,6 +159,14 @@ impl KeyOrder {
         }
     }
 
+    /// The order of two keys that are not in their stored form.
+    pub fn compare_keys(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            KeyOrder::Marked(order) if a != b => order.compare_keys(a, b),
+            _ => a.cmp(b),
+        }
+    }
+
     /// Whether `a` comes before `b`.
     #[inline]
     pub fn less(&self, a: &[u8], b: &[u8]) -> bool {

@@ -22,6 +22,7 @@ use crate::error::{Error, Result, escape_key};
 use crate::options::{CompactionStyle, WriteOptions};
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -154,6 +155,19 @@ impl Keyspace {
     /// ```
     pub fn comparator(&self) -> &str {
         self.inner.order.name()
+    }
+
+    /// How two keys are ordered in this keyspace, whether they have values or not. Reads nothing.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// use esker::{KeyspaceOptions, ReverseBytewise};
+    /// let latest = db.keyspace("latest", KeyspaceOptions::default().comparator(ReverseBytewise))?;
+    /// assert!(latest.compare_keys("2026-11-25", "2026-11-24").is_lt());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn compare_keys(&self, a: impl AsRef<[u8]>, b: impl AsRef<[u8]>) -> Ordering {
+        self.inner.order.compare_keys(a.as_ref(), b.as_ref())
     }
 
     /// Whether its entries can expire, and after what time by default, as stored when it was

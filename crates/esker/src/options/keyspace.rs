@@ -67,7 +67,7 @@ impl KeyspaceOptions {
     /// well, for the opens to come.
     ///
     /// Trade-off: a call for each comparison; a byte more for each key, of which the longest has
-    /// 65,535 bytes; and what else [`crate::Comparator`] says.
+    /// 1,048,575 bytes; and what else [`crate::Comparator`] says.
     ///
     /// ```
     /// use esker::{KeyspaceOptions, ReverseBytewise};

@@ -3,7 +3,7 @@
 use crate::common::{Scratch, keyspace};
 use esker::{Db, Error, Options};
 
-const LONGEST_KEY: usize = 65536;
+const LONGEST_KEY: usize = 1 << 20;
 
 /// The empty key is a key, the empty value a value; both limits hold exactly, in memory, in the log
 /// and in tables.

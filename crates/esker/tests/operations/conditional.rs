@@ -233,7 +233,7 @@ fn options_mean_what_they_mean_elsewhere() {
         keyspace.put_if_absent_with("k", "v", &sync.disable_wal(true)).map(drop),
         keyspace.put_if_absent_with("k", "v", &for_seconds(1)).map(drop),
         keyspace.take_with("put", &for_seconds(1)).map(drop),
-        keyspace.put_if_absent(vec![0; 70_000], "v").map(drop),
+        keyspace.put_if_absent(vec![0; (1 << 20) + 1], "v").map(drop),
     ];
     for refused in invalid {
         assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{refused:?}");

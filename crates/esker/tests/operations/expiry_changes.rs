@@ -223,7 +223,7 @@ fn what_cannot_be_done_is_refused() {
         plain.touch("k", seconds(1)).map(drop),
         plain.persist("k").map(drop),
         keyspace.touch("a", Duration::ZERO).map(drop),
-        keyspace.touch(vec![0; 70_000], seconds(1)).map(drop),
+        keyspace.touch(vec![0; (1 << 20) + 1], seconds(1)).map(drop),
         batch.touch(&plain, "k", seconds(1)),
         batch.persist(&plain, "k"),
         transaction.expire_at(&plain, "k", at(1)),

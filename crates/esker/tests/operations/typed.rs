@@ -230,7 +230,7 @@ fn a_key_beyond_the_limit_is_refused_before_anything_is_written() {
     struct Long;
     impl EncodeKey<Vec<u8>> for Long {
         fn encode_element(&self, out: &mut Vec<u8>) {
-            out.resize(65_537, 0);
+            out.resize((1 << 20) + 1, 0);
         }
     }
     let db = open();

@@ -4,7 +4,7 @@
 use crate::{graph, size, versions};
 
 /// The only files with `unsafe` code, each for one reason.
-pub const UNSAFE: [&str; 59] = [
+pub const UNSAFE: [&str; 62] = [
     // Functions for C to call, and calls of the functions that C passes.
     "crates/esker-c/src/batch.rs",
     "crates/esker-c/src/callbacks.rs",
@@ -74,6 +74,10 @@ pub const UNSAFE: [&str; 59] = [
     "crates/esker/src/base/sync/tried.rs",
     // A hint to the processor.
     "crates/esker/src/base/prefetch.rs",
+    // The buffers of Python objects, structures for consumers of Arrow, and the notice of a fork.
+    "python/src/arrow.rs",
+    "python/src/buffer.rs",
+    "python/src/fork.rs",
 ];
 
 /// The only files with tests that sleep. None of these pauses decides whether the test passes on a

@@ -98,6 +98,7 @@ pub const READS: &[Listed] = &[
     call!("Keyspace::compaction_style", Works, |db: &Own| plain(db)
         .map(|k| assert_eq!(k.compaction_style(), esker::CompactionStyle::LazyLeveling))),
     call!("Keyspace::comparator", Works, |db: &Own| plain(db).map(|k| assert_eq!(k.comparator(), "bytewise"))),
+    call!("Keyspace::compare_keys", Works, |db: &Own| plain(db).map(|k| assert!(k.compare_keys("a", "b").is_lt()))),
     call!("Keyspace::merge_operator", Works, |db: &Own| plain(db).map(|k| assert!(k.merge_operator().is_none()))),
     call!("Db::existing_keyspace", Works, |db: &Own| db.existing_keyspace("plain").map(drop)),
     call!("Db::keyspaces", Works, |db: &Own| {
@@ -201,8 +202,8 @@ pub const READS: &[Listed] = &[
         Ok(())
     }),
     call!("Db::open of its own directory", Locked, |own: &Own| Db::open(DIRECTORY, own.options.clone()).map(drop)),
-    call!("Db::repair of its own directory", Locked, |own: &Own| Db::repair(DIRECTORY, own.options.clone()).map(drop)),
     call!("Db::destroy of its own directory", Locked, |own: &Own| Db::destroy(DIRECTORY, own.options.clone())),
+    call!("Db::repair of its own directory", Locked, |own: &Own| Db::repair(DIRECTORY, own.options.clone()).map(drop)),
 ];
 
 fn in_batch(db: &Db, write: impl FnOnce(&mut esker::Batch) -> Result<()>) -> Result<()> {

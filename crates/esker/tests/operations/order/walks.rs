@@ -525,13 +525,13 @@ fn the_longest_key_is_a_byte_shorter() {
     let machine = Machine::new();
     let db = machine.open();
     let reverse = db.keyspace("reverse", KeyspaceOptions::default().comparator(ReverseBytewise)).unwrap();
-    let longest = vec![7; (64 << 10) - 1];
+    let longest = vec![7; (1 << 20) - 1];
     reverse.put(&longest, "").unwrap();
     reverse.delete_range((Bound::Excluded(&longest), Bound::Unbounded)).unwrap();
     db.compact().unwrap();
     assert_eq!(reverse.first().unwrap().unwrap().0.len(), longest.len());
-    let error = reverse.put(vec![7; 64 << 10], "").unwrap_err();
-    assert!(error.to_string().contains("the key has 65536 bytes, at most 65535"), "{error}");
+    let error = reverse.put(vec![7; 1 << 20], "").unwrap_err();
+    assert!(error.to_string().contains("the key has 1048576 bytes, at most 1048575"), "{error}");
 }
 
 #[test]

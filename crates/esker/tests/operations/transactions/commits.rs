@@ -233,7 +233,7 @@ fn keyspaces_of_another_database_and_bad_arguments_are_refused() {
     refused(t.iter(&foreign).next().unwrap().map(drop));
     assert_eq!(t.iter(&foreign).filter(Result::is_ok).count(), 0);
     refused(t.merge(&k, "a", "no operator"));
-    refused(t.put(&k, vec![0; 70_000], ""));
+    refused(t.put(&k, vec![0; (1 << 20) + 1], ""));
     assert!(t.is_empty());
     assert_eq!(t.iter(&k).count(), 0);
     t.commit().unwrap();

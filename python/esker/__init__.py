@@ -1,0 +1,120 @@
+"""Esker: an embedded, ordered, crash-safe key-value engine.
+
+It is made for data that is written far more often than it is read back: counters, aggregates,
+sessions, event state.
+
+>>> import esker, tempfile
+>>> with esker.open(tempfile.mkdtemp()) as db:
+...     db[b"ada"] = b"1815"
+...     hits = db.keyspace("hits", merge_operator="uint64add")
+...     hits.merge(b"/index.html", (1).to_bytes(8, "little"))
+...     list(db.items()), int.from_bytes(hits[b"/index.html"], "little")
+([(b'ada', b'1815')], 1)
+
+Keys and values are bytes; arguments may be any contiguous buffer. Calls of one object from any
+number of threads are safe, and other Python threads go on while the engine works.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections.abc
+import os
+from typing import Any
+
+from . import _errors
+from ._errors import *  # noqa: F403
+from ._esker import (
+    Batch,
+    Cursor,
+    Database,
+    Keyspace,
+    KeyspaceBatch,
+    KeyspaceTransaction,
+    KeyspaceView,
+    Scan,
+    Snapshot,
+    Transaction,
+    TransactionScan,
+    __version__,
+    _close_all,
+    _destroy,
+    _open,
+    _repair,
+)
+from ._views import AssociativeOperator, Comparator, Health, Keyspaces, MergeOperator, RepairReport
+
+__all__ = [
+    "AssociativeOperator",
+    "Batch",
+    "Comparator",
+    "Cursor",
+    "Database",
+    "Health",
+    "Keyspace",
+    "KeyspaceBatch",
+    "KeyspaceTransaction",
+    "KeyspaceView",
+    "Keyspaces",
+    "MergeOperator",
+    "RepairReport",
+    "Scan",
+    "Snapshot",
+    "Transaction",
+    "TransactionScan",
+    "__version__",
+    "destroy",
+    "open",
+    "repair",
+]
+__all__ += _errors.__all__
+
+
+def open(path: str | bytes | os.PathLike[Any], *, read_only: bool = False, **options: Any) -> Database:
+    """Opens the database in the directory `path`, and creates it if it is missing.
+
+    A database that is opened with `read_only` takes no lock, sees what was acknowledged before the
+    call, and refuses writes. Options, all of them optional: `create_if_missing`, `profile`
+    ("balanced", "counters", "read-heavy", "large-values"), `memory_budget_bytes`,
+    `write_buffer_bytes`, `block_cache_bytes`, `block_bytes`, `filter_bits_per_key`,
+    `target_file_bytes`, `min_blob_size`, `wal_segment_bytes`, `background_threads`,
+    `compaction_bytes_per_second`, `compression` and `upper_compression` ("none", "lz4"),
+    `wal_mode` ("mapped", "plain"), `read_mode` ("auto", "mmap", "mmap-checked", "pread"),
+    `latency_histograms`, and `comparators`, the orders of keys that its keyspaces have. `Database.explain` says what they are, and what they cost.
+
+    >>> import esker, tempfile
+    >>> with esker.open(tempfile.mkdtemp(), memory_budget_bytes=64 << 20) as db:
+    ...     db[b"ada"] = b"1815"
+    """
+    return _open(path, read_only, options or None)
+
+
+def destroy(path: str | bytes | os.PathLike[Any]) -> None:
+    """Removes every file of a database that nobody has open. The directory stays.
+
+    >>> import esker, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> esker.open(directory).close()
+    >>> esker.destroy(directory)
+    """
+    _destroy(path)
+
+
+def repair(path: str | bytes | os.PathLike[Any]) -> RepairReport:
+    """Makes a damaged database open with what can be read, and says what is lost.
+
+    >>> import esker, tempfile
+    >>> directory = tempfile.mkdtemp()
+    >>> esker.open(directory).close()
+    >>> esker.repair(directory).healthy
+    True
+    """
+    return RepairReport(*_repair(path))
+
+
+_mapping: Any = collections.abc.Mapping
+_mapping.register(KeyspaceView)
+_mapping = collections.abc.MutableMapping
+_mapping.register(Keyspace)
+# While threads can still run: see `_close_all`.
+atexit.register(_close_all)

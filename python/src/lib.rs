@@ -1,0 +1,54 @@
+//! Esker for Python: the extension module `esker._esker`.
+//!
+//! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
+//! released. Modules, each importing only from those above it: `fork`, `owned`, `merge` with
+//! `buffer`, `errors`; `exclusive`, `open`, `arguments`, `walk`; `scan`, `cursor`; `keyspace`,
+//! `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
+
+mod arguments;
+mod arrow;
+mod batch;
+mod buffer;
+mod comparator;
+mod cursor;
+mod database;
+mod errors;
+mod exclusive;
+mod fork;
+mod keyspace;
+mod merge;
+mod open;
+mod options;
+mod owned;
+mod plyvel;
+mod scan;
+mod snapshot;
+mod transaction;
+mod view;
+mod walk;
+
+use pyo3::prelude::*;
+
+/// The extension module of the package `esker`.
+#[pymodule]
+fn _esker(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fork::watch();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<scan::Scan>()?;
+    module.add_class::<cursor::Cursor>()?;
+    module.add_class::<view::KeyspaceView>()?;
+    module.add_class::<keyspace::Keyspace>()?;
+    module.add_class::<database::Database>()?;
+    module.add_class::<snapshot::Snapshot>()?;
+    module.add_class::<batch::KeyspaceBatch>()?;
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<transaction::KeyspaceTransaction>()?;
+    module.add_class::<transaction::Transaction>()?;
+    module.add_class::<transaction::TransactionScan>()?;
+    module.add_function(wrap_pyfunction!(database::_open, module)?)?;
+    module.add_function(wrap_pyfunction!(database::_destroy, module)?)?;
+    module.add_function(wrap_pyfunction!(database::_repair, module)?)?;
+    plyvel::add(module)?;
+    module.add_function(wrap_pyfunction!(open::_close_all, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! An open database, as all its Python handles share it.
+
+use crate::errors;
+use crate::owned::Owned;
+use esker::{Db, Keyspace};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// An open database.
+pub struct Open {
+    db: Owned<Db>,
+    closed: AtomicBool,
+    /// As the program has given it.
+    pub path: PathBuf,
+}
+
+/// The databases that are open, for the end of the interpreter. Locked while attached, for as long
+/// as it takes to look at the list.
+static ALL: Mutex<Vec<Weak<Open>>> = Mutex::new(Vec::new());
+
+impl Open {
+    pub fn new(db: Db, path: PathBuf) -> Arc<Open> {
+        let open = Arc::new(Open { db: Owned::new(db), closed: AtomicBool::new(false), path });
+        let mut all = ALL.lock();
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&open));
+        open
+    }
+
+    /// The database, unless it was closed or belongs to another process.
+    #[inline]
+    pub fn db(&self, py: Python<'_>) -> PyResult<&Db> {
+        self.check(py)?;
+        Ok(&self.db)
+    }
+
+    /// Whether the database may be used. Each call of a handle asks first.
+    #[inline]
+    pub fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if self.db.is_inherited() {
+            return Err(errors::forked(py));
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(errors::closed(py, "the database"));
+        }
+        Ok(())
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Closes the database; a second time does nothing. Calls of other threads that are under way
+    /// end as they would have, or are refused by the engine.
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.db.is_inherited() {
+            // There is nothing of this process to close, and nothing to complain about in a `with`.
+            self.closed.store(true, Ordering::Release);
+            return Ok(());
+        }
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let db = Db::clone(&self.db);
+        py.detach(|| db.close()).map_err(|error| {
+            if matches!(error, esker::Error::InCallback { .. }) {
+                self.closed.store(false, Ordering::Release);
+            }
+            errors::raise(py, error)
+        })
+    }
+}
+
+/// Closes every database of this process that is still open, and calls no merge operator any more.
+/// Called at exit, while threads can still run; later, a thread of the engine that waits for the
+/// interpreter would wait for ever, and whoever drops its database would wait for it.
+///
+/// The first error is raised when all are closed.
+#[pyfunction]
+pub fn _close_all(py: Python<'_>) -> PyResult<()> {
+    let all: Vec<Arc<Open>> = ALL.lock().drain(..).filter_map(|open| open.upgrade()).collect();
+    let closed: Vec<PyResult<()>> =
+        all.iter().filter(|open| !open.db.is_inherited()).map(|open| open.close(py)).collect();
+    crate::merge::end();
+    closed.into_iter().collect()
+}
+
+/// A keyspace of an open database. It is opened at the first use, so that the default keyspace of a
+/// database is made by the first call that needs it.
+pub struct KeyspaceHandle {
+    pub open: Arc<Open>,
+    pub name: String,
+    opened: OnceLock<Owned<Keyspace>>,
+}
+
+impl KeyspaceHandle {
+    /// A keyspace that is open already.
+    pub fn opened(open: Arc<Open>, keyspace: Keyspace) -> Arc<KeyspaceHandle> {
+        let name = keyspace.name().to_owned();
+        Arc::new(KeyspaceHandle { open, name, opened: OnceLock::from(Owned::new(keyspace)) })
+    }
+
+    /// A keyspace to be opened, or made, with the options that it has, or the default ones.
+    pub fn unopened(open: Arc<Open>, name: &str) -> Arc<KeyspaceHandle> {
+        Arc::new(KeyspaceHandle { open, name: name.to_owned(), opened: OnceLock::new() })
+    }
+
+    /// The keyspace, to be used now.
+    #[inline]
+    pub fn get(&self, py: Python<'_>) -> PyResult<&Keyspace> {
+        self.open.check(py)?;
+        match self.opened.get() {
+            Some(keyspace) => Ok(keyspace),
+            None => self.open_now(py),
+        }
+    }
+
+    #[cold]
+    fn open_now(&self, py: Python<'_>) -> PyResult<&Keyspace> {
+        let db = self.open.db(py)?;
+        let keyspace = py.detach(|| match db.existing_keyspace(&self.name) {
+            Ok(keyspace) => Ok(keyspace),
+            Err(_) => db.keyspace(&self.name, esker::KeyspaceOptions::default()),
+        });
+        let keyspace = keyspace.map_err(|error| errors::raise(py, error))?;
+        // Another thread may have been first; both have the same keyspace.
+        Ok(self.opened.get_or_init(|| Owned::new(keyspace)))
+    }
+}

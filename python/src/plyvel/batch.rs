@@ -1,0 +1,152 @@
+//! Batches. A batch of plyvel can be written several times, appended to another, and asked for its
+//! size, so that it is kept here and handed to the engine when it is written.
+
+use super::shared::{Key, Shared};
+use crate::buffer::bytes;
+use crate::errors;
+use crate::exclusive::Exclusive;
+use esker::{Keyspace, WriteOptions};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::ops::Range;
+
+/// An operation: its key, and the value of a put.
+#[derive(Clone)]
+struct Operation {
+    key: Range<usize>,
+    value: Option<Range<usize>>,
+}
+
+/// Operations in their order.
+#[derive(Clone, Default)]
+struct Operations {
+    bytes: Vec<u8>,
+    list: Vec<Operation>,
+}
+
+impl Operations {
+    fn add(&mut self, prefix: &[u8], key: &[u8], value: Option<&[u8]>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(prefix);
+        self.bytes.extend_from_slice(key);
+        let key = start..self.bytes.len();
+        let value = value.map(|value| {
+            self.bytes.extend_from_slice(value);
+            key.end..self.bytes.len()
+        });
+        self.list.push(Operation { key, value });
+    }
+
+    fn append(&mut self, other: &Operations) {
+        let offset = self.bytes.len();
+        let moved = |range: &Range<usize>| range.start + offset..range.end + offset;
+        self.bytes.extend_from_slice(&other.bytes);
+        let operations = other.list.iter();
+        self.list.extend(
+            operations.map(|Operation { key, value }| Operation { key: moved(key), value: value.as_ref().map(moved) }),
+        );
+    }
+
+    /// Puts the operations into a batch of the engine.
+    fn put_into(&self, batch: &mut esker::Batch, keyspace: &Keyspace) -> esker::Result<()> {
+        for Operation { key, value } in &self.list {
+            let key = &self.bytes[key.clone()];
+            match value {
+                Some(value) => batch.put(keyspace, key, &self.bytes[value.clone()])?,
+                None => batch.delete(keyspace, key)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A batch of writes, with the names and the meaning of plyvel's.
+#[pyclass(frozen, weakref, module = "esker.plyvel")]
+pub struct WriteBatch {
+    shared: Shared,
+    operations: Exclusive<Operations>,
+    transaction: bool,
+    sync: bool,
+}
+
+impl WriteBatch {
+    pub fn new(py: Python<'_>, shared: Shared, transaction: Option<bool>, sync: Option<bool>) -> PyResult<WriteBatch> {
+        shared.keyspace.open.check(py)?;
+        let operations = Exclusive::new(Operations::default());
+        Ok(WriteBatch { shared, operations, transaction: transaction.unwrap_or(false), sync: sync.unwrap_or(false) })
+    }
+
+    fn add(&self, key: &Key<'_>, value: Option<&[u8]>) -> PyResult<()> {
+        let py = key.py();
+        self.shared.keyspace.open.check(py)?;
+        let prefix = self.shared.prefix.as_deref().unwrap_or_default();
+        self.operations.lock(py)?.add(prefix, key.as_bytes(), value);
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl WriteBatch {
+    /// Adds a put.
+    fn put(&self, key: Key<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = bytes(value, "value")?;
+        self.add(&key, Some(&value))
+    }
+
+    /// Adds a delete.
+    fn delete(&self, key: Key<'_>) -> PyResult<()> {
+        self.add(&key, None)
+    }
+
+    /// Empties the batch.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.shared.keyspace.open.check(py)?;
+        *self.operations.lock(py)? = Operations::default();
+        Ok(())
+    }
+
+    /// Writes the batch, which keeps its operations.
+    fn write(&self, py: Python<'_>) -> PyResult<()> {
+        let (keyspace, db) = (self.shared.keyspace.get(py)?, self.shared.keyspace.open.db(py)?);
+        let held = self.operations.lock(py)?;
+        let operations: &Operations = &held;
+        let options = WriteOptions::new().sync(self.sync);
+        let written = py.detach(|| {
+            let mut batch = db.batch();
+            operations.put_into(&mut batch, keyspace)?;
+            batch.commit_with(&options)
+        });
+        written.map_err(|error| errors::raise(py, error))
+    }
+
+    /// About how many bytes the batch writes.
+    fn approximate_size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.shared.keyspace.open.check(py)?;
+        let held = self.operations.lock(py)?;
+        // A head, and for each operation its kind and two lengths.
+        Ok(12 + held.bytes.len() + 3 * held.list.len())
+    }
+
+    /// Adds the operations of another batch.
+    fn append(&self, source: &Bound<'_, WriteBatch>) -> PyResult<()> {
+        let py = source.py();
+        self.shared.keyspace.open.check(py)?;
+        let copy = source.get().operations.lock(py)?.clone();
+        self.operations.lock(py)?.append(&copy);
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().shared.keyspace.open.check(py)?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (exception, *_more))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyAny>, _more: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if self.transaction && !exception.is_none() {
+            return self.clear(py);
+        }
+        self.write(py)?;
+        self.clear(py)
+    }
+}

@@ -1,0 +1,337 @@
+//! Transactions.
+
+use crate::arguments::{Limits, RangeArguments, duration, write_options};
+use crate::buffer::bytes;
+use crate::errors;
+use crate::exclusive::Exclusive;
+use crate::open::{KeyspaceHandle, Open};
+use crate::owned::Owned;
+use crate::scan::Parts;
+use crate::snapshot::keyspace_of;
+use crate::view::{Pair, pair};
+use esker::{Keyspace, Slice};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use std::collections::VecDeque;
+use std::ops::Bound as Limit;
+use std::sync::Arc;
+
+/// How many entries a scan reads ahead at most. What is read ahead counts as read.
+const MAX_AHEAD: usize = 64;
+
+/// A transaction that Python objects share, until it is finished.
+pub struct SharedTransaction {
+    pub open: Arc<Open>,
+    transaction: Exclusive<Option<Owned<esker::Transaction>>>,
+}
+
+impl SharedTransaction {
+    pub fn new(py: Python<'_>, open: Arc<Open>) -> PyResult<Arc<SharedTransaction>> {
+        let db = open.db(py)?;
+        let transaction = py.detach(|| Owned::new(db.transaction()));
+        let transaction = Exclusive::new(Some(transaction));
+        Ok(Arc::new(SharedTransaction { open, transaction }))
+    }
+
+    /// Does something with the transaction, with the interpreter released.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut esker::Transaction) -> esker::Result<T> + Send,
+    ) -> PyResult<T> {
+        self.open.check(py)?;
+        let mut held = self.transaction.lock(py)?;
+        let transaction: &mut esker::Transaction = held.as_mut().ok_or_else(|| errors::finished("transaction"))?;
+        py.detach(|| work(transaction)).map_err(|error| errors::raise(py, error))
+    }
+
+    /// Takes the transaction away, to finish it.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Owned<esker::Transaction>>> {
+        self.open.check(py)?;
+        Ok(self.transaction.lock(py)?.take())
+    }
+
+    /// Commits the transaction.
+    pub fn commit(&self, py: Python<'_>, options: &esker::WriteOptions) -> PyResult<()> {
+        let transaction = self.take(py)?.ok_or_else(|| errors::finished("transaction"))?;
+        py.detach(|| transaction.into_inner().map_or(Ok(()), |transaction| transaction.commit_with(options)))
+            .map_err(|error| errors::raise(py, error))
+    }
+}
+
+/// A keyspace in a transaction: as it was when the transaction began, with its own writes.
+#[pyclass(frozen, subclass, weakref, module = "esker")]
+pub struct KeyspaceTransaction {
+    keyspace: Arc<KeyspaceHandle>,
+    shared: Arc<SharedTransaction>,
+}
+
+impl KeyspaceTransaction {
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut esker::Transaction, &Keyspace) -> esker::Result<T> + Send,
+    ) -> PyResult<T> {
+        let keyspace = self.keyspace.get(py)?;
+        self.shared.run(py, |transaction| work(transaction, keyspace))
+    }
+
+    fn value(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
+        let py = key.py();
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |transaction, keyspace| transaction.get(keyspace, key))
+    }
+
+    fn scanned(&self, limits: Limits, parts: Parts, reverse: bool) -> TransactionScan {
+        let (keyspace, shared) = (Arc::clone(&self.keyspace), Arc::clone(&self.shared));
+        let ahead = Ahead { limits, entries: VecDeque::new(), stretch: 1, ended: false };
+        TransactionScan { keyspace, shared, ahead: Exclusive::new(ahead), parts, reverse }
+    }
+}
+
+#[pymethods]
+impl KeyspaceTransaction {
+    /// The value of `key`, or `default` where it has none.
+    #[pyo3(signature = (key, default = None))]
+    fn get(&self, key: &Bound<'_, PyAny>, default: Option<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        let py = key.py();
+        Ok(match self.value(key)? {
+            Some(value) => PyBytes::new(py, &value).into_any().unbind(),
+            None => default.unwrap_or_else(|| py.None()),
+        })
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        match self.value(key)? {
+            Some(value) => Ok(PyBytes::new(key.py(), &value)),
+            None => Err(PyKeyError::new_err(key.clone().unbind())),
+        }
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.value(key)?.is_some())
+    }
+
+    fn __iter__(&self) -> TransactionScan {
+        self.scanned((Limit::Unbounded, Limit::Unbounded), Parts::Key, false)
+    }
+
+    /// Sets the value of `key`. `ttl`, a `timedelta` from the commit on, says when it expires.
+    #[pyo3(signature = (key, value, *, ttl = None))]
+    fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let py = key.py();
+        let ttl = ttl.map(|ttl| duration(ttl, "ttl")).transpose()?;
+        let (key, value) = (bytes(key, "key")?, bytes(value, "value")?);
+        let (key, value): (&[u8], &[u8]) = (&key, &value);
+        self.run(py, |transaction, keyspace| match ttl {
+            None => transaction.put(keyspace, key, value),
+            Some(ttl) => transaction.put_with_ttl(keyspace, key, value, ttl),
+        })
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.put(key, value, None)
+    }
+
+    /// Removes `key`, which need not have a value.
+    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let key = bytes(key, "key")?;
+        let key: &[u8] = &key;
+        self.run(py, |transaction, keyspace| transaction.delete(keyspace, key))
+    }
+
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.value(key)?.is_none() {
+            return Err(PyKeyError::new_err(key.clone().unbind()));
+        }
+        self.delete(key)
+    }
+
+    /// Combines `operand` with the value of `key` by the merge operator.
+    fn merge(&self, key: &Bound<'_, PyAny>, operand: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let (key, operand) = (bytes(key, "key")?, bytes(operand, "operand")?);
+        let (key, operand): (&[u8], &[u8]) = (&key, &operand);
+        self.run(py, |transaction, keyspace| transaction.merge(keyspace, key, operand))
+    }
+
+    /// Removes every key of a range.
+    #[pyo3(signature = (start = None, stop = None, *, prefix = None, include_start = true, include_stop = false))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        prefix: Option<&Bound<'_, PyAny>>,
+        include_start: bool,
+        include_stop: bool,
+    ) -> PyResult<()> {
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
+        self.run(py, |transaction, keyspace| transaction.delete_range(keyspace, &limits))
+    }
+
+    /// Iterates over a range, as `Keyspace.scan` does. What it has come past counts as read, and up
+    /// to 64 entries that it reads ahead.
+    #[pyo3(signature = (start = None, stop = None, *, prefix = None, reverse = false, include_start = true,
+                        include_stop = false))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the call")]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        prefix: Option<&Bound<'_, PyAny>>,
+        reverse: bool,
+        include_start: bool,
+        include_stop: bool,
+    ) -> PyResult<TransactionScan> {
+        let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
+        let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
+        Ok(self.scanned(limits, Parts::Both, reverse))
+    }
+
+    /// The least key that has a value, with the value; `None` where no key has one.
+    fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
+        Ok(pair(py, self.run(py, esker::Transaction::first)?))
+    }
+
+    /// The greatest key that has a value, with the value; `None` where no key has one.
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
+        Ok(pair(py, self.run(py, esker::Transaction::last)?))
+    }
+
+    /// Removes the least key and returns it with its value; `None` where no key has one.
+    fn pop_first<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
+        Ok(pair(py, self.run(py, esker::Transaction::pop_first)?))
+    }
+}
+
+/// What a scan has read ahead, and what is left of its range.
+struct Ahead {
+    limits: Limits,
+    entries: VecDeque<(Slice, Slice)>,
+    stretch: usize,
+    ended: bool,
+}
+
+/// An iterator over a range in a transaction.
+#[pyclass(frozen, module = "esker")]
+pub struct TransactionScan {
+    keyspace: Arc<KeyspaceHandle>,
+    shared: Arc<SharedTransaction>,
+    ahead: Exclusive<Ahead>,
+    parts: Parts,
+    reverse: bool,
+}
+
+/// Reads some more entries. Writes of the transaction between two readings are seen behind the last
+/// entry.
+fn read_ahead(
+    ahead: &mut Ahead,
+    transaction: &mut esker::Transaction,
+    keyspace: &Keyspace,
+    reverse: bool,
+) -> esker::Result<()> {
+    let mut range = transaction.range(keyspace, &ahead.limits);
+    while ahead.entries.len() < ahead.stretch {
+        match if reverse { range.next_back() } else { range.next() } {
+            Some(entry) => ahead.entries.push_back(entry?),
+            None => {
+                ahead.ended = true;
+                break;
+            }
+        }
+    }
+    ahead.stretch = (ahead.stretch * 2).min(MAX_AHEAD);
+    if let Some((key, _)) = ahead.entries.back() {
+        let end = Limit::Excluded(key.to_vec());
+        *(if reverse { &mut ahead.limits.1 } else { &mut ahead.limits.0 }) = end;
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl TransactionScan {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let mut held = self.ahead.lock(py)?;
+        if held.entries.is_empty() && !held.ended {
+            let keyspace = self.keyspace.get(py)?;
+            let ahead: &mut Ahead = &mut held;
+            self.shared.run(py, |transaction| read_ahead(ahead, transaction, keyspace, self.reverse))?;
+        }
+        let entry = held.entries.pop_front();
+        entry.map(|(key, value)| self.parts.object(py, (&key, &value), 0)).transpose()
+    }
+}
+
+/// Reads and writes that take effect together, if nobody else has written what they read.
+///
+/// A `with` block commits at its end, which raises `ConflictError` where somebody has; and rolls
+/// back where it is left by an exception. `Database.transact` runs a function again after a
+/// conflict.
+///
+/// >>> import esker, tempfile
+/// >>> with esker.open(tempfile.mkdtemp()) as db:
+/// ...     db[b"seat"] = b"free"
+/// ...     with db.transaction() as transaction:
+/// ...         if transaction[b"seat"] == b"free":
+/// ...             transaction[b"seat"] = b"ada"
+/// ...     db[b"seat"]
+/// b'ada'
+#[pyclass(frozen, extends = KeyspaceTransaction, module = "esker")]
+pub struct Transaction {
+    pub shared: Arc<SharedTransaction>,
+}
+
+impl Transaction {
+    pub fn parts(shared: Arc<SharedTransaction>, default: Arc<KeyspaceHandle>) -> PyClassInitializer<Transaction> {
+        let base = KeyspaceTransaction { keyspace: default, shared: Arc::clone(&shared) };
+        PyClassInitializer::from(base).add_subclass(Transaction { shared })
+    }
+}
+
+#[pymethods]
+impl Transaction {
+    /// A keyspace in the transaction: by its name, or as a `Keyspace` of the database.
+    fn keyspace(&self, keyspace: &Bound<'_, PyAny>) -> PyResult<KeyspaceTransaction> {
+        let keyspace = keyspace_of(&self.shared.open, keyspace)?;
+        Ok(KeyspaceTransaction { keyspace, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Commits the transaction, which is finished then.
+    #[pyo3(signature = (*, sync = false, timeout = None))]
+    fn commit(&self, py: Python<'_>, sync: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.shared.commit(py, &write_options(None, sync, true, timeout)?)
+    }
+
+    /// Gives the transaction up. A finished one stays as it is.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        let transaction = self.shared.take(py)?;
+        drop(transaction);
+        Ok(())
+    }
+
+    /// Whether the transaction was committed or rolled back.
+    #[getter]
+    fn finished(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.shared.transaction.lock(py)?.is_none())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exception, *_more))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyAny>, _more: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let is_open = !self.finished(py)?;
+        if exception.is_none() && is_open { self.commit(py, false, None) } else { self.rollback(py) }
+    }
+}

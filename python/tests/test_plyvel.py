@@ -1,0 +1,97 @@
+"""What plyvel's own tests do not look at."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+import esker
+import esker.plyvel as plyvel
+
+
+def test_it_is_the_default_keyspace(directory: pathlib.Path) -> None:
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        db.put(b"k", b"v")
+    with esker.open(directory) as modern:
+        assert modern[b"k"] == b"v"
+        modern[b"m"] = b"w"
+    with plyvel.DB(str(directory)) as db:
+        assert list(db) == [(b"k", b"v"), (b"m", b"w")]
+
+
+def test_errors_have_their_classes(directory: pathlib.Path) -> None:
+    with pytest.raises(plyvel.IOError):
+        plyvel.DB(str(directory))
+    with plyvel.DB(str(directory), create_if_missing=True):
+        with pytest.raises(plyvel.IOError):
+            plyvel.DB(str(directory))
+    with pytest.raises(plyvel.Error):
+        plyvel.DB(str(directory), error_if_exists=True)
+    with pytest.raises(TypeError):
+        plyvel.DB(str(directory), no_such_option=1)  # type: ignore[call-arg]
+    with pytest.raises(OverflowError):
+        plyvel.DB(str(directory), write_buffer_size=-1)
+    assert issubclass(plyvel.IOError, OSError) and issubclass(plyvel.IteratorInvalidError, plyvel.Error)
+
+
+def test_destroying(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db"
+    plyvel.destroy_db(str(path))
+    with plyvel.DB(str(path), create_if_missing=True) as db:
+        db.put(b"k", b"v")
+        with pytest.raises(plyvel.IOError):
+            plyvel.destroy_db(str(path))
+    (path / "notes").write_bytes(b"")
+    plyvel.destroy_db(str(path))
+    assert [child.name for child in path.iterdir()] == ["notes"]
+    with pytest.raises(plyvel.IOError):
+        plyvel.repair_db(str(path))
+
+
+def test_a_batch_can_be_written_again_and_appended_to_itself(directory: pathlib.Path) -> None:
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        prefixed = db.prefixed_db(b"p-")
+        batch = prefixed.write_batch()
+        batch.put(b"a", bytearray(b"1"))
+        batch.append(batch)
+        batch.delete(b"b")
+        db.put(b"p-b", b"2")
+        batch.write()
+        db.put(b"p-b", b"2")
+        batch.write()
+        assert list(db) == [(b"p-a", b"1")]
+        assert prefixed.prefixed_db(b"x").prefix == b"p-x"
+        assert prefixed.prefixed_db(b"x").db is db
+
+
+def test_the_excluded_and_included_ends_of_a_reverse_iterator(directory: pathlib.Path) -> None:
+    """plyvel leaves the included start out where it is the only key."""
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        for key in (b"1", b"2", b"3"):
+            db.put(key, b"")
+        assert list(db.iterator(start=b"2", stop=b"3", reverse=True, include_value=False)) == [b"2"]
+
+
+def test_a_raw_iterator_is_freed_and_says_so(directory: pathlib.Path) -> None:
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        db.put(b"k", b"v")
+        iterator = db.raw_iterator()
+        for call in (iterator.key, iterator.value, iterator.item, iterator.next, iterator.prev):
+            with pytest.raises(plyvel.IteratorInvalidError):
+                call()
+        iterator.seek_to_last()
+        assert iterator.item() == (b"k", b"v")
+    with pytest.raises(RuntimeError):
+        iterator.item()
+
+
+def test_properties(directory: pathlib.Path) -> None:
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        db.put(b"k", b"v")
+        db.compact_range()
+        assert db.get_property(b"leveldb.num-files-at-level0") == b"1"
+        for wrong in (b"leveldb.num-files-at-level9", b"leveldb.num-files-at-level", b"\xff", b""):
+            assert db.get_property(wrong) is None
+        assert int(db.get_property(b"leveldb.approximate-memory-usage") or b"-1") >= 0
+        assert db.get_property(b"esker.flushes") is not None or db.get_property(b"esker.wal.bytes") is not None
