@@ -388,6 +388,11 @@ typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value
 #define ESKER_MISSING_COMPARATOR 16
 
 /*
+ A database that is not to be there is.
+ */
+#define ESKER_ALREADY_EXISTS 17
+
+/*
  An error of the engine that this version of the interface has no code for.
  */
 #define ESKER_OTHER 99

@@ -149,8 +149,8 @@ fn flush_one(inner: &Inner, keyspace: &Arc<KeyspaceInner>, memtable: &Arc<Memtab
     let goes_last = goes_last(inner, &version, memtable);
     let last = memtable.last_sequence();
     // Other keyspaces may have older writes, or the rest of a batch, only in the log: without them
-    // this flush would leave a hole after a power loss. So would readers of changes. Before the tables: where no manifest is
-    // left, a repair believes what they say.
+    // this flush would leave a hole after a power loss. So would readers of changes. Before the
+    // tables: where no manifest is left, a repair believes what they say.
     if inner.keeps_changes() || others_have_writes(inner, keyspace) {
         inner.sync_log()?;
     }

@@ -85,7 +85,7 @@ pub fn sweep_blobs(inner: &Inner) {
         let _writer = inner.writer.lock();
         blobs_in_use(inner)
     };
-    // A sync of the log makes durable what its records refer to, but not in a file that is forgotten.
+    // A sync of the log makes durable what its records refer to, but not in a forgotten file.
     if inner.keeps_changes()
         && let Err(error) = inner.blobs.sync()
     {
