@@ -31,6 +31,7 @@ pub struct Database {
 #[pyo3(signature = (path, read_only, options))]
 pub fn _open(path: &Bound<'_, PyAny>, read_only: bool, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Database>> {
     let py = path.py();
+    refuse_useless(py)?;
     let directory = crate::arguments::path(path)?;
     let options = options::database(options)?;
     let db =
@@ -40,10 +41,16 @@ pub fn _open(path: &Bound<'_, PyAny>, read_only: bool, options: Option<&Bound<'_
     Py::new(py, Keyspace::parts(default).add_subclass(Database { open }))
 }
 
+/// In a process that was forked beside an open database, nothing of the engine can be used.
+fn refuse_useless(py: Python<'_>) -> PyResult<()> {
+    if crate::fork::is_useless() { Err(errors::forked(py)) } else { Ok(()) }
+}
+
 /// Removes a database.
 #[pyfunction]
 pub fn _destroy(path: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = path.py();
+    refuse_useless(py)?;
     let directory = crate::arguments::path(path)?;
     py.detach(|| Db::destroy(&directory, esker::Options::default())).map_err(|error| errors::raise(py, error))
 }
@@ -53,6 +60,7 @@ pub fn _destroy(path: &Bound<'_, PyAny>) -> PyResult<()> {
 /// directory of what was lost.
 #[pyfunction]
 pub fn _repair(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Py<PyTuple>> {
+    refuse_useless(py)?;
     let directory = crate::arguments::path(path)?;
     let report =
         py.detach(|| Db::repair(&directory, esker::Options::default())).map_err(|error| errors::raise(py, error))?;

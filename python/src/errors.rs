@@ -24,8 +24,8 @@ pub fn closed(py: Python<'_>, what: &str) -> PyErr {
 
 #[cold]
 pub fn forked(py: Python<'_>) -> PyErr {
-    let message = "the database was opened by the process that this one was forked from; open it in this one, once it is \
-                   closed there, or start processes by `spawn`";
+    let message = "this process was forked from one with an open database, and can use none; start processes by \
+                   `spawn`, or close all databases before";
     new(py, "ForkedError", message)
 }
 

@@ -1,6 +1,7 @@
 //! An open database, as all its Python handles share it.
 
 use crate::errors;
+use crate::fork::Running;
 use crate::owned::Owned;
 use esker::{Db, Keyspace};
 use parking_lot::Mutex;
@@ -13,6 +14,8 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Open {
     db: Owned<Db>,
     closed: AtomicBool,
+    /// Until it is closed. Behind the handle, which is dropped first.
+    running: Mutex<Option<Running>>,
     /// As the program has given it.
     pub path: PathBuf,
 }
@@ -23,7 +26,8 @@ static ALL: Mutex<Vec<Weak<Open>>> = Mutex::new(Vec::new());
 
 impl Open {
     pub fn new(db: Db, path: PathBuf) -> Arc<Open> {
-        let open = Arc::new(Open { db: Owned::new(db), closed: AtomicBool::new(false), path });
+        let running = Mutex::new(Some(Running::begin()));
+        let open = Arc::new(Open { db: Owned::new(db), closed: AtomicBool::new(false), running, path });
         let mut all = ALL.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&open));
@@ -65,12 +69,13 @@ impl Open {
             return Ok(());
         }
         let db = Db::clone(&self.db);
-        py.detach(|| db.close()).map_err(|error| {
-            if matches!(error, esker::Error::InCallback { .. }) {
-                self.closed.store(false, Ordering::Release);
-            }
-            errors::raise(py, error)
-        })
+        let result = py.detach(|| db.close());
+        if matches!(result, Err(esker::Error::InCallback { .. })) {
+            self.closed.store(false, Ordering::Release);
+        } else {
+            *self.running.lock() = None;
+        }
+        result.map_err(|error| errors::raise(py, error))
     }
 }
 
