@@ -7,11 +7,11 @@
 
 use crate::error::{Error, Result};
 use crate::moving::LocalFile;
-use esker::{CheckpointMode, Db, Options};
+use esker::{CheckpointMode, Comparator, Db, Options};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Of the sub-directories, which are the only ones that are ever removed.
 const PREFIX: &str = "esker-backup-source-";
@@ -30,14 +30,48 @@ fn in_use() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 /// let options = esker_backup::Create::default().verify_source(true);
 /// # let _ = options;
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Create {
     scratch: Option<PathBuf>,
     mode: CheckpointMode,
     verify: bool,
+    comparators: Vec<Arc<dyn Comparator>>,
+}
+
+impl std::fmt::Debug for Create {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.comparators.iter().map(|comparator| comparator.name()).collect();
+        f.debug_struct("Create")
+            .field("scratch", &self.scratch)
+            .field("mode", &self.mode)
+            .field("verify", &self.verify)
+            .field("comparators", &names)
+            .finish()
+    }
 }
 
 impl Create {
+    /// A comparator that a keyspace of the database has, as for
+    /// [`Options::comparator`](esker::Options::comparator): the checkpoint is opened to learn what
+    /// is in it. Call it once for each.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// struct ByLength;
+    /// impl esker::Comparator for ByLength {
+    ///     fn name(&self) -> &str { "example.by-length" }
+    ///     fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    ///         a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    ///     }
+    /// }
+    /// let create = esker_backup::Create::default().comparator(Arc::new(ByLength));
+    /// ```
+    #[must_use]
+    pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Create {
+        self.comparators.push(comparator);
+        self
+    }
+
     /// The directory in which the checkpoint is made that is then copied. It is created if it is
     /// not there, and used for one database only: what an earlier backup has left in it is removed.
     /// Without, it is a directory beside the database, with the name of the database and
@@ -89,15 +123,17 @@ impl Source {
         let directory = reserve(&parent)?;
         let mut source = Source { directory, parent, files: Vec::new(), sequence: 0, keyspaces: Vec::new() };
         db.checkpoint_with(&source.directory, options.mode)?;
-        source.inspect(options.verify)?;
+        source.inspect(options)?;
         source.files = files(&source.directory)?;
         Ok(source)
     }
 
     /// Learns what is in the checkpoint, from itself.
-    fn inspect(&mut self, verify: bool) -> Result<()> {
-        let copy = Db::open_read_only(&self.directory, Options::default().create_if_missing(false))?;
-        if verify {
+    fn inspect(&mut self, create: &Create) -> Result<()> {
+        let options = Options::default().create_if_missing(false);
+        let options = create.comparators.iter().cloned().fold(options, Options::comparator);
+        let copy = Db::open_read_only(&self.directory, options)?;
+        if create.verify {
             copy.verify()?;
         }
         self.sequence = copy.stats().last_sequence;

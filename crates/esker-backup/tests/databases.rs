@@ -340,3 +340,34 @@ fn a_directory_that_another_restore_has_is_refused() {
     assert!(matches!(target.restore(None, &foreign), Err(Error::InvalidArgument { .. })));
     assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1, "nothing is put there");
 }
+
+/// Shorter keys first.
+struct ByLength;
+
+impl esker::Comparator for ByLength {
+    fn name(&self) -> &str {
+        "test.by-length"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
+
+#[test]
+fn a_database_with_an_order_of_its_own_is_backed_up_with_its_comparator() {
+    let place = tempfile::tempdir().unwrap();
+    let options = || options().comparator(Arc::new(ByLength));
+    let db = Db::open(place.path().join("data"), options()).unwrap();
+    let words = db.keyspace("words", KeyspaceOptions::default().comparator(ByLength)).unwrap();
+    words.put("bb", "").unwrap();
+    words.put("c", "").unwrap();
+    let target = Target::new_directory(place.path().join("target")).unwrap();
+    let without = target.create(&db, &Create::default());
+    assert!(without.unwrap_err().to_string().contains("test.by-length"));
+    let create = Create::default().comparator(Arc::new(ByLength)).verify_source(true);
+    let number = target.create(&db, &create).unwrap().backup.number;
+    target.restore(Some(number), &place.path().join("then")).unwrap();
+    let then = Db::open(place.path().join("then"), options()).unwrap();
+    assert_eq!(then.existing_keyspace("words").unwrap().first().unwrap().unwrap().0, "c");
+}

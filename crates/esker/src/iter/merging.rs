@@ -23,6 +23,7 @@ const LONG_STREAK: u32 = 4;
 pub struct MergingCursor<C> {
     children: Vec<C>,
     order: KeyOrder,
+    is_bytewise: bool,
     /// What is known of each child's key.
     heads: Vec<Head>,
     /// `losers[1..]`: the child that lost at each inner node. Node `n` is above nodes `2n` and
@@ -53,11 +54,11 @@ struct Head {
 
 impl Head {
     #[inline]
-    fn of(child: &impl Cursor, order: &KeyOrder) -> Head {
+    fn of(child: &impl Cursor, is_bytewise: bool) -> Head {
         if !child.valid() {
             return Head::default();
         }
-        if !order.is_bytewise() {
+        if !is_bytewise {
             return Head { bytes: 0, valid: true };
         }
         let key = child.entry().key;
@@ -81,6 +82,7 @@ impl<C: Cursor> MergingCursor<C> {
         MergingCursor {
             children,
             order: order.clone(),
+            is_bytewise: order.is_bytewise(),
             heads: vec![Head::default(); count],
             // Any will do; zeroes would be requested as zeroed memory, which takes allocators
             // longer.
@@ -123,7 +125,7 @@ impl<C: Cursor> MergingCursor<C> {
         }
         let count = self.children.len();
         for (head, child) in self.heads.iter_mut().zip(&self.children) {
-            *head = Head::of(child, &self.order);
+            *head = Head::of(child, self.is_bytewise);
         }
         // The winners of all nodes, leaves included; only needed while the matches are played.
         let (mut few, mut many) = ([0; 2 * FEW], Vec::new());
@@ -148,7 +150,7 @@ impl<C: Cursor> MergingCursor<C> {
     #[inline]
     fn replay(&mut self) {
         let moved = self.winner;
-        self.heads[moved] = Head::of(&self.children[moved], &self.order);
+        self.heads[moved] = Head::of(&self.children[moved], self.is_bytewise);
         if let Some(runner_up) = self.runner_up
             && self.before(moved, runner_up)
         {

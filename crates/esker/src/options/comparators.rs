@@ -5,7 +5,7 @@ use crate::base::comparator::{Comparator, ReverseBytewise};
 use crate::base::key_order::KeyOrder;
 use crate::error::{Error, Result};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -27,9 +27,16 @@ impl Comparators {
         self.given.push(comparator);
     }
 
-    /// Reads their names, and refuses what cannot be one.
+    /// Reads their names, and refuses what cannot be one, and two of one name.
     pub(super) fn check(&self) -> Result<()> {
-        self.given.iter().try_for_each(|comparator| order_of(Arc::clone(comparator), Database::NONE).map(drop))
+        let mut names = BTreeSet::new();
+        for comparator in &self.given {
+            let order = order_of(Arc::clone(comparator), Database::NONE)?;
+            if !names.insert(order.name().to_owned()) {
+                return Err(Error::invalid(format!("two comparators are named {:?}", order.name())));
+            }
+        }
+        Ok(())
     }
 
     /// Makes them callbacks of a database. Their names were checked.

@@ -26,13 +26,18 @@ impl Run {
     /// The table that can hold `key`.
     #[inline]
     pub fn table_for(&self, key: &[u8]) -> Option<&Arc<Table>> {
-        let at = match self.tables.len() {
-            1 => 0,
-            // By the smallest key: a range tombstone may end where the next table begins.
-            _ => self
-                .tables
-                .partition_point(|table| table.order().compare(&table.summary().smallest_key, key).is_le())
-                .saturating_sub(1),
+        let at = match self.tables.as_slice() {
+            [_] => 0,
+            // By the smallest key: a range tombstone may end where the next table begins. All tables
+            // of a run have one order, which is looked up once.
+            [first, ..] if first.order().is_bytewise() => {
+                self.tables.partition_point(|table| table.summary().smallest_key.as_slice() <= key).saturating_sub(1)
+            }
+            tables => {
+                let is_at_or_before =
+                    |table: &Arc<Table>| table.order().compare(&table.summary().smallest_key, key).is_le();
+                tables.partition_point(is_at_or_before).saturating_sub(1)
+            }
         };
         self.tables.get(at).filter(|table| table.summary().spans(key))
     }

@@ -41,7 +41,12 @@ pub fn keep_tables(
         let Some(number) = table_number(name).filter(|number| !named.contains(number)) else { continue };
         let path = directory.join(name);
         let file = env.open(&path)?;
-        let order = Table::label(&*file, &path, number)?.and_then(|label| options.comparators.find(&label.comparator));
+        let label = match Table::label(&*file, &path, number) {
+            // What cannot be read is kept below.
+            Err(Error::Unsupported { .. }) => None,
+            label => label?,
+        };
+        let order = label.and_then(|label| options.comparators.find(&label.comparator));
         let order = order.unwrap_or_default();
         match Table::open_in(&order, Arc::clone(&file), path, number, Arc::clone(cache), ReadMode::Pread) {
             Ok(found) if holds_newer_writes(state, found.summary()) => {

@@ -43,6 +43,8 @@ pub struct Recovering {
     adds_uint64: bool,
     pub expires: bool,
     pub order: KeyOrder,
+    /// Not of a keyspace that only the log has, and that a repair takes for a bytewise one.
+    pub knows_order: bool,
 }
 
 impl Recovering {
@@ -69,6 +71,7 @@ impl Recovering {
             writer,
             immutable: VecDeque::new(),
             checked_values: BTreeSet::new(),
+            knows_order: true,
         })
     }
 }
@@ -247,6 +250,7 @@ pub fn apply_record(
     operations: Vec<AnyOperation<'_>>,
     memory: &Arc<MemoryPool>,
 ) -> Result<Sequence> {
+    refuse_impossible_ranges(recovering, record, &operations)?;
     let mut sequence = record.sequence;
     for operation in operations {
         let id = operation.keyspace();
@@ -279,11 +283,8 @@ pub fn apply_record(
             }
             match operation {
                 AnyOperation::Key(operation) => apply_operation(target, &operation, sequence),
+                // One that ends before it begins deletes nothing.
                 AnyOperation::Range(range) => {
-                    if target.order.is_trusted() && !range.is_possible(&target.order) {
-                        let what = "a range delete that ends before it begins";
-                        return Err(Error::corruption(record.path, record.offset, what));
-                    }
                     target.writer.delete_range(range.start, range.end, sequence, 0, sequence - 1);
                 }
             }
@@ -294,6 +295,24 @@ pub fn apply_record(
         return Err(Error::corruption(record.path, record.offset, "an empty batch"));
     }
     Ok(sequence - 1)
+}
+
+/// Before any operation of the record is applied: a batch is there as a whole, or not at all.
+fn refuse_impossible_ranges(
+    recovering: &BTreeMap<u64, Recovering>,
+    record: &Record<'_>,
+    operations: &[AnyOperation<'_>],
+) -> Result<()> {
+    for operation in operations {
+        let AnyOperation::Range(range) = operation else { continue };
+        let is_impossible =
+            |target: &Recovering| target.knows_order && target.order.is_trusted() && !range.is_possible(&target.order);
+        if recovering.get(&range.keyspace).is_some_and(is_impossible) {
+            let what = "a range delete that ends before it begins";
+            return Err(Error::corruption(record.path, record.offset, what));
+        }
+    }
+    Ok(())
 }
 
 fn apply_operation(target: &mut Recovering, operation: &Operation<'_>, sequence: Sequence) {

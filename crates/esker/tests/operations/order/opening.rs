@@ -236,3 +236,40 @@ fn a_repair_keeps_the_order_with_and_without_a_manifest() {
         assert!(latest.count(..).unwrap() > 300 && words.count(..).unwrap() > 300);
     }
 }
+
+#[test]
+fn two_comparators_of_one_name_are_refused() {
+    let machine = Machine::new();
+    let options = machine.options().comparator(Arc::new(ByLength)).comparator(Arc::new(ByLength));
+    let refused = Db::open(DIRECTORY, options.clone()).map(drop);
+    assert!(matches!(&refused, Err(Error::InvalidArgument { what }) if what.contains("test.by-length")), "{refused:?}");
+    assert!(matches!(Db::repair(DIRECTORY, options), Err(Error::InvalidArgument { .. })));
+}
+
+/// Of a keyspace that only the log has, a repair does not know the order: a range that is none by
+/// its bytes is no damage.
+#[test]
+fn a_range_of_a_keyspace_whose_order_is_lost_ends_no_log() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let plain = db.keyspace("plain", KeyspaceOptions::default()).unwrap();
+    let latest = db.keyspace("latest", KeyspaceOptions::default().comparator(ReverseBytewise)).unwrap();
+    plain.put("table", "1").unwrap();
+    db.flush().unwrap();
+    let mut batch = db.batch();
+    batch.put(&plain, "before", "1").unwrap();
+    batch.delete_range(&latest, "z".."a").unwrap();
+    batch.put(&plain, "behind", "1").unwrap();
+    batch.commit().unwrap();
+    plain.put("later", "1").unwrap();
+    drop((plain, latest, db));
+    let files = machine.env.files().into_iter();
+    let manifest = files.filter(|path| path.to_str().unwrap().contains("MANIFEST")).next_back().unwrap();
+    esker::env::Env::remove(&*machine.env, &manifest).unwrap();
+    Db::repair(DIRECTORY, machine.options()).unwrap();
+    let db = machine.open();
+    let plain = db.existing_keyspace("plain").unwrap();
+    for key in ["table", "before", "behind", "later"] {
+        assert!(plain.contains_key(key).unwrap(), "{key}");
+    }
+}

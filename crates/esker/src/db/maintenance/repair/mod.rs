@@ -335,7 +335,9 @@ impl Work<'_> {
                     let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
                     let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
                     state.keyspaces.insert(id, unknown.clone());
-                    recovering.insert(id, recovery::Recovering::new(unknown, Version::default(), options, &memory)?);
+                    let mut new = recovery::Recovering::new(unknown, Version::default(), options, &memory)?;
+                    new.knows_order = false;
+                    recovering.insert(id, new);
                 }
             }
             if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
