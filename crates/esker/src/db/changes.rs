@@ -47,7 +47,8 @@ const ATTEMPTS: usize = 5;
 /// # let db = Db::open("data", options.keep_changes(ChangeRetention::Bytes(1 << 20)))?;
 /// # let names = db.keyspace("names", Default::default())?;
 /// let mut batch = db.batch();
-/// batch.put(&names, "ada", "1815")?.delete(&names, "bob");
+/// batch.put(&names, "ada", "1815")?;
+/// batch.delete(&names, "bob")?;
 /// batch.commit()?;
 /// for batch in db.changes(0)? {
 ///     for change in batch?.changes {

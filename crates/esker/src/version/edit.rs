@@ -302,6 +302,8 @@ impl ManifestState {
     /// What concerns the changes that are kept.
     fn note_kept(&mut self, change: &Change) {
         match change {
+            // 0 says nothing.
+            Change::ChangesFrom { sequence: 0, .. } => {}
             Change::ChangesFrom { sequence, segment } => {
                 self.changes_from = self.changes_from.max(*sequence);
                 self.changes_segment = self.changes_segment.max(*segment);

@@ -111,6 +111,7 @@ pub fn kind(error: &Error) -> String {
         Error::Corruption { .. } => "Corruption",
         Error::Unsupported { .. } => "Unsupported",
         Error::InvalidArgument { .. } => "InvalidArgument",
+        Error::MissingComparator { .. } => "MissingComparator",
         Error::MissingMergeOperator { .. } => "MissingMergeOperator",
         Error::NotFound { .. } => "NotFound",
         other => panic!("a forged file is no reason for {other:?}"),
