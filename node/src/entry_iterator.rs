@@ -2,6 +2,7 @@
 
 use crate::database_state::OpenDatabase;
 use crate::failure::Failure;
+use crate::range::KeyRange;
 use crate::values::{Format, Input, bytes};
 use crate::work::{Answer, Work, run};
 use esker::{Iter, Keys, Slice};
@@ -20,17 +21,6 @@ pub struct Parts {
     pub keys: Option<Format>,
     /// The values' format, if they are wanted.
     pub values: Option<Format>,
-}
-
-/// Which keys, and in which order.
-#[derive(Clone)]
-pub struct KeyRange {
-    /// The least.
-    pub lower: Bound<Vec<u8>>,
-    /// The greatest.
-    pub upper: Bound<Vec<u8>>,
-    /// From the greatest to the least.
-    pub reverse: bool,
 }
 
 /// An iterator over one snapshot.
