@@ -9,7 +9,7 @@ const { EskerIterator, EskerKeyIterator, EskerValueIterator } = require('./lib/i
 const { openOptions } = require('./lib/options')
 const { rangeOf } = require('./lib/range')
 const { EskerSnapshot, snapshotOf } = require('./lib/snapshot')
-const { WriteQueue } = require('./lib/write-queue')
+const { WriteQueue, MANY_OPERATIONS } = require('./lib/write-queue')
 
 const MANIFEST = {
   encodings: { buffer: true, utf8: true, view: true },
@@ -37,8 +37,7 @@ const MANIFEST = {
 class EskerLevel extends AbstractLevel {
   #location
   #database = new binding.Database()
-  #plainWrites = new WriteQueue(this.#database, false)
-  #syncedWrites = new WriteQueue(this.#database, true)
+  #writes = new WriteQueue(this.#database)
 
   constructor(location, options) {
     super(MANIFEST, options)
@@ -54,7 +53,7 @@ class EskerLevel extends AbstractLevel {
   }
 
   async _close() {
-    await Promise.all([this.#plainWrites.drained(), this.#syncedWrites.drained()])
+    await this.#writes.drained()
     return this.#database.close()
   }
 
@@ -88,11 +87,11 @@ class EskerLevel extends AbstractLevel {
 
   _put(key, value, options) {
     const [data, ttl] = [encoded(value), timeToLive(options.ttl)]
-    return this.#write(options, (operations) => operations.put(encoded(key), data, ttl))
+    return this.#writes.write(1, options.sync, (writes) => writes.put(encoded(key), data, ttl))
   }
 
   _del(key, options) {
-    return this.#write(options, (operations) => operations.del(encoded(key)))
+    return this.#writes.write(1, options.sync, (writes) => writes.del(encoded(key)))
   }
 
   _batch(operations, options) {
@@ -106,11 +105,11 @@ class EskerLevel extends AbstractLevel {
       }
     }
 
-    return this.#database.write(native, options.sync === true)
+    return this.#writes.batch(operations.length, options.sync, native)
   }
 
   _chainedBatch() {
-    return new EskerChainedBatch(this, this.#database)
+    return new EskerChainedBatch(this, this.#writes)
   }
 
   _clear(options) {
@@ -118,10 +117,12 @@ class EskerLevel extends AbstractLevel {
     const snapshot = snapshotOf(options)
 
     if (options.limit === -1 && snapshot === undefined) {
-      return this.#database.clear(lower, upper, flags)
+      return this.#writes.write(1, false, (writes) => writes.clear(lower, upper, flags))
     }
 
-    return this.#database.clearKeys(lower, upper, flags, options.limit, snapshot)
+    return this.#writes.write(MANY_OPERATIONS, false, (writes) =>
+      writes.clearKeys(lower, upper, flags, options.limit, snapshot)
+    )
   }
 
   _iterator(options) {
@@ -158,7 +159,7 @@ class EskerLevel extends AbstractLevel {
       const name = this.#key(key, options)
       const data = encoded(this.valueEncoding(options?.valueEncoding).encode(operand))
       const ttl = timeToLive(options?.ttl)
-      return this.#write(options, (operations) => operations.merge(name, data, ttl))
+      return this.#writes.write(1, options?.sync, (writes) => writes.merge(name, data, ttl))
     })
   }
 
@@ -179,12 +180,16 @@ class EskerLevel extends AbstractLevel {
     return this.#whenOpen(() => {
       if (typeof ttl !== 'number')
         throw new TypeError("The second argument 'ttl' must be a number of milliseconds")
-      return this.#database.touch(this.#key(key, options), ttl)
+      const name = this.#key(key, options)
+      return this.#writes.write(1, false, (writes) => writes.touch(name, ttl))
     })
   }
 
   async persist(key, options) {
-    return this.#whenOpen(() => this.#database.persist(this.#key(key, options)))
+    return this.#whenOpen(() => {
+      const name = this.#key(key, options)
+      return this.#writes.write(1, false, (writes) => writes.persist(name))
+    })
   }
 
   getProperty(name) {
@@ -195,10 +200,6 @@ class EskerLevel extends AbstractLevel {
 
   static async repair(location) {
     return binding.Database.repair(assertLocation(location))
-  }
-
-  #write(options, add) {
-    return (options?.sync === true ? this.#syncedWrites : this.#plainWrites).write(add)
   }
 
   async #whenOpen(call) {

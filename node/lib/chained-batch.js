@@ -5,12 +5,12 @@ const { encoded, timeToLive } = require('./encoded')
 const binding = require('./binding')
 
 class EskerChainedBatch extends AbstractChainedBatch {
-  #database
+  #writes
   #operations = new binding.Operations()
 
-  constructor(db, database) {
+  constructor(db, writes) {
     super(db)
-    this.#database = database
+    this.#writes = writes
   }
 
   _put(key, value, options) {
@@ -26,7 +26,7 @@ class EskerChainedBatch extends AbstractChainedBatch {
   }
 
   _write(options) {
-    return this.#database.write(this.#operations, options.sync === true)
+    return this.#writes.batch(this.length, options.sync, this.#operations)
   }
 
   async _close() {

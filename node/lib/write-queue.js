@@ -3,45 +3,55 @@
 const binding = require('./binding')
 
 // Operations of one call to the pool: few enough that the event loop gets its turn between two.
-const MOST_OPERATIONS = 1000
+const MANY_OPERATIONS = 1000
 
 /**
- * Single writes on their way to the pool. Those that are made in one turn of the event loop, or
- * while others are written, go there together, in the order in which they were made; each is a
- * write of its own, and settles a promise of its own. With `sync` the log is synced once for all
- * that went together.
+ * The writes of a database on their way to the pool, where they take effect in the order in which
+ * they were made: one call at a time makes those of one turn of the event loop, or those that were
+ * made during the call before. Each is a write of its own, and settles a promise of its own.
+ *
+ * Those with `sync` take their place in that order too. Once they have taken effect they wait for
+ * the device, beside the writes behind them; one sync is for all that wait when it begins.
  */
 class WriteQueue {
   #database
-  #sync
   #groups = []
   #underWay = null
+  #unsynced = []
+  #syncUnderWay = null
 
-  constructor(database, sync) {
+  constructor(database) {
     this.#database = database
-    this.#sync = sync
   }
 
-  /** A promise for the write that `add` adds to the operations that it is given. */
-  write(add) {
+  /** A promise for the write of `size` operations that `add` adds to the writes it is given. */
+  write(size, sync, add) {
     let group = this.#groups.at(-1)
 
-    if (group === undefined || group.settlers.length === MOST_OPERATIONS) {
-      group = { operations: new binding.Operations(), settlers: [] }
+    if (group === undefined || group.size + size > MANY_OPERATIONS) {
+      group = { writes: new binding.Writes(), size: 0, settlers: [] }
       this.#groups.push(group)
       if (this.#groups.length === 1 && this.#underWay === null) process.nextTick(() => this.#next())
     }
 
-    add(group.operations)
+    add(group.writes)
+    group.size += size
     return new Promise(function (resolve, reject) {
-      group.settlers.push({ resolve, reject })
+      group.settlers.push({ resolve, reject, sync: sync === true })
     })
+  }
+
+  /** A promise for `operations`, `size` in number, as one write. */
+  batch(size, sync, operations) {
+    return this.write(size, sync, (writes) => writes.batch(operations))
   }
 
   /** Settles when all writes that were made are done. */
   async drained() {
     this.#next()
-    while (this.#underWay !== null) await this.#underWay
+    while (this.#underWay !== null || this.#syncUnderWay !== null) {
+      await (this.#underWay ?? this.#syncUnderWay)
+    }
   }
 
   #next() {
@@ -49,26 +59,51 @@ class WriteQueue {
     this.#underWay = this.#writeGroup(this.#groups.shift())
   }
 
-  async #writeGroup({ operations, settlers }) {
-    let failures
+  async #writeGroup({ writes, settlers }) {
+    let outcomes
 
     try {
-      failures = await this.#database.writeEach(operations, this.#sync)
+      outcomes = await this.#database.writeAll(writes)
     } catch (err) {
       // Where the call itself throws: not before `#underWay` is set.
       await undefined
-      failures = settlers.map(() => err)
+      outcomes = settlers.map(() => err)
     }
 
     this.#underWay = null
     this.#next()
 
-    settlers.forEach(function ({ resolve, reject }, index) {
-      const failure = failures?.[index]
-      if (failure === undefined) resolve()
-      else reject(failure)
+    settlers.forEach((settler, index) => {
+      const outcome = outcomes?.[index]
+      // A write says at most yes or no.
+      if (typeof outcome === 'object') settler.reject(outcome)
+      else if (settler.sync) this.#unsynced.push(settler)
+      else settler.resolve(outcome)
     })
+
+    this.#nextSync()
+  }
+
+  #nextSync() {
+    if (this.#syncUnderWay !== null || this.#unsynced.length === 0) return
+    this.#syncUnderWay = this.#sync(this.#unsynced.splice(0))
+  }
+
+  async #sync(settlers) {
+    let settle = (settler) => settler.resolve()
+
+    try {
+      await this.#database.sync()
+    } catch (err) {
+      await undefined
+      settle = (settler) => settler.reject(err)
+    }
+
+    this.#syncUnderWay = null
+    this.#nextSync()
+    settlers.forEach(settle)
   }
 }
 
 exports.WriteQueue = WriteQueue
+exports.MANY_OPERATIONS = MANY_OPERATIONS

@@ -1,14 +1,15 @@
 //! The database.
 
 use crate::database_state::{Call, DatabaseState, OpenDatabase};
-use crate::entry_iterator::{EntryIterator, KeyRange, Parts};
+use crate::entry_iterator::{EntryIterator, Parts};
 use crate::failure::Failure;
-use crate::operations::{Failures, Operations, commit, write_each};
 use crate::options::OpenOptions;
+use crate::range::key_range;
 use crate::snapshot::{Snapshot, reader};
-use crate::values::{Format, Found, FoundMany, Input, bound, bytes, duration};
+use crate::values::{Format, Found, FoundMany, Input, bytes};
 use crate::work::{Answer, Work, guarded, run};
-use esker::{Db, Expiry, Options, WriteOptions};
+use crate::writes::{Outcomes, Writes};
+use esker::{Db, Expiry, Options};
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Unknown};
 use napi_derive::napi;
@@ -16,14 +17,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// Deletes of one batch, where a range is cleared key by key.
-const DELETES_OF_A_BATCH: usize = 4096;
-
-/// The flags of a range.
-const LOWER_EXCLUSIVE: u32 = 1;
-const UPPER_EXCLUSIVE: u32 = 2;
-const REVERSE: u32 = 4;
-/// Of an iterator: keys, values are wanted.
+/// Flags beside those of a range: an iterator's keys, its values are wanted.
 const KEYS: u32 = 8;
 const VALUES: u32 = 16;
 
@@ -153,68 +147,20 @@ impl Database {
         })
     }
 
-    /// Writes operations as one, and leaves none.
+    /// Makes writes one after the other, each by itself, and leaves none: an array with what has
+    /// become of each, unless all were done and say no more.
     #[napi]
-    pub fn write(&self, operations: &Operations, sync: bool) -> AsyncTask<Work<()>> {
-        let operations = operations.take();
+    pub fn write_all(&self, writes: &Writes) -> AsyncTask<Work<Outcomes>> {
+        let make = writes.take();
         let call = self.state.begin();
-        run(move || commit(&*call?, operations, &WriteOptions::new().sync(sync)))
+        run(move || Ok(make(&*call?)))
     }
 
-    /// Writes each operation by itself, in their order, and leaves none: an array with the errors
-    /// of those that failed, if any did. With `sync` all are on the device then.
+    /// Waits until all writes that are done are on the device.
     #[napi]
-    pub fn write_each(&self, operations: &Operations, sync: bool) -> AsyncTask<Work<Failures>> {
-        let operations = operations.take();
+    pub fn sync(&self) -> AsyncTask<Work<()>> {
         let call = self.state.begin();
-        run(move || Ok(write_each(&*call?, operations, sync)))
-    }
-
-    /// Changes how long the value of a key lives. Whether it has one.
-    #[napi]
-    pub fn touch(&self, key: Input<'_>, ttl: f64) -> AsyncTask<Work<bool>> {
-        let (key, ttl) = (bytes(key), duration(ttl));
-        let call = self.state.begin();
-        run(move || Ok(call?.keyspace.touch(key, ttl?)?))
-    }
-
-    /// Makes the value of a key live for good. Whether it has one.
-    #[napi]
-    pub fn persist(&self, key: Input<'_>) -> AsyncTask<Work<bool>> {
-        let key = bytes(key);
-        let call = self.state.begin();
-        run(move || Ok(call?.keyspace.persist(key)?))
-    }
-
-    /// Deletes a range in one write.
-    #[napi]
-    pub fn clear(&self, lower: Option<Input<'_>>, upper: Option<Input<'_>>, flags: u32) -> AsyncTask<Work<()>> {
-        let range = key_range(lower, upper, flags);
-        let call = self.state.begin();
-        run(move || Ok(call?.keyspace.delete_range((range.lower, range.upper))?))
-    }
-
-    /// Deletes the first `limit` keys of a range, those of a snapshot if one is given, in batches.
-    #[napi]
-    pub fn clear_keys(
-        &self,
-        lower: Option<Input<'_>>,
-        upper: Option<Input<'_>>,
-        flags: u32,
-        limit: f64,
-        snapshot: Option<&Snapshot>,
-    ) -> AsyncTask<Work<()>> {
-        let range = key_range(lower, upper, flags);
-        let begun = self.begin_read(snapshot);
-        // Of this moment, as an iterator's would be.
-        let begun = begun.map(|(call, snapshot)| {
-            let snapshot = snapshot.unwrap_or_else(|| call.db.snapshot());
-            (call, snapshot)
-        });
-        run(move || {
-            let (call, snapshot) = begun?;
-            clear_keys(&call, &snapshot, range, limit)
-        })
+        run(move || Ok(call?.db.sync()?))
     }
 
     /// An iterator over a range of this moment, or of a snapshot.
@@ -307,28 +253,4 @@ fn has(database: &OpenDatabase, snapshot: Option<&esker::Snapshot>, key: &[u8]) 
         Some(snapshot) => snapshot.contains_key(&database.keyspace, key)?,
         None => database.keyspace.contains_key(key)?,
     })
-}
-
-fn key_range(lower: Option<Input<'_>>, upper: Option<Input<'_>>, flags: u32) -> KeyRange {
-    KeyRange {
-        lower: bound(lower, flags & LOWER_EXCLUSIVE != 0),
-        upper: bound(upper, flags & UPPER_EXCLUSIVE != 0),
-        reverse: flags & REVERSE != 0,
-    }
-}
-
-fn clear_keys(database: &OpenDatabase, snapshot: &esker::Snapshot, range: KeyRange, limit: f64) -> Result<(), Failure> {
-    let mut keys = snapshot.range(&database.keyspace, (range.lower, range.upper)).keys();
-    let mut batch = database.db.batch();
-    let mut left = if limit >= 0.0 { limit as u64 } else { u64::MAX };
-    while left > 0 {
-        let key = if range.reverse { keys.next_back() } else { keys.next() };
-        let Some(key) = key else { break };
-        batch.delete(&database.keyspace, key?)?;
-        left -= 1;
-        if batch.len() == DELETES_OF_A_BATCH {
-            batch.commit_and_clear(&WriteOptions::new())?;
-        }
-    }
-    Ok(batch.commit()?)
 }

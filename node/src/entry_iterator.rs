@@ -2,6 +2,7 @@
 
 use crate::database_state::OpenDatabase;
 use crate::failure::Failure;
+use crate::range::KeyRange;
 use crate::values::{Format, Input, bytes};
 use crate::work::{Answer, Work, run};
 use esker::{Iter, Keys, Slice};
@@ -20,17 +21,6 @@ pub struct Parts {
     pub keys: Option<Format>,
     /// The values' format, if they are wanted.
     pub values: Option<Format>,
-}
-
-/// Which keys, and in which order.
-#[derive(Clone)]
-pub struct KeyRange {
-    /// The least.
-    pub lower: Bound<Vec<u8>>,
-    /// The greatest.
-    pub upper: Bound<Vec<u8>>,
-    /// From the greatest to the least.
-    pub reverse: bool,
 }
 
 /// An iterator over one snapshot.
@@ -53,6 +43,8 @@ struct Position {
     /// None at the beginning and after a seek: the next call makes it, in the pool.
     scan: Option<Scan>,
     target: Option<Vec<u8>>,
+    /// Met behind entries that a call has returned: what the next call returns.
+    failure: Option<Failure>,
 }
 
 enum Scan {
@@ -65,7 +57,7 @@ enum Scan {
 impl EntryIterator {
     /// Before the first entry of the range.
     pub fn new(database: Arc<OpenDatabase>, snapshot: esker::Snapshot, range: KeyRange, parts: Parts) -> EntryIterator {
-        let position = Mutex::new(Some(Position { snapshot, range, scan: None, target: None }));
+        let position = Mutex::new(Some(Position { snapshot, range, scan: None, target: None, failure: None }));
         EntryIterator { shared: Arc::new(Shared { database, position, aborted: AtomicBool::new(false), parts }) }
     }
 }
@@ -73,7 +65,7 @@ impl EntryIterator {
 #[napi]
 impl EntryIterator {
     /// The next entries: at most `size`, and, after the first, no more once `most_bytes` are
-    /// reached.
+    /// reached. A failure comes after the entries before it.
     #[napi]
     pub fn nextv(&self, size: u32, most_bytes: f64) -> AsyncTask<Work<ReadAhead>> {
         let shared = Arc::clone(&self.shared);
@@ -95,6 +87,7 @@ impl EntryIterator {
         if let Some(position) = self.shared.position.lock().as_mut() {
             position.target = Some(bytes(target));
             position.scan = None;
+            position.failure = None;
         }
     }
 
@@ -120,6 +113,9 @@ impl Position {
         size: usize,
         most_bytes: usize,
     ) -> Result<Entries, Failure> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let parts = shared.parts;
         let scan = match &mut self.scan {
             Some(scan) => scan,
@@ -132,8 +128,12 @@ impl Position {
             }
             match scan.next(self.range.reverse) {
                 Some(Ok((key, value))) => entries.add(&key, value.as_deref().unwrap_or_default()),
-                // What was read before it is lost with it, as the promise has one result.
-                Some(Err(error)) => return Err(error.into()),
+                Some(Err(error)) if entries.count == 0 => return Err(error.into()),
+                // A promise has one result: first what was read before it.
+                Some(Err(error)) => {
+                    self.failure = Some(error.into());
+                    break;
+                }
                 None => {
                     entries.ended = true;
                     break;

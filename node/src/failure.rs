@@ -89,7 +89,41 @@ fn code(error: &esker::Error) -> &'static str {
         esker::Error::ReadOnly { .. } => "LEVEL_READ_ONLY",
         esker::Error::MissingMergeOperator { .. } | esker::Error::MergeFailed { .. } => "LEVEL_MERGE_FAILED",
         esker::Error::KeyspaceDropped { .. } => "LEVEL_KEYSPACE_DROPPED",
-        esker::Error::Unsupported { .. } | esker::Error::UnsupportedCompression { .. } => "LEVEL_NOT_SUPPORTED",
+        // Comparators of programs are none of the package's.
+        esker::Error::Unsupported { .. }
+        | esker::Error::UnsupportedCompression { .. }
+        | esker::Error::MissingComparator { .. } => "LEVEL_NOT_SUPPORTED",
+        esker::Error::Gone { .. } => "LEVEL_GONE",
+        esker::Error::WriteStalled { .. } | esker::Error::Stalled { .. } => "LEVEL_STALLED",
         _ => "LEVEL_ERROR",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn failures_that_need_another_engine_or_machine_to_make() {
+        let comparator = esker::Error::MissingComparator { keyspace: "default".into(), comparator: "reverse".into() };
+        let write_stalled = esker::Error::WriteStalled {
+            keyspace: None,
+            cause: esker::StallCause::LogSegment,
+            waited: Duration::from_millis(1),
+        };
+        let stalled = esker::Error::Stalled { reason: "the writer is faster".into() };
+        let gone = esker::Error::Gone { oldest: 7 };
+        let expected = [
+            (comparator, "LEVEL_NOT_SUPPORTED", false),
+            (write_stalled, "LEVEL_STALLED", true),
+            (stalled, "LEVEL_STALLED", true),
+            (gone, "LEVEL_GONE", false),
+        ];
+        for (error, code, retryable) in expected {
+            let text = error.to_string();
+            let failure = Failure::from(error);
+            assert_eq!((failure.code, failure.retryable, failure.message), (code, retryable, text));
+        }
     }
 }

@@ -5,8 +5,8 @@
 //! on the threads of libuv's pool, and what it returns becomes JavaScript values on the thread of
 //! the event loop again. Nothing that JavaScript can reach is shared with the pool.
 //!
-//! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`;
-//! `database_state`; `operations`, `snapshot`; `entry_iterator`; `database`.
+//! Modules, each importing only from those above it: `failure`; `work`, `values`; `options`,
+//! `range`; `database_state`; `operations`, `snapshot`; `writes`, `entry_iterator`; `database`.
 
 mod database;
 mod database_state;
@@ -14,6 +14,8 @@ mod entry_iterator;
 mod failure;
 mod operations;
 mod options;
+mod range;
 mod snapshot;
 mod values;
 mod work;
+mod writes;

@@ -1,12 +1,9 @@
-//! Operations that are written together: those of a batch, and single ones of the same time.
+//! The operations of a batch.
 
 use crate::database_state::OpenDatabase;
 use crate::failure::Failure;
 use crate::values::{Input, bytes, duration};
-use crate::work::Answer;
-use esker::WriteOptions;
 use napi::Env;
-use napi::bindgen_prelude::{JsValue, ToNapiValue, Unknown};
 use napi_derive::napi;
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -20,15 +17,6 @@ pub enum Operation {
         /// The value.
         value: Vec<u8>,
         /// How long it lives.
-        ttl: Option<Duration>,
-    },
-    /// A merge, perhaps with a time to live.
-    Merge {
-        /// The key.
-        key: Vec<u8>,
-        /// The operand.
-        operand: Vec<u8>,
-        /// How long the value lives.
         ttl: Option<Duration>,
     },
     /// A delete of a key.
@@ -57,14 +45,6 @@ impl Operations {
         Ok(())
     }
 
-    /// Adds a merge.
-    #[napi]
-    pub fn merge(&self, env: &Env, key: Input<'_>, operand: Input<'_>, ttl: Option<f64>) -> napi::Result<()> {
-        let ttl = ttl.map(duration).transpose().map_err(|failure| failure.into_error(env))?;
-        self.0.lock().push(Operation::Merge { key: bytes(key), operand: bytes(operand), ttl });
-        Ok(())
-    }
-
     /// Adds a delete.
     #[napi]
     pub fn del(&self, key: Input<'_>) {
@@ -86,59 +66,15 @@ impl Operations {
 }
 
 /// Writes the operations as one.
-pub fn commit(database: &OpenDatabase, operations: Vec<Operation>, options: &WriteOptions) -> Result<(), Failure> {
+pub fn commit(database: &OpenDatabase, operations: Vec<Operation>) -> Result<(), Failure> {
     let keyspace = &database.keyspace;
     let mut batch = database.db.batch();
     for operation in operations {
         match operation {
             Operation::Put { key, value, ttl: None } => batch.put(keyspace, key, value)?,
             Operation::Put { key, value, ttl: Some(ttl) } => batch.put_with_ttl(keyspace, key, value, ttl)?,
-            Operation::Merge { key, operand, ttl: None } => batch.merge(keyspace, key, operand)?,
-            Operation::Merge { key, operand, ttl: Some(ttl) } => batch.merge_with_ttl(keyspace, key, operand, ttl)?,
             Operation::Delete(key) => batch.delete(keyspace, key)?,
         }
     }
-    Ok(batch.commit_with(options)?)
-}
-
-/// Writes each operation by itself, in their order, and then syncs the log once if that is wanted.
-pub fn write_each(database: &OpenDatabase, operations: Vec<Operation>, sync: bool) -> Failures {
-    let keyspace = &database.keyspace;
-    let write = |operation| match operation {
-        Operation::Put { key, value, ttl } => keyspace.put_with(key, value, &living(ttl)),
-        Operation::Merge { key, operand, ttl } => keyspace.merge_with(key, operand, &living(ttl)),
-        Operation::Delete(key) => keyspace.delete(key),
-    };
-    let mut results: Vec<_> = operations.into_iter().map(|operation| write(operation).map_err(Failure::from)).collect();
-    if sync
-        && results.iter().any(Result::is_ok)
-        && let Err(error) = database.db.sync()
-    {
-        let failure = Failure::from(error);
-        results.iter_mut().filter(|result| result.is_ok()).for_each(|result| *result = Err(failure.clone()));
-    }
-    Failures(results)
-}
-
-fn living(ttl: Option<Duration>) -> WriteOptions {
-    ttl.map_or_else(WriteOptions::new, |ttl| WriteOptions::new().ttl(ttl))
-}
-
-/// What has become of each of several operations.
-pub struct Failures(Vec<Result<(), Failure>>);
-
-/// Nothing if all succeeded; otherwise an array with an error, or nothing, for each.
-impl Answer for Failures {
-    fn into_js<'env>(self, env: &'env Env) -> napi::Result<Unknown<'env>> {
-        if self.0.iter().all(Result::is_ok) {
-            return ().into_unknown(env);
-        }
-        let mut array = env.create_array(self.0.len() as u32)?;
-        for (index, result) in self.0.into_iter().enumerate() {
-            if let Err(failure) = result {
-                array.set(index as u32, failure.into_object(env)?)?;
-            }
-        }
-        Ok(array.to_unknown())
-    }
+    Ok(batch.commit()?)
 }

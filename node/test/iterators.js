@@ -2,6 +2,8 @@
 
 // Reading ahead: what is read in which portions must not show.
 
+const fs = require('node:fs')
+const path = require('node:path')
 const test = require('tape')
 const { EskerLevel } = require('..')
 const { newLocation } = require('./directories')
@@ -146,3 +148,79 @@ test('many iterators at once', async function (t) {
   )
   await db.close()
 })
+
+test('what was read before damage is not lost', async function (t) {
+  const location = newLocation()
+  const db = new EskerLevel(location, { compression: false, blockSize: 4096 })
+  const number = 5000
+  await db.batch(
+    Array.from({ length: number }, (_, i) => {
+      return { type: 'put', key: keyOf(i), value: String(i).repeat(10) }
+    })
+  )
+  await db.compactRange('', '\uffff')
+  await db.close()
+
+  const size = (name) => fs.statSync(path.join(location, name)).size
+  const [table] = fs.readdirSync(location).filter(isTable).sort((a, b) => size(b) - size(a))
+  const bytes = fs.readFileSync(path.join(location, table))
+  bytes[bytes.indexOf('2345'.repeat(10))] ^= 1
+  fs.writeFileSync(path.join(location, table), bytes)
+
+  await db.open()
+  const damaged = []
+  for (let i = 0; i < number; i++) {
+    if ((await codeOf(db.get(keyOf(i)))) !== undefined) damaged.push(i)
+  }
+  t.ok(damaged.includes(2345) && damaged.length < 500, `${damaged.length} keys are damaged`)
+
+  const all = Array.from({ length: number }, (_, i) => keyOf(i))
+  for (const reverse of [false, true]) {
+    // Backwards the engine has an entry only once it has seen the key in front of it.
+    const before = reverse ? all.slice(damaged.at(-1) + 2).reverse() : all.slice(0, damaged[0])
+    const isBefore = (keys) => keys.length === before.length && String(keys) === String(before)
+    for (const highWaterMarkBytes of [1, 1000, undefined, 1e9]) {
+      const options = { reverse, highWaterMarkBytes }
+      const name = JSON.stringify(options)
+      const iterator = db.iterator(options)
+      const one = []
+      t.is(await codeOf(nexts(iterator, one)), 'LEVEL_CORRUPTION', `next() ${name}`)
+      t.ok(isBefore(one), `${one.length} of ${before.length} entries`)
+      iterator.seek(before.at(-10))
+      t.is((await iterator.next())[0], before.at(-10), 'it can seek')
+      await iterator.close()
+
+      const again = db.iterator(options)
+      const some = []
+      t.is(await codeOf(nextvs(again, some)), 'LEVEL_CORRUPTION', `nextv() ${name}`)
+      t.ok(isBefore(some), `${some.length} of ${before.length} entries`)
+      again.seek(before.at(-10))
+      const isWhole = highWaterMarkBytes !== 1
+      t.is((await again.nextv(700)).length, isWhole ? 10 : 1, 'the failure is behind them again')
+      again.seek(before.at(-5))
+      t.is((await again.nextv(5)).length, isWhole ? 5 : 1, 'a seek forgets it')
+      await again.close()
+      t.is(await codeOf(db.values(options).all()), 'LEVEL_CORRUPTION', `all() ${name}`)
+    }
+  }
+  await db.close()
+})
+
+const isTable = (name) => name.endsWith('.table')
+
+const nexts = async function (iterator, keys) {
+  for (let entry; (entry = await iterator.next()) !== undefined; ) keys.push(entry[0])
+}
+
+const nextvs = async function (iterator, keys) {
+  for (let entries; (entries = await iterator.nextv(700)).length > 0; )
+    keys.push(...entries.map((entry) => entry[0]))
+}
+
+const codeOf = async function (promise) {
+  try {
+    await promise
+  } catch (err) {
+    return err.code
+  }
+}
