@@ -1,8 +1,11 @@
 //! The values of options, and what they are for the engine.
 
-use crate::order::Order;
+use crate::failure::{Done, Failure};
+use crate::objects::{ComparatorObject, FilterPolicyObject};
+use crate::order::{BUILT_IN, Bytewise, Order, name_in_leveldb};
 use crate::policy::Policy;
-use esker::{Compression, KeyspaceOptions};
+use esker::{Comparator, Compression, KeyspaceOptions};
+use esker_ffi::handles;
 use std::sync::Arc;
 
 /// Options that have a meaning here. What was not set is the engine's default.
@@ -15,13 +18,38 @@ pub(crate) struct OptionValues {
     pub(crate) file_bytes: Option<usize>,
     pub(crate) is_compressed: Option<bool>,
     pub(crate) cache_bytes: Option<usize>,
-    pub(crate) order: Option<Arc<Order>>,
-    pub(crate) policy: Option<Arc<Policy>>,
+    /// The handle of a comparator, or 0.
+    pub(crate) order: usize,
+    /// The handle of a filter policy, or 0.
+    pub(crate) policy: usize,
+}
+
+/// What the handles in options name at the moment of a call.
+#[derive(Default)]
+pub(crate) struct Callbacks {
+    order: Option<Arc<Order>>,
+    policy: Option<Arc<Policy>>,
 }
 
 impl OptionValues {
+    /// What the handles name.
+    ///
+    /// # Errors
+    /// If one was destroyed.
+    pub(crate) fn callbacks(&self) -> Done<Callbacks> {
+        let order = match self.order {
+            0 => None,
+            order => Some(Arc::clone(&handles::get::<ComparatorObject>(order)?.0)),
+        };
+        let policy = match self.policy {
+            0 => None,
+            policy => Some(Arc::clone(&handles::get::<FilterPolicyObject>(policy)?.0)),
+        };
+        Ok(Callbacks { order, policy })
+    }
+
     /// The options of the engine for them.
-    pub(crate) fn of_database(&self) -> esker::Options {
+    pub(crate) fn of_database(&self, callbacks: &Callbacks) -> esker::Options {
         let mut options =
             esker::Options::default().create_if_missing(self.create_if_missing).error_if_exists(self.error_if_exists);
         // The limits are LevelDB's, which takes the nearest size that it can.
@@ -42,28 +70,41 @@ impl OptionValues {
             Some(true) => options = options.compression(Compression::Lz4),
             None => {}
         }
-        if let Some(bits) = self.policy.as_ref().and_then(|policy| policy.bits_per_key()) {
+        if let Some(bits) = callbacks.policy.as_ref().and_then(|policy| policy.bits_per_key()) {
             options = options.filter_bits_per_key(bits);
         }
-        if let Some(policy) = self.policy.as_ref().and_then(|policy| policy.custom()) {
+        if let Some(policy) = callbacks.policy.as_ref().and_then(|policy| policy.custom()) {
             options = options.filter_policy(policy);
         }
-        match self.own_order() {
+        match callbacks.order.clone() {
             Some(order) => options.comparator(order),
-            None => options,
+            None => options.comparator(Arc::new(Bytewise)),
         }
     }
+}
 
-    /// The options of the keyspace for them.
+impl Callbacks {
+    /// The options of a new keyspace.
     pub(crate) fn of_keyspace(&self) -> KeyspaceOptions {
-        match self.own_order() {
+        match self.order.clone() {
             Some(order) => KeyspaceOptions::default().shared_comparator(order),
             None => KeyspaceOptions::default(),
         }
     }
 
-    /// The comparator, unless it is the engine's own order.
-    fn own_order(&self) -> Option<Arc<Order>> {
-        self.order.clone().filter(|order| !order.is_bytewise())
+    /// Whether a keyspace that was created with the comparator of that name can be opened. As in
+    /// LevelDB, the name of its own order is that order, whoever gives it.
+    pub(crate) fn fit(&self, stored: &str) -> bool {
+        match &self.order {
+            Some(order) => order.name() == stored || order.name() == Bytewise.name() && stored == BUILT_IN,
+            None => [BUILT_IN, Bytewise.name()].contains(&stored),
+        }
+    }
+
+    /// The error for a keyspace that was created with another comparator, in the words of LevelDB.
+    pub(crate) fn mismatch(&self, stored: &str) -> Failure {
+        let given = self.order.as_ref().map_or(BUILT_IN, |order| order.name());
+        let (stored, given) = (name_in_leveldb(stored), name_in_leveldb(given));
+        Failure::invalid(format!("{stored} does not match existing comparator : {given}"))
     }
 }

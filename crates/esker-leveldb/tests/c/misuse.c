@@ -155,10 +155,10 @@ static void fork_after_open(leveldb_t *db, leveldb_options_t *options, leveldb_w
   CHECK(child >= 0);
   if (child == 0) {
     leveldb_put(db, writes, "child", 5, "1", 1, &err);
-    told("a fork of one that used the library before");
+    told("a fork of one that used a database before");
     CHECK(leveldb_options_create() == NULL);
     CHECK(leveldb_open(options, path, &err) == NULL);
-    told("a fork of one that used the library before");
+    told("a fork of one that used a database before");
     execl("/bin/true", "true", (char *)NULL);
     _exit(1);
   }

@@ -29,6 +29,7 @@ pub const UNSAFE: [&str; 62] = [
     "crates/esker-c/src/write_options.rs",
     "crates/esker-ffi/src/fork.rs",
     "crates/esker-ffi/src/memory.rs",
+    "crates/esker-ffi/src/standard_error.rs",
     "crates/esker-leveldb/src/caller.rs",
     "crates/esker-leveldb/src/comparator.rs",
     "crates/esker-leveldb/src/data.rs",
