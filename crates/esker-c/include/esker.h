@@ -587,7 +587,7 @@ esker_code esker_options_set_profile(esker_options *options, const char *profile
 esker_code esker_options_set_latency_histograms(esker_options *options, bool yes);
 
 /*
- Whether a database that is there is refused, with ESKER_INVALID_ARGUMENT. Default: false.
+ Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.
  */
 esker_code esker_options_set_error_if_exists(esker_options *options, bool yes);
 

@@ -36,6 +36,15 @@ pub fn start_of(bytes: &[u8]) -> *const c_char {
     if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() }
 }
 
+/// The first of what is lent to C, or null where there is none.
+///
+/// ```
+/// assert!(esker_ffi::memory::start_of_array::<u64>(&[]).is_null());
+/// ```
+pub fn start_of_array<T>(array: &[T]) -> *const T {
+    if array.is_empty() { ptr::null() } else { array.as_ptr() }
+}
+
 /// A copy of a text for C: what is behind a zero byte in it is left out.
 ///
 /// ```

@@ -2,7 +2,7 @@
 
 use crate::order::State;
 use esker::FilterPolicy;
-use esker_ffi::memory;
+use esker_ffi::memory::{self, start_of_array};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -59,7 +59,13 @@ impl FilterPolicy for Custom {
         // SAFETY: the program has passed this function for this state. The keys live until it
         // returns; what it returns is memory of `malloc`, of the length that it says.
         unsafe {
-            let filter = create_filter(self.state.pointer, starts.as_ptr(), lengths.as_ptr(), count, &raw mut length);
+            let filter = create_filter(
+                self.state.pointer,
+                start_of_array(&starts),
+                start_of_array(&lengths),
+                count,
+                &raw mut length,
+            );
             if filter.is_null() {
                 return None;
             }

@@ -142,3 +142,34 @@ impl Drop for Locked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As on a file system that shows an open file and its name as different ones.
+    #[test]
+    fn a_lock_file_that_never_has_its_name_is_an_error() {
+        let path = std::env::temp_dir().join(format!("esker-lock-without-name-{}", std::process::id()));
+        let tried = Locked::try_new_where(&path, |_, _| Ok(false));
+        assert!(tried.unwrap_err().to_string().contains("another one than that of its name"));
+        assert!(Locked::try_new(&path).unwrap().is_some());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_was_removed_meanwhile_is_made_again() {
+        let path = std::env::temp_dir().join(format!("esker-lock-removed-{}", std::process::id()));
+        let removals = std::cell::Cell::new(0);
+        let lock = Locked::try_new_where(&path, |file, path| {
+            if removals.get() < 3 {
+                removals.set(removals.get() + 1);
+                std::fs::remove_file(path)?;
+            }
+            has_name(file, path)
+        });
+        assert!(lock.unwrap().is_some());
+        assert_eq!(removals.get(), 3);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
