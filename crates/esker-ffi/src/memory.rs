@@ -24,8 +24,8 @@ pub fn copy(bytes: &[u8]) -> *mut c_char {
     }
 }
 
-/// The first byte of what is lent to C; where there is none, that of an empty text, as C may compare
-/// or copy from a pointer that Rust does not follow.
+/// The first byte of what is lent to C; where there is none, that of an empty text, as C may
+/// compare or copy from a pointer that Rust never follows.
 ///
 /// ```
 /// assert_ne!(esker_ffi::memory::start_of(&[]).addr(), 1);

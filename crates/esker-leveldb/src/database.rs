@@ -1,10 +1,11 @@
 //! Opening, closing, removing and repairing databases.
 
+use crate::callbacks::Callbacks;
 use crate::caller::Caller;
 use crate::failure::{Done, Failure};
 use crate::foreign::{is_without_database, refuse_foreign};
 use crate::objects::*;
-use crate::option_values::{Callbacks, OptionValues};
+use crate::option_values::OptionValues;
 use crate::options::values;
 use crate::status::{checked, told};
 use esker::{Db, Error};
@@ -19,8 +20,8 @@ const KEYSPACE: &str = "default";
 
 fn open(path: &Path, options: &OptionValues) -> Done<Open> {
     refuse_foreign(path)?;
-    let callbacks = options.callbacks()?;
-    let db = Db::open(path, options.of_database(&callbacks)).map_err(|error| match error {
+    let callbacks = Callbacks::of(options)?;
+    let db = Db::open(path, callbacks.of_database(options.of_database())).map_err(|error| match error {
         Error::NotFound { .. } => {
             Failure::invalid(format!("{}: does not exist (create_if_missing is false)", path.display()))
         }
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn leveldb_destroy_db(
         }
         refuse_foreign(path)?;
         // No key is compared, so that a comparator may be destroyed before.
-        Db::destroy(path, options.of_database(&Callbacks::default()))?;
+        Db::destroy(path, options.of_database())?;
         // With files of others in it, the directory stays.
         let _ = std::fs::remove_dir(path);
         Ok(())
@@ -110,8 +111,8 @@ pub unsafe extern "C" fn leveldb_repair_db(
         fork::watch();
         let (path, options) = (caller.path(name)?, values(options)?);
         refuse_foreign(path)?;
-        let callbacks = options.callbacks()?;
-        let report = Db::repair(path, options.of_database(&callbacks)).map_err(|error| match error {
+        let callbacks = Callbacks::of(&options)?;
+        let report = Db::repair(path, callbacks.of_database(options.of_database())).map_err(|error| match error {
             Error::NotFound { .. } => Failure(format!("IO error: {}: repair found no files", path.display())),
             other => with_comparator(other, &callbacks),
         })?;

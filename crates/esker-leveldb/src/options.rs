@@ -10,7 +10,7 @@ use std::ptr;
 
 /// The values that a handle has at this moment.
 pub(crate) fn values(options: *const leveldb_options_t) -> Done<OptionValues> {
-    Ok(leveldb_options_t::get(options)?.0.lock().clone())
+    Ok(*leveldb_options_t::get(options)?.0.lock())
 }
 
 fn set(function: &str, options: *mut leveldb_options_t, change: impl FnOnce(&mut OptionValues)) {
@@ -54,8 +54,8 @@ pub extern "C" fn leveldb_options_destroy(options: *mut leveldb_options_t) {
     told("leveldb_options_destroy", || leveldb_options_t::close(options));
 }
 
-/// See LevelDB's header. NULL is LevelDB's own order. The comparator is looked up when the options are
-/// used: with one that was destroyed before, an open fails.
+/// See LevelDB's header. NULL is LevelDB's own order. The comparator is looked up when the options
+/// are used: with one that was destroyed before, an open fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_comparator(
     options: *mut leveldb_options_t,
@@ -65,7 +65,8 @@ pub extern "C" fn leveldb_options_set_comparator(
     set_to(function, options, || number(comparator), |values, order| values.order = order);
 }
 
-/// See LevelDB's header. NULL is the engine's own filter. The policy is looked up as a comparator is.
+/// See LevelDB's header. NULL is the engine's own filter. The policy is looked up as a comparator
+/// is.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_filter_policy(
     options: *mut leveldb_options_t,

@@ -42,7 +42,7 @@ static void wrong_handles(esker_db *db, esker_keyspace *names) {
 static void wrong_arguments(esker_db *db, esker_keyspace *names) {
   char *value;
   size_t length;
-  static char long_key[70000];
+  static char long_key[(1 << 20) + 1];
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, NULL, 1, &value, &length));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, TEXT("k"), NULL, &length));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, TEXT("k"), &value, NULL));
