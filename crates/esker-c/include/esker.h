@@ -7,8 +7,8 @@
  *
  * Handles are opaque. They are made by a function whose last argument is a place for them, and end
  * with the function that says so. One that has ended, is NULL or of another type is told
- * (ESKER_CLOSED_HANDLE, ESKER_WRONG_HANDLE). A process that is a fork of one that used the library
- * before can use nothing of it (ESKER_FORKED) until it calls exec.
+ * (ESKER_CLOSED_HANDLE, ESKER_WRONG_HANDLE). A process that is a fork of one that has opened a
+ * database, repaired or destroyed one, can use nothing (ESKER_FORKED) until it calls exec.
  * Any thread may use any handle; batches, cursors, iterators and transactions one thread at a time
  * (ESKER_BUSY_HANDLE).
  *
@@ -413,7 +413,7 @@ typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value
 #define ESKER_BUSY_HANDLE 102
 
 /*
- The process is a fork of one that used the library before: only `exec` helps.
+ The process is a fork of one that used a database before: only `exec` helps.
  */
 #define ESKER_FORKED 103
 
@@ -587,7 +587,7 @@ esker_code esker_options_set_profile(esker_options *options, const char *profile
 esker_code esker_options_set_latency_histograms(esker_options *options, bool yes);
 
 /*
- Whether a database that is there is refused, with ESKER_INVALID_ARGUMENT. Default: false.
+ Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.
  */
 esker_code esker_options_set_error_if_exists(esker_options *options, bool yes);
 

@@ -26,7 +26,7 @@ impl esker_bytes {
     pub(crate) const NONE: esker_bytes = esker_bytes { data: ptr::null(), length: 0 };
 
     pub(crate) fn lent(bytes: &[u8]) -> esker_bytes {
-        esker_bytes { data: bytes.as_ptr().cast(), length: bytes.len() }
+        esker_bytes { data: memory::start_of(bytes).cast(), length: bytes.len() }
     }
 }
 

@@ -47,7 +47,7 @@ pub const ESKER_CLOSED_HANDLE: esker_code = 100;
 pub const ESKER_WRONG_HANDLE: esker_code = 101;
 /// Another call uses the batch, cursor, iterator or transaction at this moment.
 pub const ESKER_BUSY_HANDLE: esker_code = 102;
-/// The process is a fork of one that used the library before: only `exec` helps.
+/// The process is a fork of one that used a database before: only `exec` helps.
 pub const ESKER_FORKED: esker_code = 103;
 /// The library panicked: a defect of it. The call may have been done in part.
 pub const ESKER_PANIC: esker_code = 104;

@@ -8,6 +8,7 @@ use crate::keyspace_options::keyspace_options_or_default;
 use crate::objects::*;
 use crate::options::options_or_default;
 use esker::{Db, Options};
+use esker_ffi::fork;
 use std::ffi::{CString, c_char, c_void};
 use std::path::Path;
 use std::ptr;
@@ -20,6 +21,7 @@ fn open(
     how: impl FnOnce(&Path, Options) -> esker::Result<Db>,
 ) -> Done<()> {
     let output = caller.output(db, ptr::null_mut())?;
+    fork::watch();
     let opened = how(caller.path(path)?, options_or_default(options)?)?;
     esker_db::give(&output, DbObject(opened))
 }

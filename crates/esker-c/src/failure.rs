@@ -97,12 +97,11 @@ thread_local! {
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 }
 
-/// Reads the last failure of this thread.
-pub fn last<T>(read: impl FnOnce(Option<&Last>) -> T) -> T {
-    LAST.with(|last| match last.try_borrow() {
-        Ok(last) => read(last.as_ref()),
-        Err(_) => read(None),
-    })
+/// Reads the last failure of this thread: none at its end, where destructors of the program may
+/// still call.
+pub fn last<T>(read: impl Fn(Option<&Last>) -> T) -> T {
+    let found = LAST.try_with(|last| last.try_borrow().ok().map(|last| read(last.as_ref())));
+    found.ok().flatten().unwrap_or_else(|| read(None))
 }
 
 /// Runs what a function does. A failure is kept for `esker_last_error_message`; no panic passes.

@@ -6,6 +6,7 @@ use crate::failure::call;
 use crate::objects::{DbObject, FollowerObject, Handle, esker_db, esker_follower, esker_options};
 use crate::options::options_or_default;
 use esker::Db;
+use esker_ffi::fork;
 use std::ffi::c_char;
 use std::ptr;
 
@@ -21,6 +22,7 @@ pub unsafe extern "C" fn esker_follower_open(
     let caller = unsafe { Caller::trusted() };
     call(|| {
         let output = caller.output(follower, ptr::null_mut())?;
+        fork::watch();
         let opened = Db::open_follower(caller.path(path)?, options_or_default(options)?)?;
         esker_follower::give(&output, FollowerObject(opened))
     })

@@ -8,6 +8,7 @@ use crate::failure::{Done, call};
 use crate::objects::{Handle, esker_db, esker_options};
 use crate::options::options_or_default;
 use esker::{CheckpointMode, Db, VerifyEvent};
+use esker_ffi::fork;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
@@ -79,6 +80,7 @@ pub unsafe extern "C" fn esker_db_repair(
     let caller = unsafe { Caller::trusted() };
     call(|| {
         let output = caller.output(report, ptr::null_mut())?;
+        fork::watch();
         let done = Db::repair(caller.path(path)?, options_or_default(options)?)?;
         output.set_text(&done.to_string())
     })
@@ -90,7 +92,10 @@ pub unsafe extern "C" fn esker_db_repair(
 pub unsafe extern "C" fn esker_db_destroy(path: *const c_char, options: *const esker_options) -> esker_code {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    call(|| Ok(Db::destroy(caller.path(path)?, options_or_default(options)?)?))
+    call(|| {
+        fork::watch();
+        Ok(Db::destroy(caller.path(path)?, options_or_default(options)?)?)
+    })
 }
 
 fn text(

@@ -12,6 +12,7 @@ use esker::{
     Clock, CompactionCompleted, CompactionFilter, Comparator, Decision, EventListener, FilterPolicy, FlushCompleted,
     IngestCompleted, MergeError, MergeOperator, TableCreated,
 };
+use esker_ffi::memory;
 use std::cmp::Ordering;
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -54,7 +55,7 @@ impl MergeOperator for Operator {
             let (key, state) = (esker_bytes::lent(key), self.state.pointer);
             // SAFETY: the program has passed this function for this state; all that it is lent
             // lives until it returns.
-            unsafe { full_merge(state, key, existing, operands.as_ptr(), operands.len(), output) }
+            unsafe { full_merge(state, key, existing, memory::start_of_array(&operands), operands.len(), output) }
         })
         .map_err(|failure| MergeError(failure.message))?;
         match (done, produced) {
@@ -127,8 +128,9 @@ impl FilterPolicy for CPolicy {
         let keys: Vec<esker_bytes> = keys.iter().map(|key| esker_bytes::lent(key)).collect();
         // SAFETY: the program has passed this function for this state; the keys live until it
         // returns.
-        let created =
-            with_output(|output| unsafe { create_filter(self.state.pointer, keys.as_ptr(), keys.len(), output) });
+        let created = with_output(|output| unsafe {
+            create_filter(self.state.pointer, memory::start_of_array(&keys), keys.len(), output)
+        });
         match created {
             Ok((true, Produced::Value(filter))) => Some(filter),
             _ => None,

@@ -179,7 +179,7 @@ pub extern "C" fn esker_options_set_latency_histograms(options: *mut esker_optio
     set(options, |options| Ok(options.latency_histograms(yes)))
 }
 
-/// Whether a database that is there is refused, with ESKER_INVALID_ARGUMENT. Default: false.
+/// Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_options_set_error_if_exists(options: *mut esker_options, yes: bool) -> esker_code {
     set(options, |options| Ok(options.error_if_exists(yes)))

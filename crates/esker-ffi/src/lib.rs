@@ -1,5 +1,5 @@
 //! What the C interfaces of Esker share: handles that tell a closed one, the detection of forks,
-//! contained panics, and memory that C frees.
+//! contained panics, lines on standard error, and memory that C frees.
 //!
 //! ```
 //! use esker_ffi::handles::{self, HandleError, Object};
@@ -19,3 +19,4 @@ pub mod contain;
 pub mod fork;
 pub mod handles;
 pub mod memory;
+pub mod standard_error;

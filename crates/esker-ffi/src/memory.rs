@@ -24,6 +24,27 @@ pub fn copy(bytes: &[u8]) -> *mut c_char {
     }
 }
 
+/// The first byte of what is lent to C; where there is none, that of an empty text, as C may
+/// compare or copy from a pointer that Rust never follows.
+///
+/// ```
+/// assert_ne!(esker_ffi::memory::start_of(&[]).addr(), 1);
+/// let bytes = b"ada";
+/// assert_eq!(esker_ffi::memory::start_of(bytes), bytes.as_ptr().cast());
+/// ```
+pub fn start_of(bytes: &[u8]) -> *const c_char {
+    if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() }
+}
+
+/// The first of what is lent to C, or null where there is none.
+///
+/// ```
+/// assert!(esker_ffi::memory::start_of_array::<u64>(&[]).is_null());
+/// ```
+pub fn start_of_array<T>(array: &[T]) -> *const T {
+    if array.is_empty() { ptr::null() } else { array.as_ptr() }
+}
+
 /// A copy of a text for C: what is behind a zero byte in it is left out.
 ///
 /// ```

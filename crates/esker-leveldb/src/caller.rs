@@ -1,7 +1,7 @@
 //! The arguments of a call as Rust sees them.
 
 use crate::failure::{Done, Failure};
-use esker_ffi::memory;
+use esker_ffi::{memory, standard_error};
 use std::ffi::{CStr, OsStr, c_char};
 use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
@@ -74,7 +74,7 @@ impl Caller {
     /// Puts an error in the place of the one before. Without a place it goes to standard error.
     pub fn fail(&self, errptr: *mut *mut c_char, message: &str) {
         if errptr.is_null() {
-            eprintln!("libesker_leveldb: {message}");
+            standard_error::write_line(&format!("libesker_leveldb: {message}"));
             return;
         }
         // SAFETY: the contract: it is NULL or memory of `malloc`, which nobody else frees.

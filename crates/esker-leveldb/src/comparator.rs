@@ -32,3 +32,32 @@ pub unsafe extern "C" fn leveldb_comparator_create(
 pub extern "C" fn leveldb_comparator_destroy(comparator: *mut leveldb_comparator_t) {
     told("leveldb_comparator_destroy", || leveldb_comparator_t::close(comparator));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::{c_char, c_int};
+
+    unsafe extern "C-unwind" fn ends_badly(_: *mut c_void) {
+        panic!("the state ends badly");
+    }
+
+    unsafe extern "C-unwind" fn same(_: *mut c_void, _: *const c_char, _: usize, _: *const c_char, _: usize) -> c_int {
+        0
+    }
+
+    unsafe extern "C-unwind" fn name(_: *mut c_void) -> *const c_char {
+        c"example.same".as_ptr()
+    }
+
+    /// One that passed the end of the function would end the process.
+    #[test]
+    fn a_panic_of_a_destructor_is_contained() {
+        // SAFETY: the functions use no state, and the name is a static text.
+        let comparator =
+            unsafe { leveldb_comparator_create(ptr::null_mut(), Some(ends_badly), Some(same), Some(name)) };
+        assert!(!comparator.is_null());
+        leveldb_comparator_destroy(comparator);
+        leveldb_comparator_destroy(comparator);
+    }
+}

@@ -2,10 +2,11 @@
 
 use crate::caller::Caller;
 use crate::data::snapshot;
-use crate::failure::Done;
+use crate::failure::{Done, Failure};
 use crate::objects::*;
-use crate::status::told;
+use crate::status::{checked, told};
 use esker::Cursor;
+use esker_ffi::memory;
 use parking_lot::Mutex;
 use std::ffi::c_char;
 use std::ptr;
@@ -141,7 +142,7 @@ fn lend(
         let Some(cursor) = position.cursor.as_ref().filter(|cursor| cursor.valid()) else { return Ok(c"".as_ptr()) };
         let bytes = part(cursor);
         caller.set(length, bytes.len());
-        Ok(bytes.as_ptr().cast())
+        Ok(memory::start_of(bytes))
     });
     lent.unwrap_or(c"".as_ptr())
 }
@@ -151,15 +152,9 @@ fn lend(
 pub unsafe extern "C" fn leveldb_iter_get_error(iter: *const leveldb_iterator_t, errptr: *mut *mut c_char) {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    told("leveldb_iter_get_error", || {
-        let object = leveldb_iterator_t::get(iter);
-        let error = match object {
-            Ok(object) => object.0.lock().error.clone(),
-            Err(failure) => Some(failure.0),
-        };
-        if let Some(error) = error {
-            caller.fail(errptr, &error);
-        }
-        Ok(())
+    checked(&caller, errptr, || {
+        let object = leveldb_iterator_t::get(iter)?;
+        let error = object.0.lock().error.clone();
+        error.map_or(Ok(()), |error| Err(Failure(error)))
     });
 }

@@ -14,6 +14,7 @@
 // The contract of the functions is the one above, and that of LevelDB's header.
 #![allow(clippy::missing_safety_doc)]
 
+mod callbacks;
 mod caller;
 mod comparator;
 mod data;

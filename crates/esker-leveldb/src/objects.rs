@@ -21,9 +21,14 @@ pub(crate) trait Handle: Sized {
         Ok(handles::get(handle.addr())?)
     }
 
-    /// Closes a handle.
-    fn close(handle: *const Self) -> Done<Arc<Self::Named>> {
+    /// Closes a handle, and returns what it named.
+    fn take(handle: *const Self) -> Done<Arc<Self::Named>> {
         Ok(handles::remove(handle.addr())?)
+    }
+
+    /// Closes a handle. What it named ends here, where a panic of it is contained.
+    fn close(handle: *const Self) -> Done<()> {
+        Self::take(handle).map(drop)
     }
 
     /// Makes a handle for an object.

@@ -1,12 +1,9 @@
 //! The values of options, and what they are for the engine.
 
-use crate::order::Order;
-use crate::policy::Policy;
-use esker::{Compression, KeyspaceOptions};
-use std::sync::Arc;
+use esker::Compression;
 
 /// Options that have a meaning here. What was not set is the engine's default.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct OptionValues {
     pub(crate) create_if_missing: bool,
     pub(crate) error_if_exists: bool,
@@ -15,12 +12,14 @@ pub(crate) struct OptionValues {
     pub(crate) file_bytes: Option<usize>,
     pub(crate) is_compressed: Option<bool>,
     pub(crate) cache_bytes: Option<usize>,
-    pub(crate) order: Option<Arc<Order>>,
-    pub(crate) policy: Option<Arc<Policy>>,
+    /// The handle of a comparator, or 0.
+    pub(crate) order: usize,
+    /// The handle of a filter policy, or 0.
+    pub(crate) policy: usize,
 }
 
 impl OptionValues {
-    /// The options of the engine for them.
+    /// The options of the engine for them, without the callbacks.
     pub(crate) fn of_database(&self) -> esker::Options {
         let mut options =
             esker::Options::default().create_if_missing(self.create_if_missing).error_if_exists(self.error_if_exists);
@@ -42,28 +41,6 @@ impl OptionValues {
             Some(true) => options = options.compression(Compression::Lz4),
             None => {}
         }
-        if let Some(bits) = self.policy.as_ref().and_then(|policy| policy.bits_per_key()) {
-            options = options.filter_bits_per_key(bits);
-        }
-        if let Some(policy) = self.policy.as_ref().and_then(|policy| policy.custom()) {
-            options = options.filter_policy(policy);
-        }
-        match self.own_order() {
-            Some(order) => options.comparator(order),
-            None => options,
-        }
-    }
-
-    /// The options of the keyspace for them.
-    pub(crate) fn of_keyspace(&self) -> KeyspaceOptions {
-        match self.own_order() {
-            Some(order) => KeyspaceOptions::default().shared_comparator(order),
-            None => KeyspaceOptions::default(),
-        }
-    }
-
-    /// The comparator, unless it is the engine's own order.
-    fn own_order(&self) -> Option<Arc<Order>> {
-        self.order.clone().filter(|order| !order.is_bytewise())
+        options
     }
 }

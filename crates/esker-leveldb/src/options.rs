@@ -7,23 +7,38 @@ use crate::status::told;
 use parking_lot::Mutex;
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::Arc;
 
 /// The values that a handle has at this moment.
 pub(crate) fn values(options: *const leveldb_options_t) -> Done<OptionValues> {
-    Ok(leveldb_options_t::get(options)?.0.lock().clone())
+    Ok(*leveldb_options_t::get(options)?.0.lock())
 }
 
 fn set(function: &str, options: *mut leveldb_options_t, change: impl FnOnce(&mut OptionValues)) {
+    set_to(function, options, || Ok(()), |values, ()| change(values));
+}
+
+/// Sets what `value` returns, unless it fails.
+fn set_to<T>(
+    function: &str,
+    options: *mut leveldb_options_t,
+    value: impl FnOnce() -> Done<T>,
+    change: impl FnOnce(&mut OptionValues, T),
+) {
     told(function, || {
         let object = leveldb_options_t::get(options)?;
-        // Not under the lock: what is replaced may call back when it ends.
-        let mut values = object.0.lock().clone();
-        change(&mut values);
-        let replaced = std::mem::replace(&mut *object.0.lock(), values);
-        drop(replaced);
+        let value = value()?;
+        change(&mut object.0.lock(), value);
         Ok(())
     });
+}
+
+/// The number of a handle, or 0 for NULL. Options do not keep what it names: a comparator and a
+/// policy end when the program destroys them.
+fn number<T: Handle>(handle: *const T) -> Done<usize> {
+    if !handle.is_null() {
+        drop(T::get(handle)?);
+    }
+    Ok(handle.addr())
 }
 
 /// See LevelDB's header.
@@ -39,36 +54,26 @@ pub extern "C" fn leveldb_options_destroy(options: *mut leveldb_options_t) {
     told("leveldb_options_destroy", || leveldb_options_t::close(options));
 }
 
-/// See LevelDB's header. NULL is LevelDB's own order.
+/// See LevelDB's header. NULL is LevelDB's own order. The comparator is looked up when the options
+/// are used: with one that was destroyed before, an open fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_comparator(
     options: *mut leveldb_options_t,
     comparator: *mut leveldb_comparator_t,
 ) {
     let function = "leveldb_options_set_comparator";
-    let order = match comparator.is_null() {
-        true => Some(None),
-        false => told(function, || Ok(Some(Arc::clone(&leveldb_comparator_t::get(comparator)?.0)))),
-    };
-    if let Some(order) = order {
-        set(function, options, |values| values.order = order);
-    }
+    set_to(function, options, || number(comparator), |values, order| values.order = order);
 }
 
-/// See LevelDB's header. NULL is the engine's own filter.
+/// See LevelDB's header. NULL is the engine's own filter. The policy is looked up as a comparator
+/// is.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_filter_policy(
     options: *mut leveldb_options_t,
     policy: *mut leveldb_filterpolicy_t,
 ) {
     let function = "leveldb_options_set_filter_policy";
-    let policy = match policy.is_null() {
-        true => Some(None),
-        false => told(function, || Ok(Some(Arc::clone(&leveldb_filterpolicy_t::get(policy)?.0)))),
-    };
-    if let Some(policy) = policy {
-        set(function, options, |values| values.policy = policy);
-    }
+    set_to(function, options, || number(policy), |values, policy| values.policy = policy);
 }
 
 /// See LevelDB's header.
@@ -93,11 +98,7 @@ pub extern "C" fn leveldb_options_set_paranoid_checks(options: *mut leveldb_opti
 /// Accepted: there is one environment, that of the operating system.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_env(options: *mut leveldb_options_t, env: *mut leveldb_env_t) {
-    let function = "leveldb_options_set_env";
-    if !env.is_null() {
-        told(function, || leveldb_env_t::get(env));
-    }
-    set(function, options, |_| ());
+    set_to("leveldb_options_set_env", options, || number(env), |_, _| ());
 }
 
 /// Accepted: the engine writes no log of messages, and no function makes a logger.
@@ -123,14 +124,11 @@ pub extern "C" fn leveldb_options_set_max_open_files(options: *mut leveldb_optio
 /// See LevelDB's header: each database gets a cache of this size of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_cache(options: *mut leveldb_options_t, cache: *mut leveldb_cache_t) {
-    let function = "leveldb_options_set_cache";
-    let bytes = match cache.is_null() {
-        true => Some(None),
-        false => told(function, || Ok(Some(leveldb_cache_t::get(cache)?.0))),
+    let bytes = || match cache.is_null() {
+        true => Ok(None),
+        false => Ok(Some(leveldb_cache_t::get(cache)?.0)),
     };
-    if let Some(bytes) = bytes {
-        set(function, options, |values| values.cache_bytes = bytes);
-    }
+    set_to("leveldb_options_set_cache", options, bytes, |values, bytes| values.cache_bytes = bytes);
 }
 
 /// See LevelDB's header.
@@ -175,14 +173,14 @@ pub extern "C" fn leveldb_readoptions_destroy(options: *mut leveldb_readoptions_
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_verify_checksums(options: *mut leveldb_readoptions_t, yes: u8) {
     let _ = yes;
-    told("leveldb_readoptions_set_verify_checksums", || leveldb_readoptions_t::get(options));
+    told("leveldb_readoptions_set_verify_checksums", || leveldb_readoptions_t::get(options).map(drop));
 }
 
 /// Accepted: the cache of the engine resists scans by itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_fill_cache(options: *mut leveldb_readoptions_t, yes: u8) {
     let _ = yes;
-    told("leveldb_readoptions_set_fill_cache", || leveldb_readoptions_t::get(options));
+    told("leveldb_readoptions_set_fill_cache", || leveldb_readoptions_t::get(options).map(drop));
 }
 
 /// See LevelDB's header.

@@ -2,11 +2,18 @@
 
 use crate::failure::{Done, Failure};
 use esker::Comparator;
+use esker_ffi::memory::start_of;
 use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// The name of LevelDB's own order, which is the engine's own.
 const BYTEWISE: &str = "leveldb.BytewiseComparator";
+
+/// The name that the engine has for it.
+pub(crate) const BUILT_IN: &str = "bytewise";
+
+/// Before names that the engine does not take as they are.
+const PREFIX: &str = "leveldb:";
 
 pub(crate) type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 pub(crate) type Compare =
@@ -41,25 +48,35 @@ impl State {
     }
 }
 
-/// A name as the engine takes it: LevelDB takes any bytes, and has no built-in names but its own.
+/// A name as the engine takes it: LevelDB takes any bytes, and has no built-in names but its own. A
+/// comparator of the program that has that one is called, so that it is stored under another.
 fn known_name(name: &[u8]) -> String {
     /// The engine's own names, and the longest.
-    const BUILT_IN: [&[u8]; 2] = [b"bytewise", b"reverse-bytewise"];
+    const RESERVED: [&[u8]; 3] = [BUILT_IN.as_bytes(), b"reverse-bytewise", BYTEWISE.as_bytes()];
     const MOST_BYTES: usize = 255;
     match std::str::from_utf8(name) {
         Ok(text)
             if !text.is_empty()
                 && text.len() <= MOST_BYTES
                 && !text.chars().any(char::is_control)
-                && !BUILT_IN.contains(&name) =>
+                && !text.starts_with(PREFIX)
+                && !RESERVED.contains(&name) =>
         {
             text.to_owned()
         }
         _ => {
-            let mut text = format!("leveldb:{}", name.escape_ascii());
+            let mut text = format!("{PREFIX}{}", name.escape_ascii());
             text.truncate(MOST_BYTES);
             text
         }
+    }
+}
+
+/// A stored name as LevelDB has it.
+pub(crate) fn name_in_leveldb(stored: &str) -> &str {
+    match stored {
+        BUILT_IN => BYTEWISE,
+        stored => stored.strip_prefix(PREFIX).unwrap_or(stored),
     }
 }
 
@@ -84,11 +101,6 @@ impl Order {
     pub(crate) fn new(state: State, compare: Compare, name: Name) -> Done<Order> {
         Ok(Order { name: state.name(name)?, state, compare })
     }
-
-    /// Whether it has the name of LevelDB's own order.
-    pub(crate) fn is_bytewise(&self) -> bool {
-        self.name == BYTEWISE
-    }
 }
 
 impl Comparator for Order {
@@ -100,8 +112,22 @@ impl Comparator for Order {
         let Some(compare) = self.compare else { return a.cmp(b) };
         // SAFETY: the program has passed this function for this state; both keys live until it
         // returns.
-        let order = unsafe { compare(self.state.pointer, a.as_ptr().cast(), a.len(), b.as_ptr().cast(), b.len()) };
+        let order = unsafe { compare(self.state.pointer, start_of(a), a.len(), start_of(b), b.len()) };
         order.cmp(&0)
+    }
+}
+
+/// The engine's own order, for databases that were created with a comparator of the program that
+/// has the name of LevelDB's.
+pub(crate) struct Bytewise;
+
+impl Comparator for Bytewise {
+    fn name(&self) -> &str {
+        "leveldb:leveldb.BytewiseComparator"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
     }
 }
 
@@ -113,10 +139,15 @@ mod tests {
     fn every_name_is_one_that_the_engine_takes() {
         let known = |name: &[u8]| known_name(name);
         assert_eq!(known(b"foo"), "foo");
-        assert_eq!(known(BYTEWISE.as_bytes()), BYTEWISE);
+        assert_eq!(known(BYTEWISE.as_bytes()), Bytewise.name());
+        assert_eq!(known(b"leveldb:foo"), "leveldb:leveldb:foo");
         assert_eq!(known(b""), "leveldb:");
         assert_eq!(known(b"bytewise"), "leveldb:bytewise");
         assert_eq!(known(b"a\nb\xff"), "leveldb:a\\nb\\xff");
         assert_eq!(known(&[b'x'; 1000]).len(), 255);
+        for name in ["foo", BYTEWISE, "bytewise", "leveldb:foo"] {
+            assert_eq!(name_in_leveldb(&known(name.as_bytes())), name);
+        }
+        assert_eq!(name_in_leveldb(BUILT_IN), BYTEWISE);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::order::State;
 use esker::FilterPolicy;
-use esker_ffi::memory;
+use esker_ffi::memory::{self, start_of_array};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -53,13 +53,19 @@ impl FilterPolicy for Custom {
     fn create_filter(&self, keys: &[&[u8]]) -> Option<Vec<u8>> {
         let create_filter = self.create_filter?;
         let count = c_int::try_from(keys.len()).ok()?;
-        let starts: Vec<*const c_char> = keys.iter().map(|key| key.as_ptr().cast()).collect();
+        let starts: Vec<*const c_char> = keys.iter().map(|key| memory::start_of(key)).collect();
         let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
         let mut length = 0;
         // SAFETY: the program has passed this function for this state. The keys live until it
         // returns; what it returns is memory of `malloc`, of the length that it says.
         unsafe {
-            let filter = create_filter(self.state.pointer, starts.as_ptr(), lengths.as_ptr(), count, &raw mut length);
+            let filter = create_filter(
+                self.state.pointer,
+                start_of_array(&starts),
+                start_of_array(&lengths),
+                count,
+                &raw mut length,
+            );
             if filter.is_null() {
                 return None;
             }
@@ -71,9 +77,9 @@ impl FilterPolicy for Custom {
 
     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         let Some(key_may_match) = self.key_may_match else { return true };
-        let (key, key_length) = (key.as_ptr().cast(), key.len());
+        let (start, length) = (memory::start_of(key), key.len());
         // SAFETY: the program has passed this function for this state; key and filter live until it
         // returns.
-        unsafe { key_may_match(self.state.pointer, key, key_length, filter.as_ptr().cast(), filter.len()) != 0 }
+        unsafe { key_may_match(self.state.pointer, start, length, memory::start_of(filter), filter.len()) != 0 }
     }
 }

@@ -4,6 +4,7 @@ use crate::caller::Caller;
 use crate::failure::{Done, Failure};
 use esker_ffi::contain::contained;
 use esker_ffi::fork;
+use esker_ffi::standard_error::write_line;
 use std::ffi::c_char;
 
 /// Runs what a function does, and contains its panics.
@@ -22,5 +23,5 @@ pub fn checked<T>(caller: &Caller, errptr: *mut *mut c_char, body: impl FnOnce()
 
 /// Runs what a function without an `errptr` does. A failure is a line on standard error.
 pub fn told<T>(function: &str, body: impl FnOnce() -> Done<T>) -> Option<T> {
-    run(body).map_err(|failure| eprintln!("libesker_leveldb: {function}: {}", failure.0)).ok()
+    run(body).map_err(|failure| write_line(&format!("libesker_leveldb: {function}: {}", failure.0))).ok()
 }

@@ -4,6 +4,7 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::objects::*;
 use crate::status::told;
+use esker_ffi::memory::start_of;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -84,8 +85,8 @@ pub unsafe extern "C" fn leveldb_writebatch_iterate(
             // they return.
             unsafe {
                 match value {
-                    Some(value) => put(state, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len()),
-                    None => deleted(state, key.as_ptr().cast(), key.len()),
+                    Some(value) => put(state, start_of(key), key.len(), start_of(value), value.len()),
+                    None => deleted(state, start_of(key), key.len()),
                 }
             }
         }

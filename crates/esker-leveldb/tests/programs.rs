@@ -187,6 +187,16 @@ fn misuse_is_told() {
     }
 }
 
+/// A line that cannot be written is lost, and ends nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn misuse_ends_nothing_where_standard_error_is_full() {
+    let directory = Directory::new("misuse-full");
+    let program = build(&directory.0, "c/misuse.c", Some(in_its_place()), &[]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it can be opened");
+    passed("misuse", &run(Command::new(&program).arg(directory.sub("data")).stderr(full)));
+}
+
 #[test]
 fn misuse_is_clean_under_valgrind() {
     if !has_valgrind() {

@@ -42,7 +42,7 @@ static void wrong_handles(esker_db *db, esker_keyspace *names) {
 static void wrong_arguments(esker_db *db, esker_keyspace *names) {
   char *value;
   size_t length;
-  static char long_key[70000];
+  static char long_key[(1 << 20) + 1];
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, NULL, 1, &value, &length));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, TEXT("k"), NULL, &length));
   CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_keyspace_get(names, TEXT("k"), &value, NULL));
@@ -118,6 +118,72 @@ static void in_child(esker_db *db, esker_keyspace *names, esker_cursor *cursor) 
   CHECK_CODE(ESKER_FORKED, esker_db_open(other, NULL, &own));
   CHECK(!esker_cursor_valid(cursor));
   CHECK(access(other, F_OK) != 0);
+}
+
+/* Options do no harm to a child: only what works on a database does. */
+static void fork_before_open(void) {
+  esker_options *options;
+  OK(esker_options_create(&options));
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_flush(NULL));
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    char other[4200];
+    snprintf(other, sizeof other, "%s-before", path);
+    esker_db *own;
+    OK(esker_db_open(other, options, &own));
+    OK(esker_db_close(own));
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  OK(esker_options_destroy(options));
+}
+
+/* A destructor of the program runs behind those of the library. */
+static int late_calls = 0;
+
+static void call_late(void *argument) {
+  (void)argument;
+  CHECK(esker_last_error_message() != NULL);
+  CHECK(esker_last_error_code() == ESKER_OK);
+  CHECK(!esker_last_error_is_retryable());
+  /* The code is told, and no message of it is kept. */
+  CHECK(esker_db_flush(NULL) == ESKER_WRONG_HANDLE);
+  CHECK(*esker_last_error_message() == 0);
+  late_calls++;
+}
+
+static void *fail_and_end(void *key) {
+  CHECK_CODE(ESKER_WRONG_HANDLE, esker_db_flush(NULL));
+  CHECK(esker_last_error_code() == ESKER_WRONG_HANDLE);
+  CHECK(pthread_setspecific(*(pthread_key_t *)key, key) == 0);
+  return NULL;
+}
+
+static void end_of_thread(void) {
+  pthread_key_t key;
+  pthread_t thread;
+  CHECK(pthread_key_create(&key, call_late) == 0);
+  CHECK(pthread_create(&thread, NULL, fail_and_end, &key) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(late_calls == 1);
+}
+
+/* The pointer to no bytes can be read, for the zero byte of an empty text. */
+static void empty_bytes(esker_keyspace *names) {
+  esker_iterator *iterator;
+  esker_bytes key, value;
+  bool found;
+  OK(esker_keyspace_put(names, "", 0, "", 0, NULL));
+  OK(esker_iterator_create(names, NULL, NULL, &iterator));
+  OK(esker_iterator_next(iterator, &key, &value, &found));
+  CHECK(found && key.length == 0 && value.length == 0);
+  CHECK(*(const volatile char *)key.data == 0 && *(const volatile char *)value.data == 0);
+  OK(esker_iterator_destroy(iterator));
+  OK(esker_keyspace_delete(names, "", 0, NULL));
 }
 
 static void fork_after_open(esker_db *db, esker_keyspace *names) {
@@ -292,8 +358,11 @@ int main(int argc, char **argv) {
   join(path, sizeof path, argv[1], "db");
   esker_db *db;
   esker_keyspace *names;
+  fork_before_open();
+  end_of_thread();
   OK(esker_db_open(path, NULL, &db));
   OK(esker_db_keyspace(db, "names", NULL, &names));
+  empty_bytes(names);
   wrong_handles(db, names);
   wrong_arguments(db, names);
   two_opens(db);

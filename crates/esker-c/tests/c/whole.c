@@ -648,7 +648,7 @@ static void orders(const char *directory) {
   OK(esker_db_close(db));
   CHECK_CODE(ESKER_MISSING_COMPARATOR, esker_db_open(place, NULL, &db));
   OK(esker_options_set_error_if_exists(options, true));
-  CHECK_CODE(ESKER_INVALID_ARGUMENT, esker_db_open(place, options, &db));
+  CHECK_CODE(ESKER_ALREADY_EXISTS, esker_db_open(place, options, &db));
   OK(esker_db_destroy(place, options));
   OK(esker_db_open(place, options, &db));
   OK(esker_db_close(db));

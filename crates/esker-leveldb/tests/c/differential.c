@@ -24,6 +24,13 @@ static void error(const char *what, char **err) {
   *err = NULL;
 }
 
+/* Prints all of an error. */
+static void whole_error(const char *what, char **err) {
+  printf("%s: %s\n", what, *err == NULL ? "ok" : *err);
+  leveldb_free(*err);
+  *err = NULL;
+}
+
 static void print_bytes(const char *bytes, size_t length) {
   for (size_t i = 0; i < length && i < 40; i++) {
     unsigned char byte = (unsigned char)bytes[i];
@@ -354,7 +361,12 @@ static void orders(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writes)
   leveldb_options_set_comparator(options, other);
   db = leveldb_open(options, path, &err);
   printf("with another order: %s\n", db == NULL ? "none" : "opened");
-  error("open with another order", &err);
+  whole_error("open with another order", &err);
+  leveldb_options_t *without = leveldb_options_create();
+  db = leveldb_open(without, path, &err);
+  leveldb_options_destroy(without);
+  printf("without an order: %s\n", db == NULL ? "none" : "opened");
+  whole_error("open without an order", &err);
   leveldb_options_set_comparator(options, NULL);
   leveldb_options_set_comparator(options, order);
   leveldb_repair_db(options, path, &err);
@@ -368,6 +380,74 @@ static void orders(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writes)
   leveldb_comparator_destroy(order);
   leveldb_comparator_destroy(other);
   printf("destroyed: %d\n", destroyed);
+}
+
+static int calls = 0;
+
+static int compare_counted(void *kept, const char *a, size_t a_length, const char *b, size_t b_length) {
+  calls++;
+  return compare_reversed(kept, a, a_length, b, b_length);
+}
+
+static const char *name_bytewise(void *kept) {
+  (void)kept;
+  return "leveldb.BytewiseComparator";
+}
+
+/* Names of orders, and when orders end. */
+static void order_names(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writes) {
+  char *err = NULL;
+  leveldb_options_t *options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_t *db = leveldb_open(options, path, &err);
+  whole_error("open in the order of bytes", &err);
+  leveldb_close(db);
+  leveldb_comparator_t *order = leveldb_comparator_create(&destroyed, destroy, compare_reversed, name_reversed);
+  leveldb_options_set_comparator(options, order);
+  db = leveldb_open(options, path, &err);
+  printf("with a first order: %s\n", db == NULL ? "none" : "opened");
+  whole_error("open with a first order", &err);
+  leveldb_comparator_destroy(order);
+  printf("destroyed before the options: %d\n", destroyed);
+  leveldb_destroy_db(options, path, &err);
+  error("destroy with an order that is gone", &err);
+  /* One of the name of LevelDB's own is called all the same. */
+  order = leveldb_comparator_create(&destroyed, destroy, compare_counted, name_bytewise);
+  leveldb_options_set_comparator(options, order);
+  db = leveldb_open(options, path, &err);
+  whole_error("open with an order of the name", &err);
+  leveldb_put(db, writes, "az", 2, "1", 1, &err);
+  leveldb_put(db, writes, "ba", 2, "2", 1, &err);
+  leveldb_put(db, writes, "cm", 2, "3", 1, &err);
+  scan(db, reads, 0);
+  printf("called: %d\n", calls > 0);
+  leveldb_close(db);
+  leveldb_destroy_db(options, path, &err);
+  error("destroy with an order of the name", &err);
+  leveldb_comparator_destroy(order);
+  leveldb_options_destroy(options);
+  printf("destroyed: %d\n", destroyed);
+}
+
+/* A directory without a database, with a file of others: it stays. */
+static void destroy_nothing(leveldb_options_t *options) {
+  char *err = NULL;
+  char directory[4200], file[4300];
+  snprintf(directory, sizeof directory, "%s-of-others", path);
+  printf("mkdir: %d\n", mkdir(directory, 0755));
+  leveldb_destroy_db(options, directory, &err);
+  error("destroy an empty directory", &err);
+  struct stat status;
+  printf("directory: %s\n", stat(directory, &status) == 0 ? "there" : "gone");
+  printf("mkdir: %d\n", mkdir(directory, 0755));
+  snprintf(file, sizeof file, "%s/notes.txt", directory);
+  FILE *out = fopen(file, "w");
+  printf("closed: %d\n", out == NULL ? -1 : fclose(out));
+  leveldb_destroy_db(options, directory, &err);
+  error("destroy a directory of others", &err);
+  printf("file: %s\n", stat(file, &status) == 0 ? "there" : "gone");
+  printf("remove: %d\n", remove(file));
+  printf("remove: %d\n", remove(directory));
 }
 
 /* A filter policy whose filter is the number of its keys, and which can be told to say no. */
@@ -497,6 +577,8 @@ int main(int argc, char **argv) {
   leveldb_destroy_db(options, path, &err);
   error("destroy", &err);
   orders(reads, writes);
+  order_names(reads, writes);
+  destroy_nothing(options);
   filters(reads, writes);
 
   leveldb_options_destroy(options);

@@ -2,6 +2,7 @@
 
 #include <leveldb/c.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,9 +58,196 @@ static void foreign(leveldb_options_t *options) {
   CHECK(access(file, F_OK) == 0);
 }
 
+/* The names in a directory, one after the other. */
+static void list(const char *directory, char *names, size_t size) {
+  struct dirent **entries;
+  int count = scandir(directory, &entries, NULL, alphasort);
+  CHECK(count >= 0);
+  *names = 0;
+  for (int i = 0; i < count; i++) {
+    strncat(names, entries[i]->d_name, size - strlen(names) - 1);
+    strncat(names, " ", size - strlen(names) - 1);
+    free(entries[i]);
+  }
+  free(entries);
+}
+
+/* The same where its CURRENT is damaged or missing, and one of the other files is left. */
+static void foreign_damaged(leveldb_options_t *options) {
+  static const char *const currents[] = {"", "MANIF", "MANIFEST-000002", NULL};
+  static const char *const others[] = {"000003.log", "000003.ldb", "000003.sst", "LOG"};
+  for (int i = 0; i < 16; i++) {
+    const char *current = currents[i / 4];
+    char directory[4200], before[4096], after[4096];
+    snprintf(directory, sizeof directory, "%s-damaged-%d", path, i);
+    CHECK(mkdir(directory, 0755) == 0);
+    if (current != NULL) write_file(directory, "CURRENT", current);
+    write_file(directory, "MANIFEST-000002", "x");
+    write_file(directory, others[i % 4], "x");
+    list(directory, before, sizeof before);
+    leveldb_repair_db(options, directory, &err);
+    told("esker import --db NEW_DIRECTORY --from leveldb");
+    CHECK(leveldb_open(options, directory, &err) == NULL);
+    told("esker import --db NEW_DIRECTORY --from leveldb");
+    leveldb_destroy_db(options, directory, &err);
+    told("esker import --db NEW_DIRECTORY --from leveldb");
+    list(directory, after, sizeof after);
+    CHECK(strcmp(before, after) == 0);
+  }
+}
+
+/* The pointer to no bytes can be read, for the zero byte of an empty text. */
+static int empty_seen = 0;
+
+static void read_empty(const char *bytes, size_t length) {
+  if (length == 0) {
+    CHECK(*(const volatile char *)bytes == 0);
+    empty_seen++;
+  }
+}
+
+static int compare_read(void *state, const char *a, size_t a_length, const char *b, size_t b_length) {
+  ++*(int *)state;
+  read_empty(a, a_length);
+  read_empty(b, b_length);
+  int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+  return order != 0 ? order : a_length < b_length ? -1 : a_length > b_length;
+}
+
+static const char *name_bytewise(void *state) {
+  (void)state;
+  return "leveldb.BytewiseComparator";
+}
+
+static void put_read(void *state, const char *k, size_t klen, const char *v, size_t vlen) {
+  (void)state;
+  read_empty(k, klen);
+  read_empty(v, vlen);
+}
+
+static void delete_read(void *state, const char *k, size_t klen) {
+  (void)state;
+  read_empty(k, klen);
+}
+
+static int ended = 0;
+
+static void end(void *state) {
+  (void)state;
+  ended++;
+}
+
+static char *create_filter(void *state, const char *const *keys, const size_t *lengths, int count, size_t *length) {
+  (void)state;
+  for (int i = 0; i < count; i++) read_empty(keys[i], lengths[i]);
+  *length = 0;
+  return malloc(1);
+}
+
+static uint8_t may_match(void *state, const char *key, size_t key_length, const char *filter, size_t length) {
+  (void)state;
+  read_empty(key, key_length);
+  read_empty(filter, length);
+  return 1;
+}
+
+static const char *name_policy(void *state) {
+  (void)state;
+  return "everything";
+}
+
+/* Functions of the program: when they are called, with what, and when their state ends. */
+static void functions(leveldb_readoptions_t *reads, leveldb_writeoptions_t *writes) {
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s-functions", path);
+  int calls = 0;
+  leveldb_comparator_t *order = leveldb_comparator_create(&calls, end, compare_read, name_bytewise);
+  leveldb_filterpolicy_t *policy = leveldb_filterpolicy_create(NULL, end, create_filter, may_match, name_policy);
+  leveldb_options_t *options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_options_set_comparator(options, order);
+  leveldb_options_set_filter_policy(options, policy);
+  leveldb_t *db = leveldb_open(options, directory, &err);
+  CHECK(err == NULL && db != NULL);
+  leveldb_writebatch_t *batch = leveldb_writebatch_create();
+  leveldb_writebatch_put(batch, "", 0, "", 0);
+  leveldb_writebatch_put(batch, "a", 1, "", 0);
+  leveldb_writebatch_delete(batch, "", 0);
+  empty_seen = 0;
+  leveldb_writebatch_iterate(batch, NULL, put_read, delete_read);
+  CHECK(empty_seen == 4);
+  leveldb_writebatch_destroy(batch);
+  leveldb_put(db, writes, "", 0, "", 0, &err);
+  leveldb_put(db, writes, "b", 1, "", 0, &err);
+  leveldb_put(db, writes, "a", 1, "1", 1, &err);
+  CHECK(err == NULL);
+  leveldb_compact_range(db, NULL, 0, NULL, 0);
+  CHECK(calls > 0);
+  size_t length;
+  leveldb_free(leveldb_get(db, reads, "", 0, &length, &err));
+  CHECK(err == NULL && length == 0);
+  leveldb_iterator_t *iter = leveldb_create_iterator(db, reads);
+  leveldb_iter_seek_to_first(iter);
+  empty_seen = 0;
+  for (; leveldb_iter_valid(iter); leveldb_iter_next(iter)) {
+    const char *key = leveldb_iter_key(iter, &length);
+    read_empty(key, length);
+    const char *value = leveldb_iter_value(iter, &length);
+    read_empty(value, length);
+  }
+  CHECK(empty_seen == 3);
+  leveldb_iter_destroy(iter);
+  /* What an open database uses ends with it, though the handles are gone. */
+  leveldb_comparator_destroy(order);
+  leveldb_filterpolicy_destroy(policy);
+  leveldb_put(db, writes, "c", 1, "", 0, &err);
+  CHECK(err == NULL && ended == 0);
+  leveldb_close(db);
+  CHECK(ended == 2);
+  /* Options do not keep them, and know that they are gone. */
+  CHECK(leveldb_open(options, directory, &err) == NULL);
+  told("the handle was closed before");
+  leveldb_options_set_filter_policy(options, NULL);
+  order = leveldb_comparator_create(&calls, end, compare_read, name_bytewise);
+  policy = leveldb_filterpolicy_create(NULL, end, create_filter, may_match, name_policy);
+  leveldb_options_set_comparator(options, order);
+  leveldb_options_set_filter_policy(options, policy);
+  leveldb_comparator_destroy(order);
+  CHECK(ended == 3);
+  leveldb_filterpolicy_destroy(policy);
+  CHECK(ended == 4);
+  /* The name is that of LevelDB's order, which opens what a program's was called for. */
+  leveldb_options_set_comparator(options, NULL);
+  leveldb_options_set_filter_policy(options, NULL);
+  db = leveldb_open(options, directory, &err);
+  CHECK(err == NULL && db != NULL);
+  leveldb_close(db);
+  leveldb_destroy_db(options, directory, &err);
+  CHECK(err == NULL && access(directory, F_OK) != 0);
+  leveldb_options_destroy(options);
+}
+
+/* Options do no harm to a child: only what works on a database does. */
+static void fork_before_open(leveldb_options_t *options) {
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s-of-child", path);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    leveldb_t *db = leveldb_open(options, directory, &err);
+    CHECK(err == NULL && db != NULL);
+    leveldb_close(db);
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void arguments(leveldb_t *db, leveldb_options_t *options, leveldb_readoptions_t *reads,
                       leveldb_writeoptions_t *writes) {
-  static char long_key[70000];
+  static char long_key[(1 << 20) + 1];
   size_t length = 7;
   leveldb_put(db, writes, "k", (size_t)-1, "v", 1, &err);
   told("Invalid argument");
@@ -68,7 +256,7 @@ static void arguments(leveldb_t *db, leveldb_options_t *options, leveldb_readopt
   leveldb_put(db, writes, NULL, 3, "v", 1, &err);
   told("NULL with a length of 3");
   leveldb_put(db, writes, long_key, sizeof long_key, "v", 1, &err);
-  told("Invalid argument: the key has 70000 bytes");
+  told("Invalid argument: the key has 1048577 bytes");
   CHECK(leveldb_get(db, reads, "k", (size_t)-1, &length, &err) == NULL && length == 0);
   told("Invalid argument");
   CHECK(leveldb_open(options, "", &err) == NULL);
@@ -150,20 +338,26 @@ static void batches(void) {
 }
 
 static void fork_after_open(leveldb_t *db, leveldb_options_t *options, leveldb_writeoptions_t *writes) {
+  leveldb_readoptions_t *reads = leveldb_readoptions_create();
+  leveldb_iterator_t *iter = leveldb_create_iterator(db, reads);
   fflush(NULL);
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
+    leveldb_iter_get_error(iter, &err);
+    told("a fork of one that used a database before");
     leveldb_put(db, writes, "child", 5, "1", 1, &err);
-    told("a fork of one that used the library before");
+    told("a fork of one that used a database before");
     CHECK(leveldb_options_create() == NULL);
     CHECK(leveldb_open(options, path, &err) == NULL);
-    told("a fork of one that used the library before");
+    told("a fork of one that used a database before");
     execl("/bin/true", "true", (char *)NULL);
     _exit(1);
   }
   int status;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  leveldb_iter_destroy(iter);
+  leveldb_readoptions_destroy(reads);
   leveldb_put(db, writes, "parent", 6, "1", 1, &err);
   CHECK(err == NULL);
 }
@@ -219,7 +413,10 @@ int main(int argc, char **argv) {
   leveldb_options_set_create_if_missing(options, 1);
   leveldb_readoptions_t *reads = leveldb_readoptions_create();
   leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
+  fork_before_open(options);
   foreign(options);
+  foreign_damaged(options);
+  functions(reads, writes);
   leveldb_t *db = leveldb_open(options, path, &err);
   CHECK(err == NULL && db != NULL);
   leveldb_put(db, writes, "k", 1, "v", 1, &err);

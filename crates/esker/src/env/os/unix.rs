@@ -87,16 +87,29 @@ pub(super) struct Locked {
 impl Locked {
     /// Takes the lock, or returns `None` if someone else has it.
     pub(super) fn try_new(path: &Path) -> io::Result<Option<Locked>> {
+        Self::try_new_where(path, has_name)
+    }
+
+    /// Takes the lock of the file that `has_name` says is the one of that name.
+    fn try_new_where(path: &Path, has_name: impl Fn(&File, &Path) -> io::Result<bool>) -> io::Result<Option<Locked>> {
+        /// Removals that an open may meet one after the other. A file system that shows an open
+        /// file and its name as different ones looks like one without end.
+        const MOST_REMOVALS: u32 = 100;
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
         let open = || open_own(OpenOptions::new().read(true).write(true).create(true).truncate(false), path, true);
         let mut file = open()?;
+        let mut removals = 0;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if has_name(&file, path)? => return Ok(Some(Locked { file, holder: std::process::id() })),
                 // Between the two calls the database was removed, with the file: another opener
                 // would not meet this lock.
-                Ok(()) => file = open()?,
+                Ok(()) if removals < MOST_REMOVALS => {
+                    removals += 1;
+                    file = open()?;
+                }
+                Ok(()) => return Err(io::Error::other("the lock file is another one than that of its name")),
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -127,5 +140,36 @@ impl Drop for Locked {
         if self.holder == std::process::id() {
             let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As on a file system that shows an open file and its name as different ones.
+    #[test]
+    fn a_lock_file_that_never_has_its_name_is_an_error() {
+        let path = std::env::temp_dir().join(format!("esker-lock-without-name-{}", std::process::id()));
+        let tried = Locked::try_new_where(&path, |_, _| Ok(false));
+        assert!(tried.unwrap_err().to_string().contains("another one than that of its name"));
+        assert!(Locked::try_new(&path).unwrap().is_some());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_was_removed_meanwhile_is_made_again() {
+        let path = std::env::temp_dir().join(format!("esker-lock-removed-{}", std::process::id()));
+        let removals = std::cell::Cell::new(0);
+        let lock = Locked::try_new_where(&path, |file, path| {
+            if removals.get() < 3 {
+                removals.set(removals.get() + 1);
+                std::fs::remove_file(path)?;
+            }
+            has_name(file, path)
+        });
+        assert!(lock.unwrap().is_some());
+        assert_eq!(removals.get(), 3);
+        std::fs::remove_file(&path).unwrap();
     }
 }
