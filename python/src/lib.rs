@@ -1,14 +1,15 @@
 //! Esker for Python: the extension module `esker._esker`.
 //!
 //! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
-//! released. Modules, each importing only from those above it: `fork`, `owned`, `merge` with
-//! `buffer`, `errors`; `exclusive`, `open`, `arguments`, `walk`; `scan`, `cursor`; `keyspace`,
+//! released. Modules, each importing only from those above it: `fork`, `owned`, `call` with
+//! `buffer`, `errors`, `merge`; `exclusive`, `open`, `arguments`, `walk`; `scan`, `cursor`; `keyspace`,
 //! `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
 
 mod arguments;
 mod arrow;
 mod batch;
 mod buffer;
+mod call;
 mod comparator;
 mod cursor;
 mod database;
