@@ -110,7 +110,7 @@ pub fn ends_programs(py: Python<'_>, exception: &PyErr) -> bool {
 /// Runs a callback, again if it is interrupted.
 ///
 /// # Errors
-/// What it raised, and whether that is an interrupt which the call around it will raise.
+/// What it raised, and whether that is an interrupt, of which the program is told.
 pub fn callback<T>(
     py: Python<'_>,
     is_interrupt: fn(Python<'_>, &PyErr) -> bool,
@@ -126,13 +126,16 @@ pub fn callback<T>(
         if !is_interrupt(py, &exception) {
             return Err((exception, false));
         }
-        let is_in_call = CALLS.get() > 0;
-        // Without a call, in a thread of the engine, there is nobody to tell.
-        if is_in_call && !IS_INTERRUPTED.replace(true) {
-            INTERRUPT.set(Some(exception.clone_ref(py)));
+        if CALLS.get() > 0 {
+            if !IS_INTERRUPTED.replace(true) {
+                INTERRUPT.set(Some(exception.clone_ref(py)));
+            }
+        } else if attempt == 1 {
+            // In a thread of the engine no call of the program can raise it.
+            exception.clone_ref(py).write_unraisable(py, None);
         }
         if attempt == ATTEMPTS {
-            return Err((exception, is_in_call));
+            return Err((exception, true));
         }
         attempt += 1;
     }

@@ -36,8 +36,8 @@ impl Comparator for PythonComparator {
                     Ordering::Equal
                 })
             };
-            call::callback(py, says_nothing_of_order, sign).map_err(|(exception, is_raised_later)| {
-                if !is_raised_later {
+            call::callback(py, says_nothing_of_order, sign).map_err(|(exception, is_told)| {
+                if !is_told {
                     exception.write_unraisable(py, Some(compare));
                 }
             })

@@ -30,7 +30,7 @@ pub struct SharedTransaction {
 impl SharedTransaction {
     pub fn new(py: Python<'_>, open: Arc<Open>) -> PyResult<Arc<SharedTransaction>> {
         let db = open.db(py)?;
-        let transaction = py.detach(|| Owned::new(db.transaction()));
+        let transaction = call(py, || Ok(Owned::new(db.transaction())))?;
         let transaction = Exclusive::new(Some(transaction));
         Ok(Arc::new(SharedTransaction { open, transaction }))
     }

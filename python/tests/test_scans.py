@@ -192,7 +192,7 @@ def test_a_scan_reads_nothing_outside_of_its_range(db: esker.Database) -> None:
     for is_flushed in (False, True):
         for start, include_start in ((b"k3", True), (b"k2", False), (b"k2x", True)):
             for stop, include_stop in ((b"k7", False), (b"k6", True), (b"k6x", True)):
-                ends = {"include_start": include_start, "include_stop": include_stop}
+                ends: dict[str, Any] = {"include_start": include_start, "include_stop": include_stop}
                 assert [key for key, _ in words.scan(start, stop, **ends)] == inside
                 assert [key for key, _ in words.scan(start, stop, reverse=True, **ends)] == inside[::-1]
                 assert list(words.scan_keys(start, stop, **ends)) == inside

@@ -302,7 +302,7 @@ impl DB {
         let py = name.py();
         let db = self.open().db(py)?;
         let Ok(name) = std::str::from_utf8(name.as_bytes()) else { return Ok(None) };
-        let property = py.detach(|| property(db, name));
+        let property = call(py, || Ok(property(db, name)))?;
         Ok(property.map(|property| PyBytes::new(py, property.as_bytes())))
     }
 

@@ -2,6 +2,7 @@
 
 use super::iterator::{self, Iterator, IteratorArguments, RawIterator};
 use super::shared::{Key, Shared, get, truth};
+use crate::call::call;
 use crate::owned::Owned;
 use crate::view::{Moment, SharedSnapshot};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ impl PlyvelSnapshot {
     pub fn new(py: Python<'_>, shared: Shared) -> PyResult<PlyvelSnapshot> {
         let open = Arc::clone(&shared.keyspace.open);
         let db = open.db(py)?;
-        let snapshot = py.detach(|| Owned::new(db.snapshot()));
+        let snapshot = call(py, || Ok(Owned::new(db.snapshot())))?;
         let snapshot = SharedSnapshot::new(open, snapshot);
         Ok(PlyvelSnapshot { shared, snapshot })
     }
