@@ -2,7 +2,7 @@
 //!
 //! A comparator is called as a merge operator is, and more often: see `merge.rs`.
 
-use crate::call;
+use crate::interrupt;
 use crate::merge;
 use esker::{Comparator, ReverseBytewise};
 use pyo3::exceptions::{PyMemoryError, PyRecursionError, PyTypeError, PyValueError};
@@ -36,7 +36,7 @@ impl Comparator for PythonComparator {
                     Ordering::Equal
                 })
             };
-            call::callback(py, says_nothing_of_order, sign).map_err(|(exception, is_told)| {
+            interrupt::callback(py, says_nothing_of_order, sign).map_err(|(exception, is_told)| {
                 if !is_told {
                     exception.write_unraisable(py, Some(compare));
                 }
@@ -56,7 +56,7 @@ impl Comparator for PythonComparator {
 /// Whether an exception comes from where the call was made, and not from the two keys. It must not
 /// decide about their places.
 fn says_nothing_of_order(py: Python<'_>, exception: &PyErr) -> bool {
-    call::ends_programs(py, exception)
+    interrupt::ends_programs(py, exception)
         || exception.is_instance_of::<PyMemoryError>(py)
         || exception.is_instance_of::<PyRecursionError>(py)
 }

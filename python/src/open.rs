@@ -1,8 +1,9 @@
 //! An open database, as all its Python handles share it.
 
-use crate::call::{self, call};
+use crate::call::call;
 use crate::errors;
 use crate::fork::Running;
+use crate::interrupt;
 use crate::owned::Owned;
 use esker::{Db, Keyspace};
 use parking_lot::{Condvar, Mutex};
@@ -85,8 +86,8 @@ impl Open {
             return Ok(());
         }
         let db = Db::clone(&self.db);
-        let is_in_callback = call::is_in_callback();
-        let (result, interrupt) = call::interruptible(py, || {
+        let is_in_callback = interrupt::is_in_callback();
+        let (result, interrupt) = interrupt::interruptible(py, || {
             if !self.begin_close(is_in_callback) {
                 return Ok(());
             }

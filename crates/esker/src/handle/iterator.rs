@@ -265,8 +265,8 @@ impl Cursor {
         self
     }
 
-    /// The cursor for the keys of `range` alone, at no key: no move finds one outside, where nothing
-    /// is merged or loaded. A step that leaves the range ends at no key.
+    /// The cursor for the keys of `range` alone, at no key: no move finds one outside, where
+    /// nothing is merged or loaded. A step that leaves the range ends at no key.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
