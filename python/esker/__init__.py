@@ -20,7 +20,7 @@ from __future__ import annotations
 import atexit
 import collections.abc
 import os
-from typing import Any
+from typing import Any, Iterable
 
 from . import _errors
 from ._errors import *  # noqa: F403
@@ -74,7 +74,7 @@ def open(path: str | bytes | os.PathLike[Any], *, read_only: bool = False, **opt
     """Opens the database in the directory `path`, and creates it if it is missing.
 
     A database that is opened with `read_only` takes no lock, sees what was acknowledged before the
-    call, and refuses writes. Options, all of them optional: `create_if_missing`, `profile`
+    call, and refuses writes. Options, all of them optional: `create_if_missing`, `error_if_exists`, `profile`
     ("balanced", "counters", "read-heavy", "large-values"), `memory_budget_bytes`,
     `write_buffer_bytes`, `block_cache_bytes`, `block_bytes`, `filter_bits_per_key`,
     `target_file_bytes`, `min_blob_size`, `wal_segment_bytes`, `background_threads`,
@@ -100,8 +100,10 @@ def destroy(path: str | bytes | os.PathLike[Any]) -> None:
     _destroy(path)
 
 
-def repair(path: str | bytes | os.PathLike[Any]) -> RepairReport:
+def repair(path: str | bytes | os.PathLike[Any], *, comparators: Iterable[Any] = ()) -> RepairReport:
     """Makes a damaged database open with what can be read, and says what is lost.
+
+    `comparators` are the orders of keys that its keyspaces have, as for `open`.
 
     >>> import esker, tempfile
     >>> directory = tempfile.mkdtemp()
@@ -109,7 +111,7 @@ def repair(path: str | bytes | os.PathLike[Any]) -> RepairReport:
     >>> esker.repair(directory).healthy
     True
     """
-    return RepairReport(*_repair(path))
+    return RepairReport(*_repair(path, comparators))
 
 
 _mapping: Any = collections.abc.Mapping

@@ -8,6 +8,7 @@ import builtins
 from typing import Optional
 
 __all__ = [
+    "AlreadyExistsError",
     "ClosedError",
     "ConflictError",
     "CorruptionError",
@@ -53,6 +54,10 @@ class IOError(Error, builtins.OSError):
 
 class NotFoundError(IOError, FileNotFoundError):
     """There is no database, keyspace or file of that name."""
+
+
+class AlreadyExistsError(Error, FileExistsError):
+    """The database exists, and was not to."""
 
 
 class LockedError(IOError):

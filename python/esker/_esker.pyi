@@ -12,8 +12,10 @@ from ._views import Health, ItemsView, KeysView, Keyspaces, ValuesView
 
 _T = TypeVar("_T")
 _Pair: TypeAlias = Tuple[bytes, bytes]
-_Pairs: TypeAlias = Union[SupportsKeysAndGetItem[Any, Any], Iterable[Tuple[Buffer, Buffer]]]
+_Pairs: TypeAlias = Union[SupportsKeysAndGetItem[Any, Any], Iterable[Iterable[Buffer]]]
 _Path: TypeAlias = Union[str, bytes, os.PathLike[Any]]
+# Any object, in fact, by its truth.
+_Flag: TypeAlias = Optional[int]
 _Style: TypeAlias = Literal["lazy-leveling", "leveled", "tiered", "fifo"]
 
 class _Comparator(Protocol):
@@ -367,7 +369,7 @@ class Transaction(KeyspaceTransaction):
 
 def _open(path: _Path, read_only: bool, options: Optional[dict[str, Any]]) -> Database: ...
 def _destroy(path: _Path) -> None: ...
-def _repair(path: _Path) -> Tuple[bool, bool, int, list[str], list[str], Optional[str]]: ...
+def _repair(path: _Path, comparators: Iterable[Any]) -> Tuple[bool, bool, int, list[str], list[str], Optional[str]]: ...
 def _close_all() -> None: ...
 
 # The classes of `esker.plyvel`.
@@ -378,9 +380,9 @@ class DB:
         cls,
         name: Union[str, bytes],
         *,
-        create_if_missing: Optional[bool] = False,
-        error_if_exists: Optional[bool] = False,
-        paranoid_checks: Optional[bool] = None,
+        create_if_missing: _Flag = False,
+        error_if_exists: _Flag = False,
+        paranoid_checks: _Flag = None,
         write_buffer_size: Optional[int] = None,
         max_open_files: Optional[int] = None,
         lru_cache_size: Optional[int] = None,
@@ -403,8 +405,8 @@ class DB:
         key: bytes,
         default: None = None,
         *,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Optional[bytes]: ...
     @overload
     def get(
@@ -412,35 +414,35 @@ class DB:
         key: bytes,
         default: _T,
         *,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Union[bytes, _T]: ...
-    def put(self, key: bytes, value: Buffer, *, sync: Optional[bool] = False) -> None: ...
-    def delete(self, key: bytes, *, sync: Optional[bool] = False) -> None: ...
-    def write_batch(self, *, transaction: Optional[bool] = False, sync: Optional[bool] = False) -> WriteBatch: ...
+    def put(self, key: bytes, value: Buffer, *, sync: _Flag = False) -> None: ...
+    def delete(self, key: bytes, *, sync: _Flag = False) -> None: ...
+    def write_batch(self, *, transaction: _Flag = False, sync: _Flag = False) -> WriteBatch: ...
     def __iter__(self) -> Iterator: ...
     def iterator(
         self,
         *,
-        reverse: Optional[bool] = False,
+        reverse: _Flag = False,
         start: Optional[bytes] = None,
         stop: Optional[bytes] = None,
-        include_start: Optional[bool] = True,
-        include_stop: Optional[bool] = False,
+        include_start: _Flag = True,
+        include_stop: _Flag = False,
         prefix: Optional[bytes] = None,
-        include_key: Optional[bool] = True,
-        include_value: Optional[bool] = True,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        include_key: _Flag = True,
+        include_value: _Flag = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Iterator: ...
     def raw_iterator(
-        self, *, verify_checksums: Optional[bool] = False, fill_cache: Optional[bool] = True
+        self, *, verify_checksums: _Flag = False, fill_cache: _Flag = True
     ) -> RawIterator: ...
     def snapshot(self) -> PlyvelSnapshot: ...
     def get_property(self, name: bytes) -> Optional[bytes]: ...
     def compact_range(self, *, start: Optional[bytes] = None, stop: Optional[bytes] = None) -> None: ...
     def approximate_size(self, start: bytes, stop: bytes) -> int: ...
-    def approximate_sizes(self, *ranges: Tuple[bytes, bytes]) -> list[int]: ...
+    def approximate_sizes(self, *ranges: Iterable[bytes]) -> list[int]: ...
     def prefixed_db(self, prefix: bytes) -> PrefixedDB: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
@@ -457,8 +459,8 @@ class PrefixedDB:
         key: bytes,
         default: None = None,
         *,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Optional[bytes]: ...
     @overload
     def get(
@@ -466,26 +468,26 @@ class PrefixedDB:
         key: bytes,
         default: _T,
         *,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Union[bytes, _T]: ...
-    def put(self, key: bytes, value: Buffer, *, sync: Optional[bool] = False) -> None: ...
-    def delete(self, key: bytes, *, sync: Optional[bool] = False) -> None: ...
-    def write_batch(self, *, transaction: Optional[bool] = False, sync: Optional[bool] = False) -> WriteBatch: ...
+    def put(self, key: bytes, value: Buffer, *, sync: _Flag = False) -> None: ...
+    def delete(self, key: bytes, *, sync: _Flag = False) -> None: ...
+    def write_batch(self, *, transaction: _Flag = False, sync: _Flag = False) -> WriteBatch: ...
     def __iter__(self) -> Iterator: ...
     def iterator(
         self,
         *,
-        reverse: Optional[bool] = False,
+        reverse: _Flag = False,
         start: Optional[bytes] = None,
         stop: Optional[bytes] = None,
-        include_start: Optional[bool] = True,
-        include_stop: Optional[bool] = False,
+        include_start: _Flag = True,
+        include_stop: _Flag = False,
         prefix: Optional[bytes] = None,
-        include_key: Optional[bool] = True,
-        include_value: Optional[bool] = True,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        include_key: _Flag = True,
+        include_value: _Flag = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Iterator: ...
     def snapshot(self) -> PlyvelSnapshot: ...
     def prefixed_db(self, prefix: bytes) -> PrefixedDB: ...
@@ -498,8 +500,8 @@ class PlyvelSnapshot:
         key: bytes,
         default: None = None,
         *,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Optional[bytes]: ...
     @overload
     def get(
@@ -507,26 +509,26 @@ class PlyvelSnapshot:
         key: bytes,
         default: _T,
         *,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Union[bytes, _T]: ...
     def __iter__(self) -> Iterator: ...
     def iterator(
         self,
         *,
-        reverse: Optional[bool] = False,
+        reverse: _Flag = False,
         start: Optional[bytes] = None,
         stop: Optional[bytes] = None,
-        include_start: Optional[bool] = True,
-        include_stop: Optional[bool] = False,
+        include_start: _Flag = True,
+        include_stop: _Flag = False,
         prefix: Optional[bytes] = None,
-        include_key: Optional[bool] = True,
-        include_value: Optional[bool] = True,
-        verify_checksums: Optional[bool] = False,
-        fill_cache: Optional[bool] = True,
+        include_key: _Flag = True,
+        include_value: _Flag = True,
+        verify_checksums: _Flag = False,
+        fill_cache: _Flag = True,
     ) -> Iterator: ...
     def raw_iterator(
-        self, *, verify_checksums: Optional[bool] = False, fill_cache: Optional[bool] = True
+        self, *, verify_checksums: _Flag = False, fill_cache: _Flag = True
     ) -> RawIterator: ...
     def close(self) -> None: ...
     def release(self) -> None: ...

@@ -77,6 +77,17 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(upper)
 }
 
+/// The two items of an iterable, as `dict` takes pairs.
+pub fn two_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let mut items = pair.try_iter()?;
+    if let (Some(first), Some(second)) = (items.next().transpose()?, items.next().transpose()?)
+        && items.next().transpose()?.is_none()
+    {
+        return Ok((first, second));
+    }
+    Err(PyValueError::new_err("a pair must have two items"))
+}
+
 /// The time that a `timedelta` is.
 pub fn duration(time: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     if time.cast::<PyDelta>().is_err() {

@@ -2,6 +2,7 @@
 
 use crate::arguments::{RangeArguments, duration, write_options};
 use crate::buffer::bytes;
+use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
 use crate::open::{KeyspaceHandle, Open};
@@ -34,7 +35,7 @@ impl SharedBatch {
         self.open.check(py)?;
         let mut held = self.batch.lock(py)?;
         let batch: &mut esker::Batch = &mut held;
-        py.detach(|| work(batch)).map_err(|error| errors::raise(py, error))
+        call(py, || work(batch))
     }
 }
 
@@ -193,6 +194,9 @@ impl Batch {
 
     #[pyo3(signature = (exception, *_more))]
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyAny>, _more: &Bound<'_, PyTuple>) -> PyResult<()> {
-        if exception.is_none() { self.commit(py, false, true, None) } else { self.clear(py) }
+        if exception.is_none() {
+            return self.commit(py, false, true, None);
+        }
+        errors::unless_closed(py, self.clear(py))
     }
 }

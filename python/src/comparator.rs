@@ -2,9 +2,10 @@
 //!
 //! A comparator is called as a merge operator is, and more often: see `merge.rs`.
 
+use crate::interrupt;
 use crate::merge;
 use esker::{Comparator, ReverseBytewise};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::cmp::Ordering;
@@ -35,7 +36,11 @@ impl Comparator for PythonComparator {
                     Ordering::Equal
                 })
             };
-            sign().map_err(|exception| exception.write_unraisable(py, Some(compare)))
+            interrupt::callback(py, says_nothing_of_order, sign).map_err(|(exception, is_told)| {
+                if !is_told {
+                    exception.write_unraisable(py, Some(compare));
+                }
+            })
         });
         match compared {
             // Keys that the program calls equal are different ones for the engine, in the order of
@@ -46,6 +51,14 @@ impl Comparator for PythonComparator {
             None => resume_unwind(Box::new("the interpreter is ending")),
         }
     }
+}
+
+/// Whether an exception comes from where the call was made, and not from the two keys. It must not
+/// decide about their places.
+fn says_nothing_of_order(py: Python<'_>, exception: &PyErr) -> bool {
+    interrupt::ends_programs(py, exception)
+        || exception.is_instance_of::<PyMemoryError>(py)
+        || exception.is_instance_of::<PyRecursionError>(py)
 }
 
 /// The comparator of a callable.

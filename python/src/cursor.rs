@@ -1,6 +1,7 @@
 //! Cursors.
 
 use crate::buffer::bytes;
+use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
 use crate::open::Open;
@@ -34,7 +35,7 @@ impl SharedCursor {
         if from_key && !cursor.valid() {
             return Ok(false);
         }
-        py.detach(|| work(cursor)).map_err(|error| errors::raise(py, error))?;
+        call(py, || work(cursor))?;
         Ok(true)
     }
 
@@ -47,6 +48,10 @@ impl SharedCursor {
     }
 
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        // Another thread may have held the lock when this process was forked.
+        if self.open.is_inherited() {
+            return Ok(());
+        }
         let cursor = self.cursor.lock(py)?.take();
         drop(cursor);
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::arguments::{path, write_options};
 use crate::batch::{Batch, SharedBatch};
+use crate::call::call;
 use crate::errors;
 use crate::keyspace::Keyspace;
 use crate::open::{KeyspaceHandle, Open};
@@ -35,8 +36,8 @@ pub fn _open(path: &Bound<'_, PyAny>, read_only: bool, options: Option<&Bound<'_
     let directory = crate::arguments::path(path)?;
     let options = options::database(options)?;
     let db =
-        py.detach(|| if read_only { Db::open_read_only(&directory, options) } else { Db::open(&directory, options) });
-    let open = Open::new(db.map_err(|error| errors::raise(py, error))?, directory);
+        call(py, || if read_only { Db::open_read_only(&directory, options) } else { Db::open(&directory, options) })?;
+    let open = Open::new(db, directory);
     let default = KeyspaceHandle::unopened(Arc::clone(&open), DEFAULT);
     Py::new(py, Keyspace::parts(default).add_subclass(Database { open }))
 }
@@ -52,18 +53,19 @@ pub fn _destroy(path: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = path.py();
     refuse_useless(py)?;
     let directory = crate::arguments::path(path)?;
-    py.detach(|| Db::destroy(&directory, esker::Options::default())).map_err(|error| errors::raise(py, error))
+    call(py, || Db::destroy(&directory, esker::Options::default()))
 }
 
-/// Repairs a database, and returns what was found as a tuple: whether it was healthy, whether
+/// Repairs a database, whose keyspaces may have orders of `comparators`, and returns what was found as a tuple: whether it was healthy, whether
 /// entries are lost or may be, the number of entries, warnings, the problems of files, and the
 /// directory of what was lost.
 #[pyfunction]
-pub fn _repair(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Py<PyTuple>> {
+pub fn _repair(path: &Bound<'_, PyAny>, comparators: &Bound<'_, PyAny>) -> PyResult<Py<PyTuple>> {
+    let py = path.py();
     refuse_useless(py)?;
     let directory = crate::arguments::path(path)?;
-    let report =
-        py.detach(|| Db::repair(&directory, esker::Options::default())).map_err(|error| errors::raise(py, error))?;
+    let options = options::with_comparators(esker::Options::default(), comparators)?;
+    let report = call(py, || Db::repair(&directory, options))?;
     let problems: Vec<String> =
         report.files.iter().map(|file| format!("{}: {}", file.path.display(), file.problem)).collect();
     let lost = report.lost_directory.as_ref().map(|lost| lost.to_string_lossy().into_owned());
@@ -75,7 +77,7 @@ impl Database {
     /// Calls the engine with the interpreter released.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Db) -> esker::Result<T> + Send) -> PyResult<T> {
         let db = self.open.db(py)?;
-        py.detach(|| work(db)).map_err(|error| errors::raise(py, error))
+        call(py, || work(db))
     }
 }
 
@@ -180,7 +182,15 @@ impl Database {
         let mut attempt = 1;
         loop {
             let transaction = Self::transaction(slf)?;
-            let result = body.call1((&transaction,))?;
+            let result = match body.call1((&transaction,)) {
+                Ok(result) => result,
+                Err(exception) => {
+                    // The exception may keep the transaction for as long as it lives. What goes
+                    // wrong here does not replace it.
+                    let _ = transaction.get().shared.rollback(py);
+                    return Err(exception);
+                }
+            };
             match transaction.get().shared.commit(py, &options) {
                 Ok(()) => return Ok(result.unbind()),
                 Err(error) if attempt >= attempts || !errors::is_conflict(py, &error) => return Err(error),

@@ -39,6 +39,13 @@ pub fn finished(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!("the {what} is finished"))
 }
 
+/// The result of the end of a `with` block that an exception is leaving: that a handle was closed,
+/// or is another process's, does not replace the exception.
+pub fn unless_closed(py: Python<'_>, result: PyResult<()>) -> PyResult<()> {
+    let is_closed = |error: &PyErr| class(py, "ClosedError").is_ok_and(|class| error.is_instance(py, &class));
+    if result.as_ref().is_err_and(is_closed) { Ok(()) } else { result }
+}
+
 /// Whether the exception is one of a conflict.
 pub fn is_conflict(py: Python<'_>, exception: &PyErr) -> bool {
     class(py, "ConflictError").is_ok_and(|class| exception.is_instance(py, &class))
@@ -83,6 +90,7 @@ fn name(error: &Error) -> &'static str {
         Error::ReadOnly { .. } => "ReadOnlyError",
         Error::Unsupported { .. } | Error::UnsupportedCompression { .. } => "UnsupportedError",
         Error::NotFound { .. } => "NotFoundError",
+        Error::AlreadyExists { .. } => "AlreadyExistsError",
         _ => "Error",
     }
 }

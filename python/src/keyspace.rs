@@ -1,8 +1,8 @@
 //! Keyspaces.
 
-use crate::arguments::{RangeArguments, duration, write_options};
+use crate::arguments::{RangeArguments, duration, two_of, write_options};
 use crate::buffer::bytes;
-use crate::errors;
+use crate::call::call;
 use crate::open::KeyspaceHandle;
 use crate::view::{KeyspaceView, Pair, pair, slice_limits};
 use esker::{Keyspace as EngineKeyspace, Ttl};
@@ -41,7 +41,7 @@ fn run<T: Send>(
 ) -> PyResult<T> {
     let py = slf.py();
     let keyspace = slf.as_super().get().keyspace.get(py)?;
-    py.detach(|| work(keyspace)).map_err(|error| errors::raise(py, error))
+    call(py, || work(keyspace))
 }
 
 fn missing(key: &Bound<'_, PyAny>) -> PyErr {
@@ -62,7 +62,7 @@ pub fn each_pair(
     }
     let items = if pairs.cast::<PyDict>().is_ok() { pairs.call_method0("items")? } else { pairs.clone() };
     for item in items.try_iter()? {
-        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
+        let (key, value) = two_of(&item?)?;
         take(&key, &value)?;
     }
     Ok(())
@@ -277,10 +277,10 @@ impl Keyspace {
             let keyspace = view.keyspace.get(py)?;
             let (key, value) = (bytes(key, "key")?, bytes(value, "value")?);
             let (key, value): (&[u8], &[u8]) = (&key, &value);
-            py.detach(|| batch.put(keyspace, key, value)).map_err(|error| errors::raise(py, error))
+            call(py, || batch.put(keyspace, key, value))
         })?;
         let options = write_options(None, sync, true, None)?;
-        py.detach(|| batch.commit_with(&options)).map_err(|error| errors::raise(py, error))
+        call(py, || batch.commit_with(&options))
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

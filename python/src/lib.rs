@@ -1,20 +1,22 @@
 //! Esker for Python: the extension module `esker._esker`.
 //!
 //! A thin layer: arguments are checked and converted, and the engine is called with the interpreter
-//! released. Modules, each importing only from those above it: `fork`, `owned`, `merge` with
-//! `buffer`, `errors`; `exclusive`, `open`, `arguments`, `walk`; `scan`, `cursor`; `keyspace`,
-//! `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
+//! released. Modules, each importing only from those above it: `fork`, `owned`, `interrupt`,
+//! `merge` with `buffer`, `errors`, `call`; `exclusive`, `open`, `arguments`, `walk`; `scan`,
+//! `cursor`; `keyspace`, `snapshot`, `batch`, `transaction`, `database`; `plyvel`.
 
 mod arguments;
 mod arrow;
 mod batch;
 mod buffer;
+mod call;
 mod comparator;
 mod cursor;
 mod database;
 mod errors;
 mod exclusive;
 mod fork;
+mod interrupt;
 mod keyspace;
 mod merge;
 mod open;

@@ -4,6 +4,7 @@
 //! call attaches to the interpreter. No thread that is attached waits for a lock of the engine
 //! (every call of the engine releases the interpreter), so the two cannot wait for each other.
 
+use crate::interrupt;
 use esker::{MergeError, MergeOperator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,9 +47,9 @@ pub fn attached_unless_ending<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T
 }
 
 /// Runs `call` attached.
-fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, MergeError> {
+fn attached<T>(run: impl Fn(Python<'_>) -> PyResult<T>) -> Result<T, MergeError> {
     let result = attached_unless_ending(|py| {
-        call(py).map_err(|exception| {
+        interrupt::callback(py, interrupt::ends_programs, || run(py)).map_err(|(exception, _)| {
             let reason = exception.to_string();
             // A reference of the thread to an exception outlives the call; it is replaced by the
             // next one, and taken by whoever reports it.

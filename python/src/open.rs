@@ -1,10 +1,12 @@
 //! An open database, as all its Python handles share it.
 
+use crate::call::call;
 use crate::errors;
 use crate::fork::Running;
+use crate::interrupt;
 use crate::owned::Owned;
 use esker::{Db, Keyspace};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +16,10 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Open {
     db: Owned<Db>,
     closed: AtomicBool,
+    /// Whether a thread is closing it. Locked with the interpreter released.
+    closing: Mutex<bool>,
+    /// That thread has ended that.
+    no_longer_closing: Condvar,
     /// Until it is closed. Behind the handle, which is dropped first.
     running: Mutex<Option<Running>>,
     /// As the program has given it.
@@ -27,7 +33,9 @@ static ALL: Mutex<Vec<Weak<Open>>> = Mutex::new(Vec::new());
 impl Open {
     pub fn new(db: Db, path: PathBuf) -> Arc<Open> {
         let running = Mutex::new(Some(Running::begin()));
-        let open = Arc::new(Open { db: Owned::new(db), closed: AtomicBool::new(false), running, path });
+        let (closed, closing) = (AtomicBool::new(false), Mutex::new(false));
+        let no_longer_closing = Condvar::new();
+        let open = Arc::new(Open { db: Owned::new(db), closed, closing, no_longer_closing, running, path });
         let mut all = ALL.lock();
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&open));
@@ -44,38 +52,73 @@ impl Open {
     /// Whether the database may be used. Each call of a handle asks first.
     #[inline]
     pub fn check(&self, py: Python<'_>) -> PyResult<()> {
-        if self.db.is_inherited() {
-            return Err(errors::forked(py));
-        }
+        self.check_process(py)?;
         if self.closed.load(Ordering::Acquire) {
             return Err(errors::closed(py, "the database"));
         }
         Ok(())
     }
 
+    /// Whether this is the process that has opened the database.
+    #[inline]
+    pub fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_inherited() { Err(errors::forked(py)) } else { Ok(()) }
+    }
+
+    /// Whether the database belongs to a process that this one was forked from. No lock may be
+    /// waited for there: threads that held one are gone.
+    #[inline]
+    pub fn is_inherited(&self) -> bool {
+        self.db.is_inherited()
+    }
+
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Closes the database; a second time does nothing. Calls of other threads that are under way
-    /// end as they would have, or are refused by the engine.
+    /// Closes the database; a second time does nothing, but wait for another thread that is closing
+    /// it. Calls of other threads that are under way end as they would have, or are refused by the
+    /// engine.
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.db.is_inherited() {
             // There is nothing of this process to close, and nothing to complain about in a `with`.
             self.closed.store(true, Ordering::Release);
             return Ok(());
         }
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
         let db = Db::clone(&self.db);
-        let result = py.detach(|| db.close());
-        if matches!(result, Err(esker::Error::InCallback { .. })) {
-            self.closed.store(false, Ordering::Release);
-        } else {
-            *self.running.lock() = None;
+        let is_in_callback = interrupt::is_in_callback();
+        let (result, interrupt) = interrupt::interruptible(py, || {
+            if !self.begin_close(is_in_callback) {
+                return Ok(());
+            }
+            let result = db.close();
+            if matches!(result, Err(esker::Error::InCallback { .. })) {
+                self.closed.store(false, Ordering::Release);
+            } else {
+                *self.running.lock() = None;
+            }
+            *self.closing.lock() = false;
+            self.no_longer_closing.notify_all();
+            result
+        });
+        match interrupt {
+            Some(interrupt) => Err(interrupt),
+            None => result.map_err(|error| errors::raise(py, error)),
         }
-        result.map_err(|error| errors::raise(py, error))
+    }
+
+    /// Whether this call closes the database. If it is another one that does, waits for it, except
+    /// in a callback, which the other may be waiting for.
+    fn begin_close(&self, is_in_callback: bool) -> bool {
+        let mut closing = self.closing.lock();
+        while *closing && !is_in_callback {
+            self.no_longer_closing.wait(&mut closing);
+        }
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        *closing = true;
+        true
     }
 }
 
@@ -126,11 +169,11 @@ impl KeyspaceHandle {
     #[cold]
     fn open_now(&self, py: Python<'_>) -> PyResult<&Keyspace> {
         let db = self.open.db(py)?;
-        let keyspace = py.detach(|| match db.existing_keyspace(&self.name) {
+        let keyspace = call(py, || match db.existing_keyspace(&self.name) {
             Ok(keyspace) => Ok(keyspace),
             Err(_) => db.keyspace(&self.name, esker::KeyspaceOptions::default()),
         });
-        let keyspace = keyspace.map_err(|error| errors::raise(py, error))?;
+        let keyspace = keyspace?;
         // Another thread may have been first; both have the same keyspace.
         Ok(self.opened.get_or_init(|| Owned::new(keyspace)))
     }

@@ -41,16 +41,19 @@ pub fn database(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
     Ok(options)
 }
 
+/// The options with the orders of an iterable.
+pub fn with_comparators(mut options: Options, comparators: &Bound<'_, PyAny>) -> PyResult<Options> {
+    for given in comparators.try_iter()? {
+        options = options.comparator(comparator::comparator(&given?)?);
+    }
+    Ok(options)
+}
+
 fn set(options: Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Options> {
     Ok(match name {
         "profile" => options,
-        "comparators" => {
-            let mut options = options;
-            for given in value.try_iter()? {
-                options = options.comparator(comparator::comparator(&given?)?);
-            }
-            options
-        }
+        "comparators" => with_comparators(options, value)?,
+        "error_if_exists" => options.error_if_exists(value.extract()?),
         "create_if_missing" => options.create_if_missing(value.extract()?),
         "memory_budget_bytes" => options.memory_budget_bytes(value.extract()?),
         "write_buffer_bytes" => options.write_buffer_bytes(value.extract()?),

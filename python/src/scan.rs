@@ -1,5 +1,6 @@
 //! Iterators over the entries of a range.
 
+use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
 use crate::open::Open;
@@ -68,7 +69,7 @@ impl Walker {
         if let Some(entry) = walk.read(way) {
             return self.parts.object(py, entry, self.skipped).map(Some);
         }
-        py.detach(|| walk.fill(way)).map_err(|error| errors::raise(py, error))?;
+        call(py, || walk.fill(way))?;
         walk.read(way).map(|entry| self.parts.object(py, entry, self.skipped)).transpose()
     }
 
@@ -77,7 +78,7 @@ impl Walker {
         self.open.check(py)?;
         let mut held = self.walk.lock(py)?;
         let walk: &mut Walk = held.as_mut().ok_or_else(|| errors::closed(py, "the iterator"))?;
-        py.detach(|| work(walk)).map_err(|error| errors::raise(py, error))
+        call(py, || work(walk))
     }
 
     /// Moves the position without reading.
@@ -90,6 +91,10 @@ impl Walker {
     }
 
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        // Another thread may have held the lock when this process was forked.
+        if self.open.is_inherited() {
+            return Ok(());
+        }
         let walk = self.walk.lock(py)?.take();
         drop(walk);
         Ok(())

@@ -1,5 +1,6 @@
 //! Snapshots.
 
+use crate::call::call;
 use crate::open::{KeyspaceHandle, Open};
 use crate::view::{KeyspaceView, SharedSnapshot};
 use pyo3::prelude::*;
@@ -24,7 +25,7 @@ pub fn keyspace_of(open: &Arc<Open>, argument: &Bound<'_, PyAny>) -> PyResult<Ar
     };
     let (py, name) = (argument.py(), name.to_string());
     let db = open.db(py)?;
-    let keyspace = py.detach(|| db.existing_keyspace(&name)).map_err(|error| crate::errors::raise(py, error))?;
+    let keyspace = call(py, || db.existing_keyspace(&name))?;
     Ok(KeyspaceHandle::opened(Arc::clone(open), keyspace))
 }
 

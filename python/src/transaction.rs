@@ -2,6 +2,7 @@
 
 use crate::arguments::{Limits, RangeArguments, duration, write_options};
 use crate::buffer::bytes;
+use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
 use crate::open::{KeyspaceHandle, Open};
@@ -29,7 +30,7 @@ pub struct SharedTransaction {
 impl SharedTransaction {
     pub fn new(py: Python<'_>, open: Arc<Open>) -> PyResult<Arc<SharedTransaction>> {
         let db = open.db(py)?;
-        let transaction = py.detach(|| Owned::new(db.transaction()));
+        let transaction = call(py, || Ok(Owned::new(db.transaction())))?;
         let transaction = Exclusive::new(Some(transaction));
         Ok(Arc::new(SharedTransaction { open, transaction }))
     }
@@ -43,7 +44,7 @@ impl SharedTransaction {
         self.open.check(py)?;
         let mut held = self.transaction.lock(py)?;
         let transaction: &mut esker::Transaction = held.as_mut().ok_or_else(|| errors::finished("transaction"))?;
-        py.detach(|| work(transaction)).map_err(|error| errors::raise(py, error))
+        call(py, || work(transaction))
     }
 
     /// Takes the transaction away, to finish it.
@@ -52,11 +53,21 @@ impl SharedTransaction {
         Ok(self.transaction.lock(py)?.take())
     }
 
+    /// Gives the transaction up. One that was begun before a fork is left as it is: another thread
+    /// may have held its lock then.
+    pub fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        if self.open.is_inherited() {
+            return Ok(());
+        }
+        let transaction = self.take(py)?;
+        drop(transaction);
+        Ok(())
+    }
+
     /// Commits the transaction.
     pub fn commit(&self, py: Python<'_>, options: &esker::WriteOptions) -> PyResult<()> {
         let transaction = self.take(py)?.ok_or_else(|| errors::finished("transaction"))?;
-        py.detach(|| transaction.into_inner().map_or(Ok(()), |transaction| transaction.commit_with(options)))
-            .map_err(|error| errors::raise(py, error))
+        call(py, || transaction.into_inner().map_or(Ok(()), |transaction| transaction.commit_with(options)))
     }
 }
 
@@ -213,7 +224,8 @@ impl KeyspaceTransaction {
 /// What a scan has read ahead, and what is left of its range.
 struct Ahead {
     limits: Limits,
-    entries: VecDeque<(Slice, Slice)>,
+    /// The entries, and the errors of those that cannot be read, each for the step that gets there.
+    entries: VecDeque<esker::Result<(Slice, Slice)>>,
     stretch: usize,
     ended: bool,
 }
@@ -237,17 +249,17 @@ fn read_ahead(
     reverse: bool,
 ) -> esker::Result<()> {
     let mut range = transaction.range(keyspace, &ahead.limits);
-    while ahead.entries.len() < ahead.stretch {
-        match if reverse { range.next_back() } else { range.next() } {
-            Some(entry) => ahead.entries.push_back(entry?),
-            None => {
-                ahead.ended = true;
-                break;
-            }
-        }
+    // An error does not tell its key: the next reading can begin behind an entry only.
+    while ahead.entries.len() < ahead.stretch || ahead.entries.back().is_some_and(Result::is_err) {
+        let entry = if reverse { range.next_back() } else { range.next() };
+        let Some(entry) = entry else {
+            ahead.ended = true;
+            break;
+        };
+        ahead.entries.push_back(entry);
     }
     ahead.stretch = (ahead.stretch * 2).min(MAX_AHEAD);
-    if let Some((key, _)) = ahead.entries.back() {
+    if let Some(Ok((key, _))) = ahead.entries.back() {
         let end = Limit::Excluded(key.to_vec());
         *(if reverse { &mut ahead.limits.1 } else { &mut ahead.limits.0 }) = end;
     }
@@ -261,14 +273,16 @@ impl TransactionScan {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.shared.open.check(py)?;
         let mut held = self.ahead.lock(py)?;
         if held.entries.is_empty() && !held.ended {
             let keyspace = self.keyspace.get(py)?;
             let ahead: &mut Ahead = &mut held;
             self.shared.run(py, |transaction| read_ahead(ahead, transaction, keyspace, self.reverse))?;
         }
-        let entry = held.entries.pop_front();
-        entry.map(|(key, value)| self.parts.object(py, (&key, &value), 0)).transpose()
+        let Some(entry) = held.entries.pop_front() else { return Ok(None) };
+        let (key, value) = entry.map_err(|error| errors::raise(py, error))?;
+        self.parts.object(py, (&key, &value), 0).map(Some)
     }
 }
 
@@ -312,16 +326,16 @@ impl Transaction {
         self.shared.commit(py, &write_options(None, sync, true, timeout)?)
     }
 
-    /// Gives the transaction up. A finished one stays as it is.
+    /// Gives the transaction up. A finished one stays as it is. In a forked process there is nothing
+    /// to give up.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
-        let transaction = self.shared.take(py)?;
-        drop(transaction);
-        Ok(())
+        self.shared.rollback(py)
     }
 
     /// Whether the transaction was committed or rolled back.
     #[getter]
     fn finished(&self, py: Python<'_>) -> PyResult<bool> {
+        self.shared.open.check_process(py)?;
         Ok(self.shared.transaction.lock(py)?.is_none())
     }
 
@@ -331,7 +345,9 @@ impl Transaction {
 
     #[pyo3(signature = (exception, *_more))]
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyAny>, _more: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let is_open = !self.finished(py)?;
-        if exception.is_none() && is_open { self.commit(py, false, None) } else { self.rollback(py) }
+        if !exception.is_none() {
+            return errors::unless_closed(py, self.rollback(py));
+        }
+        if self.finished(py)? { self.rollback(py) } else { self.commit(py, false, None) }
     }
 }

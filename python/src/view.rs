@@ -3,6 +3,7 @@
 use crate::arguments::{Limits, RangeArguments};
 use crate::arrow::ArrowBatch;
 use crate::buffer::{Buffer, bytes};
+use crate::call::call;
 use crate::cursor::{Cursor, SharedCursor};
 use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
@@ -32,7 +33,9 @@ impl SharedSnapshot {
     /// The snapshot, to be used now.
     pub fn get(&self, py: Python<'_>) -> PyResult<Arc<Owned<Snapshot>>> {
         self.open.check(py)?;
-        self.snapshot.lock().clone().ok_or_else(|| errors::closed(py, "the snapshot"))
+        // Not in one statement: making the exception runs code of Python, with the lock held.
+        let snapshot = self.snapshot.lock().clone();
+        snapshot.ok_or_else(|| errors::closed(py, "the snapshot"))
     }
 
     pub fn is_closed(&self) -> bool {
@@ -40,6 +43,10 @@ impl SharedSnapshot {
     }
 
     pub fn close(&self, py: Python<'_>) {
+        // Another thread may have held the lock when this process was forked.
+        if self.open.is_inherited() {
+            return;
+        }
         // Not in one statement: the lock would be held while the interpreter is released.
         let snapshot = self.snapshot.lock().take();
         // The last reference, as a rule: it is dropped as `Owned` would, without asking whether the
@@ -103,14 +110,14 @@ impl KeyspaceView {
         let key = bytes(key, "key")?;
         let key: &[u8] = &key;
         let (keyspace, moment) = self.source(py)?;
-        py.detach(|| moment.get(keyspace, key)).map_err(|error| errors::raise(py, error))
+        call(py, || moment.get(keyspace, key))
     }
 
     /// A walk over a range.
     pub fn walk(&self, py: Python<'_>, limits: Limits, values: bool) -> PyResult<Walk> {
         let (keyspace, moment) = self.source(py)?;
-        let cursor = py.detach(|| moment.cursor(keyspace)).map_err(|error| errors::raise(py, error))?;
-        Ok(py.detach(|| Walk::new(keyspace, cursor, limits, values)))
+        let cursor = call(py, || moment.cursor(keyspace))?;
+        call(py, || Ok(Walk::new(keyspace, cursor, limits, values)))
     }
 
     fn scanned(&self, py: Python<'_>, limits: Limits, parts: Parts, reverse: bool) -> PyResult<Scan> {
@@ -172,12 +179,12 @@ impl KeyspaceView {
             copies.push(bytes(&key?, "each key")?.to_vec());
         }
         let (keyspace, moment) = self.source(py)?;
-        let values = py.detach(|| match &moment {
+        let values = call(py, || match &moment {
             Moment::Newest => Ok(keyspace.multi_get(&copies)),
             Moment::Snapshot(snapshot) => snapshot.multi_get(keyspace, &copies),
         });
         let list = PyList::empty(py);
-        for value in values.map_err(|error| errors::raise(py, error))? {
+        for value in values? {
             let value = value.map_err(|error| errors::raise(py, error))?;
             list.append(value.map(|value| PyBytes::new(py, &value)))?;
         }
@@ -224,11 +231,11 @@ impl KeyspaceView {
         let key = bytes(key, "key")?;
         let key: &[u8] = &key;
         let (keyspace, moment) = self.source(py)?;
-        let found = py.detach(|| match &moment {
+
+        call(py, || match &moment {
             Moment::Newest => keyspace.contains_key(key),
             Moment::Snapshot(snapshot) => snapshot.contains_key(keyspace, key),
-        });
-        found.map_err(|error| errors::raise(py, error))
+        })
     }
 
     /// When the value of `key` expires, as an aware `datetime`; `None` where it never does. A key
@@ -239,11 +246,11 @@ impl KeyspaceView {
         let key = bytes(key, "key")?;
         let key: &[u8] = &key;
         let (keyspace, moment) = self.source(py)?;
-        let found = py.detach(|| match &moment {
+        let found = call(py, || match &moment {
             Moment::Newest => keyspace.expires_at(key),
             Moment::Snapshot(snapshot) => snapshot.expires_at(keyspace, key),
         });
-        match found.map_err(|error| errors::raise(py, error))? {
+        match found? {
             Some(Expiry::At(time)) => Ok(Some(time)),
             Some(_) => Ok(None),
             None => Err(pyo3::exceptions::PyKeyError::new_err(argument.clone().unbind())),
@@ -253,21 +260,21 @@ impl KeyspaceView {
     /// The least key that has a value, with the value; `None` where no key has one.
     fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
         let (keyspace, moment) = self.source(py)?;
-        let found = py.detach(|| match &moment {
+        let found = call(py, || match &moment {
             Moment::Newest => keyspace.first(),
             Moment::Snapshot(snapshot) => snapshot.first(keyspace),
         });
-        Ok(pair(py, found.map_err(|error| errors::raise(py, error))?))
+        Ok(pair(py, found?))
     }
 
     /// The greatest key that has a value, with the value; `None` where no key has one.
     fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
         let (keyspace, moment) = self.source(py)?;
-        let found = py.detach(|| match &moment {
+        let found = call(py, || match &moment {
             Moment::Newest => keyspace.last(),
             Moment::Snapshot(snapshot) => snapshot.last(keyspace),
         });
-        Ok(pair(py, found.map_err(|error| errors::raise(py, error))?))
+        Ok(pair(py, found?))
     }
 
     /// How many keys of a range have a value. Costs a scan of the range.
@@ -284,11 +291,11 @@ impl KeyspaceView {
         let limits = RangeArguments { start, stop, prefix, include_start, include_stop };
         let limits = limits.limits_in(py, self.keyspace.get(py)?)?;
         let (keyspace, moment) = self.source(py)?;
-        let counted = py.detach(|| match &moment {
+
+        call(py, || match &moment {
             Moment::Newest => keyspace.count(&limits),
             Moment::Snapshot(snapshot) => snapshot.count(keyspace, &limits),
-        });
-        counted.map_err(|error| errors::raise(py, error))
+        })
     }
 
     /// The number of keys. Costs a scan of the keyspace.
@@ -398,7 +405,7 @@ impl KeyspaceView {
         let batches = PyList::empty(py);
         loop {
             self.keyspace.open.check(py)?;
-            let read = py.detach(|| ArrowBatch::read(&mut walk, way)).map_err(|error| errors::raise(py, error))?;
+            let read = call(py, || ArrowBatch::read(&mut walk, way))?;
             let ended = read.is_none();
             if ended && !batches.is_empty() {
                 break;
@@ -438,7 +445,7 @@ impl KeyspaceView {
     /// A cursor, as of the moment of the call.
     fn cursor(&self, py: Python<'_>) -> PyResult<Cursor> {
         let (keyspace, moment) = self.source(py)?;
-        let cursor = py.detach(|| moment.cursor(keyspace)).map_err(|error| errors::raise(py, error))?;
+        let cursor = call(py, || moment.cursor(keyspace))?;
         Ok(Cursor(SharedCursor::new(Arc::clone(&self.keyspace.open), cursor)))
     }
 }

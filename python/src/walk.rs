@@ -48,6 +48,7 @@ pub struct Entry {
 
 /// A position in a range of keys.
 pub struct Walk {
+    /// In the range alone.
     cursor: Cursor,
     /// What knows the order of the keys, where that is not the one of bytes.
     order: Option<Owned<Keyspace>>,
@@ -72,13 +73,11 @@ pub struct Walk {
 
 impl Walk {
     /// Before the first key of the range of `limits`.
-    pub fn new(
-        keyspace: &Keyspace,
-        cursor: Cursor,
-        (lower, upper): (Limit<Vec<u8>>, Limit<Vec<u8>>),
-        values: bool,
-    ) -> Walk {
+    pub fn new(keyspace: &Keyspace, cursor: Cursor, limits: (Limit<Vec<u8>>, Limit<Vec<u8>>), values: bool) -> Walk {
         let cursor = if values { cursor } else { cursor.keys_only() };
+        // What lies outside is not read: it may be damaged, or its merge may fail.
+        let cursor = cursor.within(&limits);
+        let (lower, upper) = limits;
         let (bytes, ahead, way) = (Vec::new(), VecDeque::new(), Way::Forward);
         let order = (keyspace.comparator() != BYTEWISE).then(|| Owned::new(keyspace.clone()));
         let compare =
@@ -179,7 +178,7 @@ impl Walk {
             }
         }
         loop {
-            if !self.cursor.valid() || !self.is_inside(way) {
+            if !self.cursor.valid() {
                 self.at = if way == Way::Forward { At::Stop } else { At::Start };
                 return Ok(());
             }
@@ -198,12 +197,10 @@ impl Walk {
     /// Moves the cursor to the first entry that way, and says whether there may be one.
     fn first_step(&mut self, way: Way) -> Result<bool, Error> {
         match (self.at, way) {
-            (At::Start, Way::Forward) => self.seek_to_lower()?,
-            (At::Stop, Way::Backward) => self.seek_to_upper()?,
+            (At::Start, Way::Forward) => self.cursor.seek_to_first()?,
+            (At::Stop, Way::Backward) => self.cursor.seek_to_last()?,
             (At::Start, Way::Backward) | (At::Stop, Way::Forward) => return Ok(false),
-            // A key that a seek has found may be the excluded end of the range.
-            (At::Before, Way::Forward) => self.leave_excluded(Way::Forward)?,
-            (At::Behind, Way::Backward) => {}
+            (At::Before, Way::Forward) | (At::Behind, Way::Backward) => {}
             (At::Before | At::Behind | At::Failed, way) => self.step(way)?,
         }
         Ok(true)
@@ -213,42 +210,6 @@ impl Walk {
         match way {
             Way::Forward => self.cursor.next(),
             Way::Backward => self.cursor.prev(),
-        }
-    }
-
-    fn seek_to_lower(&mut self) -> Result<(), Error> {
-        match &self.lower {
-            Limit::Unbounded => self.cursor.seek_to_first()?,
-            Limit::Included(key) | Limit::Excluded(key) => self.cursor.seek(key)?,
-        }
-        self.leave_excluded(Way::Forward)
-    }
-
-    fn seek_to_upper(&mut self) -> Result<(), Error> {
-        match &self.upper {
-            Limit::Unbounded => self.cursor.seek_to_last()?,
-            Limit::Included(key) | Limit::Excluded(key) => self.cursor.seek_for_prev(key)?,
-        }
-        self.leave_excluded(Way::Backward)
-    }
-
-    /// Steps over the end of the range where the walk begins, if it is excluded.
-    fn leave_excluded(&mut self, way: Way) -> Result<(), Error> {
-        let end = if way == Way::Forward { &self.lower } else { &self.upper };
-        let Limit::Excluded(end) = end else { return Ok(()) };
-        if self.cursor.valid() && self.cursor.key() == end.as_slice() { self.step(way) } else { Ok(()) }
-    }
-
-    /// Whether the entry of the cursor is in the range, which it can only leave at the end ahead.
-    fn is_inside(&self, way: Way) -> bool {
-        let (end, outside) = match way {
-            Way::Forward => (&self.upper, Ordering::Greater),
-            Way::Backward => (&self.lower, Ordering::Less),
-        };
-        match end {
-            Limit::Unbounded => true,
-            Limit::Included(end) => self.compare(self.cursor.key(), end) != outside,
-            Limit::Excluded(end) => self.compare(self.cursor.key(), end) == outside.reverse(),
         }
     }
 

@@ -8,11 +8,12 @@ import multiprocessing
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import threading
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import pytest
 
@@ -533,3 +534,119 @@ def test_the_interpreter_lock_is_released(db: esker.Database) -> None:
     may_go_on.set()
     reader.join()
     assert found == [b"1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_waits_for_no_lock_of_a_thread_that_is_gone(directory: pathlib.Path) -> None:
+    """Another thread is in a call of each object when the process is forked."""
+    entered, leave = threading.Semaphore(0), threading.Event()
+
+    class Slow(esker.MergeOperator):
+        name = "slow"
+
+        def full_merge(self, key: bytes, existing: Optional[bytes], operands: list[bytes]) -> Optional[bytes]:
+            entered.release()
+            leave.wait()
+            return operands[-1]
+
+    with esker.open(directory) as db:
+        words = db.keyspace("words", merge_operator=Slow())
+        words.merge(b"k", b"v")
+        scan, cursor, transaction = words.scan(), words.cursor(), db.transaction()
+        part = transaction.keyspace(words)
+        part_scan = iter(part)
+        calls: list[Callable[[], object]] = [
+            lambda: next(scan),
+            cursor.seek_to_first,
+            lambda: next(part_scan),
+        ]
+        threads = [threading.Thread(target=call) for call in calls]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            entered.acquire()
+
+        def in_time(body: Callable[[], object]) -> Callable[[], object]:
+            def limited() -> object:
+                # A child that waits is ended, which the parent sees.
+                signal.alarm(60)
+                return body()
+
+            return limited
+
+        def exit_by(handle: Any) -> Callable[[], object]:
+            def leave_the_block() -> None:
+                with handle:
+                    sys.exit(3)
+
+            return leave_the_block
+
+        try:
+            for close in (scan.close, cursor.close, transaction.rollback):
+                assert in_child(in_time(close)) == "None"
+            batch = db.batch()
+            for handle in (scan, cursor, transaction, batch, db.snapshot(), db):
+                assert in_child(in_time(exit_by(handle))) == "SystemExit"
+            others: list[Callable[[], object]] = [
+                lambda: next(part_scan),
+                lambda: transaction.finished,
+                transaction.commit,
+                lambda: transaction.__exit__(None, None, None),
+                lambda: batch.__exit__(None, None, None),
+            ]
+            for call in others:
+                assert in_child(in_time(call)) == "ForkedError"
+        finally:
+            leave.set()
+            for thread in threads:
+                thread.join()
+
+
+def test_a_closed_database_does_not_replace_an_exception(directory: pathlib.Path) -> None:
+    with esker.plyvel.DB(str(directory), create_if_missing=True) as old:
+        olds = [old.write_batch(transaction=transaction) for transaction in (False, True)]
+    db = esker.open(directory)
+    handles: list[Any] = [db.batch(), db.transaction(), db.scan(), db.cursor(), db.snapshot(), *olds]
+    db.close()
+    for handle in handles:
+        exit_of = type(handle).__exit__
+        exit_of(handle, LookupError, LookupError(), None)
+    for handle in (handles[0], handles[1], *olds):
+        with pytest.raises(esker.ClosedError):
+            type(handle).__exit__(handle, None, None, None)
+
+
+def test_a_second_close_waits_for_the_first(directory: pathlib.Path) -> None:
+    is_closing, entered, leave = False, threading.Event(), threading.Event()
+
+    def compare(a: bytes, b: bytes) -> int:
+        if is_closing:
+            entered.set()
+            leave.wait()
+        return (a > b) - (a < b)
+
+    order = esker.Comparator("slow", compare)
+    db = esker.open(directory, comparators=[order])
+    words = db.keyspace("words", comparator=order)
+    for number in range(100):
+        words.put(b"%02d" % (number * 37 % 100), b"", wal=False)
+    is_closing = True
+    first = threading.Thread(target=db.close)
+    first.start()
+    entered.wait()
+
+    def let_go() -> None:
+        # Where the second close did not wait, it is over long before this is.
+        with esker.open(directory.with_name("other")) as other:
+            other[b"k"] = b"v"
+        leave.set()
+
+    other = threading.Thread(target=let_go)
+    other.start()
+    db.close()
+    assert leave.is_set()
+    with esker.open(directory, comparators=[order]) as again:
+        assert len(again.keyspaces["words"]) == 100
+    first.join()
+    other.join()

@@ -145,3 +145,20 @@ def test_comparators_in_many_threads(directory: pathlib.Path) -> None:
         assert not failures
         keys = list(words)
         assert keys == sorted(keys, key=by_length)
+
+
+def test_a_database_with_an_order_is_repaired(directory: pathlib.Path) -> None:
+    keys = [b"ccc", b"bb", b"a", b"dddd"]
+    with esker.open(directory, comparators=[BY_LENGTH]) as db:
+        words = db.keyspace("words", comparator=BY_LENGTH)
+        for key in keys:
+            words[key] = b""
+        db.flush()
+    manifest = next(directory.glob("MANIFEST*"))
+    manifest.write_bytes(manifest.read_bytes()[:20])
+    report = esker.repair(directory, comparators=[BY_LENGTH])
+    assert not report.healthy
+    with esker.open(directory, comparators=[BY_LENGTH]) as db:
+        assert list(db.keyspaces["words"]) == sorted(keys, key=by_length)
+    with pytest.raises(TypeError):
+        esker.repair(directory, comparators=[7])

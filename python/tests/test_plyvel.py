@@ -95,3 +95,58 @@ def test_properties(directory: pathlib.Path) -> None:
             assert db.get_property(wrong) is None
         assert int(db.get_property(b"leveldb.approximate-memory-usage") or b"-1") >= 0
         assert db.get_property(b"esker.flushes") is not None or db.get_property(b"esker.wal.bytes") is not None
+
+
+def test_flags_are_taken_by_their_truth(directory: pathlib.Path) -> None:
+    with pytest.raises(plyvel.IOError):
+        plyvel.DB(str(directory), create_if_missing=None)
+    with plyvel.DB(str(directory), create_if_missing=1, error_if_exists=0, paranoid_checks=1) as db:
+        db.put(b"a", b"1", sync=1)
+        db.put(b"b", b"2", sync=None)
+        db.delete(b"c", sync=1)
+        assert list(db.iterator(reverse=1, include_value=0)) == [b"b", b"a"]
+        assert list(db.iterator(include_key=None, reverse=None)) == [b"1", b"2"]
+        assert list(db.iterator(start=b"a", stop=b"b", include_start=0, include_stop=1)) == [(b"b", b"2")]
+        assert db.get(b"a", verify_checksums=1, fill_cache=None) == b"1"
+        with pytest.raises(LookupError):
+            with db.write_batch(transaction=1, sync=1) as batch:
+                batch.put(b"d", b"4")
+                raise LookupError
+        with pytest.raises(LookupError):
+            with db.write_batch(transaction=None) as batch:
+                batch.put(b"e", b"5")
+                raise LookupError
+        assert list(db.snapshot().iterator(include_value=0)) == [b"a", b"b", b"e"]
+        prefixed = db.prefixed_db(b"p")
+        prefixed.put(b"x", b"", sync=1)
+        assert list(prefixed.iterator(include_value=0, reverse=1)) == [b"x"]
+
+
+def test_a_database_that_was_not_to_exist(directory: pathlib.Path) -> None:
+    plyvel.DB(str(directory), create_if_missing=True, error_if_exists=True).close()
+    with pytest.raises(plyvel.Error) as refused:
+        plyvel.DB(str(directory), error_if_exists=True)
+    assert str(refused.value) == f"Invalid argument: {directory}: exists (error_if_exists is true)"
+    assert isinstance(refused.value, esker.AlreadyExistsError) and not isinstance(refused.value, plyvel.IOError)
+    with pytest.raises(esker.AlreadyExistsError, match="exists already") as typed:
+        esker.open(directory, error_if_exists=True)
+    assert isinstance(typed.value, FileExistsError)
+    with plyvel.DB(str(directory), error_if_exists=False) as db:
+        assert list(db) == []
+
+
+def test_sizes_of_ranges_in_any_form(directory: pathlib.Path) -> None:
+    with plyvel.DB(str(directory), create_if_missing=True) as db:
+        db.put(b"a", bytes(1000))
+        sizes = db.approximate_sizes((b"a", b"b"), [b"a", b"b"], iter([b"a", b"b"]))
+        assert len(set(sizes)) == 1 and sizes[0] == db.approximate_size(b"a", b"b")
+        wrongs: list[tuple[object, type[Exception]]] = [
+            ((b"a",), ValueError),
+            ((b"a", b"b", b"c"), ValueError),
+            ((b"a", 1), TypeError),
+            (b"ab", TypeError),
+            (7, TypeError),
+        ]
+        for wrong, error in wrongs:
+            with pytest.raises(error):
+                db.approximate_sizes(wrong)  # type: ignore[arg-type]

@@ -171,3 +171,60 @@ def test_an_iterator_of_plyvel_walks_as_its_model(directory: Any, seed: int) -> 
                         except StopIteration:
                             found = None
                         assert found == model.step(forward)
+
+
+class Poisoned(esker.MergeOperator):
+    """Takes any operand but one."""
+
+    name = "poisoned"
+
+    def full_merge(self, key: bytes, existing: Optional[bytes], operands: list[bytes]) -> Optional[bytes]:
+        if operands[-1] == b"poison":
+            raise LookupError("poisoned")
+        return operands[-1]
+
+
+def test_a_scan_reads_nothing_outside_of_its_range(db: esker.Database) -> None:
+    words = db.keyspace("words", merge_operator=Poisoned())
+    for number in range(10):
+        words.merge(b"k%d" % number, b"poison" if number in (2, 7) else b"v")
+    inside = [b"k3", b"k4", b"k5", b"k6"]
+    for is_flushed in (False, True):
+        for start, include_start in ((b"k3", True), (b"k2", False), (b"k2x", True)):
+            for stop, include_stop in ((b"k7", False), (b"k6", True), (b"k6x", True)):
+                ends: dict[str, Any] = {"include_start": include_start, "include_stop": include_stop}
+                assert [key for key, _ in words.scan(start, stop, **ends)] == inside
+                assert [key for key, _ in words.scan(start, stop, reverse=True, **ends)] == inside[::-1]
+                assert list(words.scan_keys(start, stop, **ends)) == inside
+        assert list(words.scan(prefix=b"k4")) == [(b"k4", b"v")]
+        if not is_flushed:
+            db.flush()
+    with pytest.raises(esker.MergeError):
+        list(words.scan(b"k2"))
+    # It goes on behind a key inside, and ends before one outside.
+    scan, found = words.scan(b"k1", b"k7"), []
+    while True:
+        try:
+            found.append(next(scan)[0])
+        except esker.MergeError:
+            found.append(b"failed")
+        except StopIteration:
+            break
+    assert found == [b"k1", b"failed", *inside]
+
+
+def test_a_scan_in_a_transaction_goes_on_behind_an_error(db: esker.Database) -> None:
+    words = db.keyspace("words", merge_operator=Poisoned())
+    for number in range(12):
+        words.merge(b"k%02d" % number, b"poison" if number in (2, 3, 7, 11) else b"v")
+    expected = [b"failed" if number in (2, 3, 7, 11) else b"k%02d" % number for number in range(12)]
+    for reverse in (False, True):
+        with db.transaction() as transaction:
+            scan, found = transaction.keyspace(words).scan(reverse=reverse), []
+            for _ in range(len(expected)):
+                try:
+                    found.append(next(scan)[0])
+                except esker.MergeError:
+                    found.append(b"failed")
+            assert found == (expected[::-1] if reverse else expected)
+            assert next(scan, None) is None and next(scan, None) is None

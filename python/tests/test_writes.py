@@ -280,3 +280,34 @@ def test_options_reach_the_engine(directory: pathlib.Path) -> None:
         db.keyspace("tiered", compaction_style="tiered")
         db.keyspace("lazy-leveling", compaction_style="lazy-leveling")
         db.keyspace("fifo", compaction_style="fifo", fifo_bytes=1 << 30)
+
+
+def test_pairs_of_any_form(db: esker.Database) -> None:
+    db.update([[b"a", b"1"], (b"b", b"2"), iter([b"c", b"3"])])
+    assert db.ingest([[b"d", b"4"], (b"e", bytearray(b"5"))]) == 2
+    assert list(db.items()) == [(b"a", b"1"), (b"b", b"2"), (b"c", b"3"), (b"d", b"4"), (b"e", b"5")]
+    wrongs: list[tuple[object, type[Exception]]] = [
+        ([b"x"], ValueError),
+        ([b"x", b"y", b"z"], ValueError),
+        (b"xy", TypeError),
+        (7, TypeError),
+    ]
+    for wrong, error in wrongs:
+        with pytest.raises(error):
+            db.update([(b"x", b""), wrong])  # type: ignore[list-item]
+        with pytest.raises(error):
+            db.ingest([(b"x", b""), wrong])  # type: ignore[list-item]
+    assert b"x" not in db
+
+
+def test_transact_rolls_back_before_its_exception_leaves(db: esker.Database) -> None:
+    begun: list[esker.Transaction] = []
+
+    def body(transaction: esker.Transaction) -> None:
+        begun.append(transaction)
+        transaction.put(b"k", b"v")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        db.transact(body)
+    assert begun[0].finished and b"k" not in db

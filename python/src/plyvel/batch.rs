@@ -3,6 +3,7 @@
 
 use super::shared::{Key, Shared};
 use crate::buffer::bytes;
+use crate::call::call;
 use crate::errors;
 use crate::exclusive::Exclusive;
 use esker::{Keyspace, WriteOptions};
@@ -70,10 +71,10 @@ pub struct WriteBatch {
 }
 
 impl WriteBatch {
-    pub fn new(py: Python<'_>, shared: Shared, transaction: Option<bool>, sync: Option<bool>) -> PyResult<WriteBatch> {
+    pub fn new(py: Python<'_>, shared: Shared, transaction: bool, sync: bool) -> PyResult<WriteBatch> {
         shared.keyspace.open.check(py)?;
         let operations = Exclusive::new(Operations::default());
-        Ok(WriteBatch { shared, operations, transaction: transaction.unwrap_or(false), sync: sync.unwrap_or(false) })
+        Ok(WriteBatch { shared, operations, transaction, sync })
     }
 
     fn add(&self, key: &Key<'_>, value: Option<&[u8]>) -> PyResult<()> {
@@ -111,12 +112,12 @@ impl WriteBatch {
         let held = self.operations.lock(py)?;
         let operations: &Operations = &held;
         let options = WriteOptions::new().sync(self.sync);
-        let written = py.detach(|| {
+
+        call(py, || {
             let mut batch = db.batch();
             operations.put_into(&mut batch, keyspace)?;
             batch.commit_with(&options)
-        });
-        written.map_err(|error| errors::raise(py, error))
+        })
     }
 
     /// About how many bytes the batch writes.
@@ -144,9 +145,9 @@ impl WriteBatch {
     #[pyo3(signature = (exception, *_more))]
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyAny>, _more: &Bound<'_, PyTuple>) -> PyResult<()> {
         if self.transaction && !exception.is_none() {
-            return self.clear(py);
+            return errors::unless_closed(py, self.clear(py));
         }
-        self.write(py)?;
-        self.clear(py)
+        let written = self.write(py).and_then(|()| self.clear(py));
+        if exception.is_none() { written } else { errors::unless_closed(py, written) }
     }
 }

@@ -3,9 +3,10 @@
 use super::batch::WriteBatch;
 use super::iterator::{self, Iterator, IteratorArguments, RawIterator};
 use super::prefixed::PrefixedDB;
-use super::shared::{Key, Shared, delete, get, put};
+use super::shared::{Key, Shared, delete, get, put, truth};
 use super::snapshot::PlyvelSnapshot;
-use crate::arguments::RangeArguments;
+use crate::arguments::{RangeArguments, two_of};
+use crate::call::call;
 use crate::comparator;
 use crate::errors;
 use crate::open::{KeyspaceHandle, Open};
@@ -33,7 +34,8 @@ struct PlyvelOptions<'py> {
     // Checked, and then of no use: Esker always checks checksums, and has its own ways with files
     // and blocks.
     #[expect(dead_code, reason = "their types are checked")]
-    paranoid_checks: Option<bool>,
+    #[pyo3(from_py_with = truth)]
+    paranoid_checks: bool,
     #[expect(dead_code, reason = "their types are checked")]
     max_open_files: Option<i32>,
     #[expect(dead_code, reason = "their types are checked")]
@@ -145,7 +147,7 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
     let directory = file_name(name)?;
     let given = PlyvelOptions::of(options)?;
     let (options, _) = given.both()?;
-    py.detach(|| Db::repair(&directory, options)).map(drop).map_err(|error| errors::raise(py, error))
+    call(py, || Db::repair(&directory, options)).map(drop)
 }
 
 /// Removes a database, and its directory if that is empty then. Where there is none it does nothing.
@@ -153,13 +155,13 @@ pub fn _plyvel_repair(name: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> Py
 pub fn _plyvel_destroy(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
     let directory = file_name(name)?;
-    let destroyed = py.detach(|| {
+
+    call(py, || {
         Db::destroy(&directory, Options::default())?;
         // It stays where something else is in it, or where it is no directory of this program's.
         let _ = std::fs::remove_dir(&directory);
         Ok(())
-    });
-    destroyed.map_err(|error| errors::raise(py, error))
+    })
 }
 
 #[pymethods]
@@ -168,8 +170,8 @@ impl DB {
     #[pyo3(signature = (name, *, create_if_missing = false, error_if_exists = false, **options))]
     fn new(
         name: &Bound<'_, PyAny>,
-        create_if_missing: Option<bool>,
-        error_if_exists: Option<bool>,
+        #[pyo3(from_py_with = truth)] create_if_missing: bool,
+        #[pyo3(from_py_with = truth)] error_if_exists: bool,
         options: Option<&Bound<'_, pyo3::types::PyDict>>,
     ) -> PyResult<DB> {
         let py = name.py();
@@ -178,17 +180,20 @@ impl DB {
         let options = py.import("esker.plyvel")?.getattr("_options")?.call((), options)?;
         let given = PlyvelOptions::of(&options)?;
         let (engine_options, keyspace_options) = given.both()?;
-        let engine_options = engine_options.create_if_missing(create_if_missing.unwrap_or(false));
-        if error_if_exists.unwrap_or(false) && directory.join("CURRENT").exists() {
-            let what = format!("{}: exists (error_if_exists is true)", directory.display());
-            return Err(errors::new(py, "InvalidArgumentError", &what));
-        }
-        let opened = py.detach(|| {
-            let db = Db::open(&directory, engine_options)?;
+        let engine_options = engine_options.create_if_missing(create_if_missing).error_if_exists(error_if_exists);
+        let opened = call(py, || {
+            let db = match Db::open(&directory, engine_options) {
+                Err(esker::Error::AlreadyExists { .. }) => return Ok(None),
+                opened => opened?,
+            };
             let keyspace = db.keyspace(DEFAULT, keyspace_options)?;
-            Ok((db, keyspace))
+            Ok(Some((db, keyspace)))
         });
-        let (db, keyspace) = opened.map_err(|error| errors::raise(py, error))?;
+        let Some((db, keyspace)) = opened? else {
+            // In the words that programs of plyvel know.
+            let what = format!("Invalid argument: {}: exists (error_if_exists is true)", directory.display());
+            return Err(errors::new(py, "AlreadyExistsError", &what));
+        };
         let keyspace = KeyspaceHandle::opened(Open::new(db, directory), keyspace);
         Ok(DB { shared: Shared { keyspace, prefix: None }, name: name.clone().unbind() })
     }
@@ -216,8 +221,8 @@ impl DB {
         &self,
         key: Key<'_>,
         default: Option<Py<PyAny>>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<Py<PyAny>> {
         let _ = (verify_checksums, fill_cache);
         get(key.py(), &self.shared.keyspace, &Moment::Newest, key.as_bytes(), default)
@@ -225,19 +230,24 @@ impl DB {
 
     /// Sets the value of `key`.
     #[pyo3(signature = (key, value, *, sync = false))]
-    fn put(&self, key: Key<'_>, value: &Bound<'_, PyAny>, sync: Option<bool>) -> PyResult<()> {
+    fn put(&self, key: Key<'_>, value: &Bound<'_, PyAny>, #[pyo3(from_py_with = truth)] sync: bool) -> PyResult<()> {
         put(&self.shared, &key, value, sync)
     }
 
     /// Removes `key`.
     #[pyo3(signature = (key, *, sync = false))]
-    fn delete(&self, key: Key<'_>, sync: Option<bool>) -> PyResult<()> {
+    fn delete(&self, key: Key<'_>, #[pyo3(from_py_with = truth)] sync: bool) -> PyResult<()> {
         delete(&self.shared, &key, sync)
     }
 
     /// A batch of writes.
     #[pyo3(signature = (*, transaction = false, sync = false))]
-    fn write_batch(&self, py: Python<'_>, transaction: Option<bool>, sync: Option<bool>) -> PyResult<WriteBatch> {
+    fn write_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = truth)] transaction: bool,
+        #[pyo3(from_py_with = truth)] sync: bool,
+    ) -> PyResult<WriteBatch> {
         WriteBatch::new(py, self.shared.clone(), transaction, sync)
     }
 
@@ -253,16 +263,16 @@ impl DB {
     fn iterator<'py>(
         &self,
         py: Python<'py>,
-        reverse: Option<bool>,
+        #[pyo3(from_py_with = truth)] reverse: bool,
         start: Option<Key<'py>>,
         stop: Option<Key<'py>>,
-        include_start: Option<bool>,
-        include_stop: Option<bool>,
+        #[pyo3(from_py_with = truth)] include_start: bool,
+        #[pyo3(from_py_with = truth)] include_stop: bool,
         prefix: Option<Key<'py>>,
-        include_key: Option<bool>,
-        include_value: Option<bool>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] include_key: bool,
+        #[pyo3(from_py_with = truth)] include_value: bool,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<Iterator> {
         let _ = (verify_checksums, fill_cache);
         let arguments =
@@ -275,8 +285,8 @@ impl DB {
     fn raw_iterator(
         &self,
         py: Python<'_>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<RawIterator> {
         let _ = (verify_checksums, fill_cache);
         iterator::raw_iterator(py, &self.shared.keyspace, Moment::Newest)
@@ -292,7 +302,7 @@ impl DB {
         let py = name.py();
         let db = self.open().db(py)?;
         let Ok(name) = std::str::from_utf8(name.as_bytes()) else { return Ok(None) };
-        let property = py.detach(|| property(db, name));
+        let property = call(py, || Ok(property(db, name)))?;
         Ok(property.map(|property| PyBytes::new(py, property.as_bytes())))
     }
 
@@ -304,23 +314,26 @@ impl DB {
         let arguments = RangeArguments { start, stop, prefix: None, include_start: true, include_stop: true };
         let limits = arguments.limits()?;
         let keyspace = self.shared.keyspace.get(py)?;
-        py.detach(|| keyspace.compact_range(&limits)).map_err(|error| errors::raise(py, error))
+        call(py, || keyspace.compact_range(&limits))
     }
 
     /// About how many bytes a range takes.
     fn approximate_size(&self, py: Python<'_>, start: Key<'_>, stop: Key<'_>) -> PyResult<u64> {
         let limits = RangeArguments::half_open(Some(start.as_any()), Some(stop.as_any())).limits()?;
         let keyspace = self.shared.keyspace.get(py)?;
-        py.detach(|| keyspace.approximate_size(&limits)).map_err(|error| errors::raise(py, error))
+        call(py, || keyspace.approximate_size(&limits))
     }
 
     /// About how many bytes each of some ranges takes, which are pairs of `start` and `stop`.
     #[pyo3(signature = (*ranges))]
-    fn approximate_sizes(&self, py: Python<'_>, ranges: &Bound<'_, PyTuple>) -> PyResult<Vec<u64>> {
+    fn approximate_sizes<'py>(&self, py: Python<'py>, ranges: &Bound<'py, PyTuple>) -> PyResult<Vec<u64>> {
         self.open().check(py)?;
         let each = ranges.iter().map(|range| {
-            let (start, stop): (Key<'_>, Key<'_>) =
-                range.extract().map_err(|_| PyTypeError::new_err("Start and stop of range must be byte strings"))?;
+            let (start, stop) = two_of(&range)?;
+            let key = |end: Bound<'py, PyAny>| {
+                end.cast_into().map_err(|_| PyTypeError::new_err("Start and stop of range must be byte strings"))
+            };
+            let (start, stop): (Key<'_>, Key<'_>) = (key(start)?, key(stop)?);
             self.approximate_size(py, start, stop)
         });
         each.collect()

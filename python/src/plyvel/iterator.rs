@@ -2,6 +2,7 @@
 
 use super::shared::{Key, Shared};
 use crate::arguments::{Limits, after_prefix, prefix_limits};
+use crate::call::call;
 use crate::cursor::SharedCursor;
 use crate::errors;
 use crate::open::KeyspaceHandle;
@@ -14,17 +15,31 @@ use pyo3::types::{PyBytes, PyTuple};
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
-/// The arguments of an iterator. `None` is the default.
-#[derive(Default)]
+/// The arguments of an iterator.
 pub struct IteratorArguments<'py> {
-    pub reverse: Option<bool>,
+    pub reverse: bool,
     pub start: Option<Key<'py>>,
     pub stop: Option<Key<'py>>,
-    pub include_start: Option<bool>,
-    pub include_stop: Option<bool>,
+    pub include_start: bool,
+    pub include_stop: bool,
     pub prefix: Option<Key<'py>>,
-    pub include_key: Option<bool>,
-    pub include_value: Option<bool>,
+    pub include_key: bool,
+    pub include_value: bool,
+}
+
+impl Default for IteratorArguments<'_> {
+    fn default() -> Self {
+        IteratorArguments {
+            reverse: false,
+            start: None,
+            stop: None,
+            include_start: true,
+            include_stop: false,
+            prefix: None,
+            include_key: true,
+            include_value: true,
+        }
+    }
 }
 
 impl IteratorArguments<'_> {
@@ -42,12 +57,12 @@ impl IteratorArguments<'_> {
         };
         let database = shared.prefix.as_deref();
         let lower = match (&self.start, database) {
-            (Some(start), _) => end(start, self.include_start.unwrap_or(true)),
+            (Some(start), _) => end(start, self.include_start),
             (None, Some(prefix)) => Limit::Included(prefix.to_vec()),
             (None, None) => Limit::Unbounded,
         };
         let upper = match (&self.stop, database.and_then(after_prefix)) {
-            (Some(stop), _) => end(stop, self.include_stop.unwrap_or(false)),
+            (Some(stop), _) => end(stop, self.include_stop),
             (None, Some(after)) => Limit::Excluded(after),
             (None, None) => Limit::Unbounded,
         };
@@ -71,11 +86,11 @@ pub fn iterator(
     arguments: IteratorArguments<'_>,
 ) -> PyResult<Iterator> {
     let limits = arguments.limits(shared)?;
-    let parts = Parts::of(arguments.include_key.unwrap_or(true), arguments.include_value.unwrap_or(true));
+    let parts = Parts::of(arguments.include_key, arguments.include_value);
     let keyspace = shared.keyspace.get(py)?;
-    let cursor = py.detach(|| moment.cursor(keyspace)).map_err(|error| errors::raise(py, error))?;
-    let mut walk = py.detach(|| Walk::new(keyspace, cursor, limits, parts.has_value()));
-    let reverse = arguments.reverse.unwrap_or(false);
+    let cursor = call(py, || moment.cursor(keyspace))?;
+    let mut walk = call(py, || Ok(Walk::new(keyspace, cursor, limits, parts.has_value())))?;
+    let reverse = arguments.reverse;
     if reverse {
         walk.skip_to_stop();
     }
@@ -148,7 +163,7 @@ pub struct RawIterator(SharedCursor);
 /// Makes a raw iterator.
 pub fn raw_iterator(py: Python<'_>, keyspace: &KeyspaceHandle, moment: Moment) -> PyResult<RawIterator> {
     let engine = keyspace.get(py)?;
-    let cursor = py.detach(|| moment.cursor(engine)).map_err(|error| errors::raise(py, error))?;
+    let cursor = call(py, || moment.cursor(engine))?;
     Ok(RawIterator(SharedCursor::new(Arc::clone(&keyspace.open), cursor)))
 }
 

@@ -2,7 +2,7 @@
 
 use super::batch::WriteBatch;
 use super::iterator::{self, Iterator, IteratorArguments};
-use super::shared::{Key, Shared, delete, get, put};
+use super::shared::{Key, Shared, delete, get, put, truth};
 use super::snapshot::PlyvelSnapshot;
 use crate::view::Moment;
 use pyo3::prelude::*;
@@ -34,8 +34,8 @@ impl PrefixedDB {
         &self,
         key: Key<'_>,
         default: Option<Py<PyAny>>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<Py<PyAny>> {
         let _ = (verify_checksums, fill_cache);
         let stored = self.shared.key(key.as_bytes());
@@ -44,19 +44,24 @@ impl PrefixedDB {
 
     /// Sets the value of `key`.
     #[pyo3(signature = (key, value, *, sync = false))]
-    fn put(&self, key: Key<'_>, value: &Bound<'_, PyAny>, sync: Option<bool>) -> PyResult<()> {
+    fn put(&self, key: Key<'_>, value: &Bound<'_, PyAny>, #[pyo3(from_py_with = truth)] sync: bool) -> PyResult<()> {
         put(&self.shared, &key, value, sync)
     }
 
     /// Removes `key`.
     #[pyo3(signature = (key, *, sync = false))]
-    fn delete(&self, key: Key<'_>, sync: Option<bool>) -> PyResult<()> {
+    fn delete(&self, key: Key<'_>, #[pyo3(from_py_with = truth)] sync: bool) -> PyResult<()> {
         delete(&self.shared, &key, sync)
     }
 
     /// A batch of writes.
     #[pyo3(signature = (*, transaction = false, sync = false))]
-    fn write_batch(&self, py: Python<'_>, transaction: Option<bool>, sync: Option<bool>) -> PyResult<WriteBatch> {
+    fn write_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = truth)] transaction: bool,
+        #[pyo3(from_py_with = truth)] sync: bool,
+    ) -> PyResult<WriteBatch> {
         WriteBatch::new(py, self.shared.clone(), transaction, sync)
     }
 
@@ -72,16 +77,16 @@ impl PrefixedDB {
     fn iterator<'py>(
         &self,
         py: Python<'py>,
-        reverse: Option<bool>,
+        #[pyo3(from_py_with = truth)] reverse: bool,
         start: Option<Key<'py>>,
         stop: Option<Key<'py>>,
-        include_start: Option<bool>,
-        include_stop: Option<bool>,
+        #[pyo3(from_py_with = truth)] include_start: bool,
+        #[pyo3(from_py_with = truth)] include_stop: bool,
         prefix: Option<Key<'py>>,
-        include_key: Option<bool>,
-        include_value: Option<bool>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] include_key: bool,
+        #[pyo3(from_py_with = truth)] include_value: bool,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<Iterator> {
         let _ = (verify_checksums, fill_cache);
         let arguments =

@@ -1,7 +1,7 @@
 //! What databases and prefixed databases do alike.
 
 use crate::buffer::bytes;
-use crate::errors;
+use crate::call::call;
 use crate::open::KeyspaceHandle;
 use crate::view::Moment;
 use esker::WriteOptions;
@@ -11,6 +11,11 @@ use std::sync::Arc;
 
 /// A key, which must be `bytes`.
 pub type Key<'py> = Bound<'py, PyBytes>;
+
+/// A flag as plyvel takes it: any object, by its truth. `None` is false.
+pub fn truth(flag: &Bound<'_, PyAny>) -> PyResult<bool> {
+    flag.is_truthy()
+}
 
 /// What a database, and what is made of it, share.
 #[derive(Clone)]
@@ -44,7 +49,7 @@ pub fn get(
     default: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let keyspace = keyspace.get(py)?;
-    let found = py.detach(|| moment.get(keyspace, key)).map_err(|error| errors::raise(py, error))?;
+    let found = call(py, || moment.get(keyspace, key))?;
     Ok(match found {
         Some(value) => PyBytes::new(py, &value).into_any().unbind(),
         None => default.unwrap_or_else(|| py.None()),
@@ -52,21 +57,21 @@ pub fn get(
 }
 
 /// Sets a value.
-pub fn put(shared: &Shared, key: &Key<'_>, value: &Bound<'_, PyAny>, sync: Option<bool>) -> PyResult<()> {
+pub fn put(shared: &Shared, key: &Key<'_>, value: &Bound<'_, PyAny>, sync: bool) -> PyResult<()> {
     let py = key.py();
     let keyspace = shared.keyspace.get(py)?;
     let (key, value) = (shared.key(key.as_bytes()), bytes(value, "value")?);
     let (key, value): (&[u8], &[u8]) = (&key, &value);
-    let options = WriteOptions::new().sync(sync.unwrap_or(false));
-    py.detach(|| keyspace.put_with(key, value, &options)).map_err(|error| errors::raise(py, error))
+    let options = WriteOptions::new().sync(sync);
+    call(py, || keyspace.put_with(key, value, &options))
 }
 
 /// Removes a key.
-pub fn delete(shared: &Shared, key: &Key<'_>, sync: Option<bool>) -> PyResult<()> {
+pub fn delete(shared: &Shared, key: &Key<'_>, sync: bool) -> PyResult<()> {
     let py = key.py();
     let keyspace = shared.keyspace.get(py)?;
     let key = shared.key(key.as_bytes());
     let key: &[u8] = &key;
-    let options = WriteOptions::new().sync(sync.unwrap_or(false));
-    py.detach(|| keyspace.delete_with(key, &options)).map_err(|error| errors::raise(py, error))
+    let options = WriteOptions::new().sync(sync);
+    call(py, || keyspace.delete_with(key, &options))
 }

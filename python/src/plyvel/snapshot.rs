@@ -1,7 +1,8 @@
 //! Snapshots.
 
 use super::iterator::{self, Iterator, IteratorArguments, RawIterator};
-use super::shared::{Key, Shared, get};
+use super::shared::{Key, Shared, get, truth};
+use crate::call::call;
 use crate::owned::Owned;
 use crate::view::{Moment, SharedSnapshot};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ impl PlyvelSnapshot {
     pub fn new(py: Python<'_>, shared: Shared) -> PyResult<PlyvelSnapshot> {
         let open = Arc::clone(&shared.keyspace.open);
         let db = open.db(py)?;
-        let snapshot = py.detach(|| Owned::new(db.snapshot()));
+        let snapshot = call(py, || Ok(Owned::new(db.snapshot())))?;
         let snapshot = SharedSnapshot::new(open, snapshot);
         Ok(PlyvelSnapshot { shared, snapshot })
     }
@@ -37,8 +38,8 @@ impl PlyvelSnapshot {
         &self,
         key: Key<'_>,
         default: Option<Py<PyAny>>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<Py<PyAny>> {
         let _ = (verify_checksums, fill_cache);
         let stored = self.shared.key(key.as_bytes());
@@ -57,16 +58,16 @@ impl PlyvelSnapshot {
     fn iterator<'py>(
         &self,
         py: Python<'py>,
-        reverse: Option<bool>,
+        #[pyo3(from_py_with = truth)] reverse: bool,
         start: Option<Key<'py>>,
         stop: Option<Key<'py>>,
-        include_start: Option<bool>,
-        include_stop: Option<bool>,
+        #[pyo3(from_py_with = truth)] include_start: bool,
+        #[pyo3(from_py_with = truth)] include_stop: bool,
         prefix: Option<Key<'py>>,
-        include_key: Option<bool>,
-        include_value: Option<bool>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] include_key: bool,
+        #[pyo3(from_py_with = truth)] include_value: bool,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<Iterator> {
         let _ = (verify_checksums, fill_cache);
         let arguments =
@@ -79,8 +80,8 @@ impl PlyvelSnapshot {
     fn raw_iterator(
         &self,
         py: Python<'_>,
-        verify_checksums: Option<bool>,
-        fill_cache: Option<bool>,
+        #[pyo3(from_py_with = truth)] verify_checksums: bool,
+        #[pyo3(from_py_with = truth)] fill_cache: bool,
     ) -> PyResult<RawIterator> {
         let _ = (verify_checksums, fill_cache);
         iterator::raw_iterator(py, &self.shared.keyspace, self.moment(py)?)

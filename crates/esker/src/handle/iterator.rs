@@ -1,6 +1,7 @@
 //! Scans: an iterator that hands out pairs, and a cursor that lends them.
 
 use super::keyspace::Keyspace;
+use crate::base::key_range::KeyRange;
 use crate::base::slice::Slice;
 use crate::db::read::scan::{ScanCursor, Source};
 use crate::error::{Error, Result};
@@ -261,6 +262,26 @@ impl Cursor {
     /// ```
     pub fn keys_only(mut self) -> Cursor {
         self.0.skip_values();
+        self
+    }
+
+    /// The cursor for the keys of `range` alone, at no key: no move finds one outside, where
+    /// nothing is merged or loaded. A step that leaves the range ends at no key.
+    ///
+    /// ```
+    /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
+    /// # let names = db.keyspace("names", Default::default())?;
+    /// # for name in ["ada", "bob", "eve"] { names.put(name, "")?; }
+    /// let mut cursor = names.cursor()?.within("b".."c");
+    /// cursor.seek("a")?;
+    /// assert_eq!(cursor.key(), b"bob");
+    /// cursor.next()?;
+    /// assert!(!cursor.valid());
+    /// # Ok::<(), esker::Error>(())
+    /// ```
+    pub fn within(mut self, range: impl KeyRange) -> Cursor {
+        let (lower, upper) = self.0.order().stored_bounds(range.bounds());
+        self.0.restrict(lower, upper);
         self
     }
 

@@ -14,6 +14,7 @@ mod compaction_support;
 mod compaction_work;
 mod conditional;
 mod convenience;
+mod cursor_ranges;
 mod destroy;
 mod drop_keyspace;
 mod drop_keyspace_beside_work;

@@ -177,6 +177,13 @@ impl ScanCursor {
         self.keys_only = true;
     }
 
+    /// From now on only keys between the bounds are handed out. The cursor is at none of them.
+    pub fn restrict(&mut self, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) {
+        self.leave();
+        self.lower = lower;
+        self.upper = upper;
+    }
+
     #[inline]
     pub fn valid(&self) -> bool {
         matches!(self.place, Place::At | Place::Only | Place::Behind | Place::Before)

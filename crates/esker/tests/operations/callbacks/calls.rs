@@ -328,6 +328,7 @@ pub const WRITES: &[Listed] = &[
     call!("Cursor::keys_only", Refused, |db: &Own| {
         cursor(db).map(|cursor| assert_eq!(cursor.keys_only().key(), b"ada"))
     }),
+    call!("Cursor::within", Refused, |db: &Own| cursor(db)?.within("a"..).seek_to_last()),
     call!("Iter::keys", Refused, |db: &Own| plain(db)?.iter().keys().next().transpose().map(drop)),
     call!("Cursor::key", Refused, |db: &Own| cursor(db).map(|cursor| assert_eq!(cursor.key(), b"ada"))),
     call!("Cursor::value", Refused, |db: &Own| cursor(db).map(|cursor| assert_eq!(cursor.value(), b"1815"))),
