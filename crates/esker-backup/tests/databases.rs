@@ -367,7 +367,7 @@ fn a_database_with_an_order_of_its_own_is_backed_up_with_its_comparator() {
     assert!(without.unwrap_err().to_string().contains("test.by-length"));
     let create = Create::default().comparator(Arc::new(ByLength)).verify_source(true);
     let number = target.create(&db, &create).unwrap().backup.number;
-    target.restore(Some(number), &place.path().join("then")).unwrap();
+    target.restore(Some(number), place.path().join("then")).unwrap();
     let then = Db::open(place.path().join("then"), options()).unwrap();
     assert_eq!(then.existing_keyspace("words").unwrap().first().unwrap().unwrap().0, "c");
 }

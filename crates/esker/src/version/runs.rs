@@ -28,8 +28,8 @@ impl Run {
     pub fn table_for(&self, key: &[u8]) -> Option<&Arc<Table>> {
         let at = match self.tables.as_slice() {
             [_] => 0,
-            // By the smallest key: a range tombstone may end where the next table begins. All tables
-            // of a run have one order, which is looked up once.
+            // By the smallest key: a range tombstone may end where the next table begins. All
+            // tables of a run have one order, which is looked up once.
             [first, ..] if first.order().is_bytewise() => {
                 self.tables.partition_point(|table| table.summary().smallest_key.as_slice() <= key).saturating_sub(1)
             }

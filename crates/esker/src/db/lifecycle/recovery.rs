@@ -2,6 +2,7 @@
 
 use crate::base::batch::{AnyOperation, Operation, Operations};
 use crate::base::blob_reference::BlobReference;
+use crate::base::comparator::BYTEWISE;
 use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, MAX_SEQUENCE, Sequence, hash};
 use crate::base::key_order::KeyOrder;
@@ -73,6 +74,17 @@ impl Recovering {
             checked_values: BTreeSet::new(),
             knows_order: true,
         })
+    }
+
+    /// A keyspace of which only the log says anything, taken for a bytewise one.
+    ///
+    /// # Errors
+    /// As [`Recovering::new`].
+    pub fn unknown(id: u64, options: &Options, memory: &Arc<MemoryPool>) -> Result<Recovering> {
+        let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
+        let record = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
+        let new = Recovering::new(record, Version::default(), options, memory)?;
+        Ok(Recovering { knows_order: false, ..new })
     }
 }
 

@@ -332,11 +332,8 @@ impl Work<'_> {
                 let id = operation.keyspace();
                 if id < MAX_KEYSPACE_ID && !state.keyspaces.contains_key(&id) && !state.was_dropped(id) {
                     // It had no table yet, or all of them are lost.
-                    let (name, comparator) = (format!("recovered-{id}"), BYTEWISE.to_owned());
-                    let unknown = KeyspaceRecord { name, comparator, ..KeyspaceRecord::default() };
-                    state.keyspaces.insert(id, unknown.clone());
-                    let mut new = recovery::Recovering::new(unknown, Version::default(), options, &memory)?;
-                    new.knows_order = false;
+                    let new = recovery::Recovering::unknown(id, options, &memory)?;
+                    state.keyspaces.insert(id, new.record.clone());
                     recovering.insert(id, new);
                 }
             }
