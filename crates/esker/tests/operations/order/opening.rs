@@ -263,8 +263,8 @@ fn a_range_of_a_keyspace_whose_order_is_lost_ends_no_log() {
     batch.commit().unwrap();
     plain.put("later", "1").unwrap();
     drop((plain, latest, db));
-    let files = machine.env.files().into_iter();
-    let manifest = files.filter(|path| path.to_str().unwrap().contains("MANIFEST")).next_back().unwrap();
+    let mut files = machine.env.files().into_iter();
+    let manifest = files.rfind(|path| path.to_str().unwrap().contains("MANIFEST")).unwrap();
     esker::env::Env::remove(&*machine.env, &manifest).unwrap();
     Db::repair(DIRECTORY, machine.options()).unwrap();
     let db = machine.open();
