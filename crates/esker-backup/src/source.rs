@@ -119,7 +119,6 @@ impl Source {
             Some(directory) => directory.clone(),
             None => beside(db.path())?,
         };
-        fs::create_dir_all(&parent).map_err(|error| Error::io("create", &parent, error))?;
         let directory = reserve(&parent)?;
         let mut source = Source { directory, parent, files: Vec::new(), sequence: 0, keyspaces: Vec::new() };
         db.checkpoint_with(&source.directory, options.mode)?;
@@ -166,8 +165,10 @@ fn beside(database: &Path) -> Result<PathBuf> {
 
 /// Takes away what was left, and returns a sub-directory for one backup, which does not exist.
 fn reserve(parent: &Path) -> Result<PathBuf> {
-    let parent = fs::canonicalize(parent).map_err(|error| Error::io("find", parent, error))?;
     let mut in_use = in_use();
+    // Under the lock: another backup that ends removes it where it is empty.
+    fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
+    let parent = fs::canonicalize(parent).map_err(|error| Error::io("find", parent, error))?;
     let entries = fs::read_dir(&parent).map_err(|error| Error::io("list", &parent, error))?;
     for entry in entries {
         let path = entry.map_err(|error| Error::io("list", &parent, error))?.path();

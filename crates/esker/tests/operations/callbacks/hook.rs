@@ -12,6 +12,7 @@ use esker::{
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct Hook {
     /// called.
     is_held_up: Mutex<bool>,
     goes_on: Condvar,
+    /// Stalls that the listener was told of.
+    pub stalls_begun: AtomicU64,
 }
 
 pub fn name_of_this_thread() -> String {
@@ -199,6 +202,7 @@ impl EventListener for Calls {
         self.0.called("EventListener::table_removed");
     }
     fn stall_began(&self, _: &str, _: &str) {
+        self.0.stalls_begun.fetch_add(1, Relaxed);
         self.0.called("EventListener::stall_began");
     }
     fn stall_ended(&self, _: &str, _: Duration) {
