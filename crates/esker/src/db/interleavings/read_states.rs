@@ -23,6 +23,7 @@
 use super::*;
 use crate::base::clock::ManualClock;
 use crate::base::key::MAX_SEQUENCE;
+use crate::base::key_order::KeyOrder;
 use crate::base::sync::{self, Mutex};
 use crate::blob::BlobStore;
 use crate::db::read::get::{Base, Sources, look_up};
