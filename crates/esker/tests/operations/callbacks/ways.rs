@@ -221,7 +221,7 @@ pub const WAYS: &[Way] = &[
             scope.spawn(|| {
                 (0..2000u32).for_each(|n| unless_closed(s.k.put(n.to_be_bytes(), [7; 400])));
             });
-            // `Stats::stalls` counts waits for a segment of the log too, of which no listener hears.
+            // `Stats::stalls` counts waits for a log segment too, of which no listener hears.
             wait_until("a writer waits", || s.hook.stalls_begun.load(Relaxed) > 0);
             s.hook.let_go();
         });
