@@ -144,6 +144,10 @@ impl RangeTombstones {
     /// The newest tombstone over `key` at or before `max_sequence`; 0 if there is none.
     #[inline]
     pub fn cover(&self, key: &[u8], max_sequence: Sequence) -> Sequence {
+        // Every get asks every table on its way, and few have any.
+        if self.is_empty() {
+            return 0;
+        }
         self.fragment_of(key).map_or(0, |fragment| fragment.newest(max_sequence))
     }
 

@@ -30,7 +30,8 @@ use std::time::{Duration, SystemTime};
 /// A named, ordered map from byte strings to byte strings, part of one [`crate::Db`]. Cheap to
 /// clone, usable from any thread.
 ///
-/// Keys have 0 to 64 KiB and are ordered as unsigned bytes; values have 0 to 1 GiB.
+/// Keys have 0 to 1 MiB and are ordered as unsigned bytes, unless the keyspace has a comparator
+/// ([`crate::KeyspaceOptions::comparator`]); values have 0 to 1 GiB.
 ///
 /// ```
 /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -209,7 +210,20 @@ impl Keyspace {
 
     #[inline]
     fn write(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
-        let key = &*self.stored(key);
+        if self.inner.order.is_bytewise() {
+            self.write_stored(kind, key, value, options)
+        } else {
+            self.write_marked(kind, key, value, options)
+        }
+    }
+
+    /// Apart from the write of a key as it is, which this would slow down.
+    #[cold]
+    fn write_marked(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        self.write_stored(kind, &self.stored(key), value, options)
+    }
+
+    fn write_stored(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
         match self.shared.inner.latencies.get() {
             None => self.write_now(kind, key, value, options),
             Some(latencies) => latencies.time(timed(kind), || self.write_now(kind, key, value, options)),

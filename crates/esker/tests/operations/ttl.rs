@@ -385,3 +385,20 @@ fn mixed_times_in_one_table_and_multi_get() {
         machine.pass(SECOND);
     }
 }
+
+#[test]
+fn readers_older_than_the_first_keyspace_with_expiry_have_a_time_where_they_need_one() {
+    let machine = Machine::new();
+    let db = machine.open();
+    let names = db.keyspace("names", KeyspaceOptions::default()).expect("keyspace");
+    names.put("a", "1").expect("put");
+    let (snapshot, iterator) = (db.snapshot(), names.iter());
+    let mut transaction = db.transaction();
+    let sessions = open_sessions(&db);
+    transaction.put_with_ttl(&sessions, "k", "v", seconds(5)).expect("put");
+    assert_eq!(transaction.get(&sessions, "k").expect("get").as_deref(), Some(&b"v"[..]), "its own write lives");
+    sessions.put_with("k", "other", &for_seconds(5)).expect("put");
+    assert_eq!(snapshot.get(&sessions, "k").expect("get"), None, "it is older than the keyspace");
+    assert_eq!(snapshot.get(&names, "a").expect("get").as_deref(), Some(&b"1"[..]));
+    assert_eq!(iterator.count(), 1);
+}

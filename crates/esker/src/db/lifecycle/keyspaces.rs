@@ -177,6 +177,7 @@ pub fn add(
     operator: Option<Arc<dyn MergeOperator>>,
 ) {
     let mut writer = inner.writer.lock();
+    writer.entries_may_expire |= keyspace.ttl.is_enabled();
     let at = keyspace.id as usize;
     if writer.keyspaces.len() <= at {
         writer.keyspaces.resize_with(at + 1, || None);

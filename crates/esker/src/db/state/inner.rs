@@ -218,6 +218,8 @@ pub struct Writer {
     pub log: Option<LogWriter>,
     /// By keyspace id, which is not given out again: those of dropped keyspaces have none.
     pub keyspaces: Vec<Option<Box<KeyspaceWriter>>>,
+    /// Whether there is, or was, a keyspace in which entries can expire.
+    pub entries_may_expire: bool,
     pub last_sequence: Sequence,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
@@ -344,12 +346,22 @@ impl Inner {
 
     /// A reader's snapshot guard at the last write acknowledged.
     pub fn register_snapshot(&self) -> Result<SnapshotGuard> {
+        self.register_reader(false)
+    }
+
+    /// The same for a reader that also sees writes of its own, which may expire.
+    pub fn register_transaction(&self) -> Result<SnapshotGuard> {
+        self.register_reader(true)
+    }
+
+    fn register_reader(&self, needs_time: bool) -> Result<SnapshotGuard> {
         self.refuse_in_callback()?;
         if self.follows {
             return Ok(self.register_pins());
         }
         let writer = self.lock_writer();
-        let snapshot_guard = self.snapshots.register(writer.last_sequence, &*self.options.clock);
+        let clock = (needs_time || writer.entries_may_expire).then_some(&*self.options.clock as &dyn Clock);
+        let snapshot_guard = self.snapshots.register(writer.last_sequence, clock);
         // From here on no write changes what it sees.
         self.thread_gate.wait_for_all();
         Ok(snapshot_guard)
@@ -360,7 +372,7 @@ impl Inner {
     fn register_pins(&self) -> SnapshotGuard {
         let _between = self.keyspace_changes.lock();
         let writer = self.lock_writer();
-        let snapshot_guard = self.snapshots.register(writer.last_sequence, &*self.options.clock);
+        let snapshot_guard = self.snapshots.register(writer.last_sequence, Some(&*self.options.clock));
         let keyspaces = self.all_keyspaces();
         let pins = keyspaces.iter().map(|keyspace| (keyspace.id, keyspace.read_state.load_full()));
         snapshot_guard.pinning(pins.collect())

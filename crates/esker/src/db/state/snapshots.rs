@@ -7,7 +7,9 @@
 //! Its reading of the clock is taken under a lock of its own, as is the bound up to which a job
 //! treats entries as expired. So what a job reclaims is expired for every reader there is, and for
 //! every reader that comes while the job is at work: none gets a reading below the job's bound,
-//! even if the clock steps back. So an entry that a reader sees never disappears under it.
+//! even if the clock steps back. So an entry that a reader sees never disappears under it. A reader
+//! that comes before there is a keyspace in which entries expire sees none that does: it does
+//! without the time ([`TIMELESS`]).
 
 use crate::base::clock::Clock;
 use crate::base::key::{MAX_SEQUENCE, Sequence};
@@ -16,6 +18,9 @@ use crate::db::state::read_state::ReadState;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+
+/// The time of readers that see nothing that expires, whatever the time is: it holds no job back.
+const TIMELESS: u64 = u64::MAX;
 
 /// Readers at one sequence number, and at one reading of the clock.
 #[derive(Debug)]
@@ -81,12 +86,11 @@ impl Drop for Readers {
 
 impl SnapshotList {
     /// Registers a reader at `sequence`, which is not below any registered before. Call under the
-    /// writer lock.
-    pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: &dyn Clock) -> SnapshotGuard {
-        let _reading = self.reading_clock.lock();
-        let now_ms = clock.now_ms();
+    /// writer lock. Without `clock` if nothing that the reader sees can expire.
+    pub fn register(self: &Arc<SnapshotList>, sequence: Sequence, clock: Option<&dyn Clock>) -> SnapshotGuard {
+        let reading = clock.map(|clock| (self.reading_clock.lock(), clock.now_ms()));
         let mut list = self.list.lock();
-        let now_ms = now_ms.max(list.reclaimed_until_ms);
+        let now_ms = reading.as_ref().map_or(TIMELESS, |&(_, now_ms)| now_ms.max(list.reclaimed_until_ms));
         match list.live.back_mut() {
             Some(newest) if (newest.sequence, newest.now_ms) == (sequence, now_ms) => newest.readers += 1,
             _ => list.live.push_back(Live { sequence, now_ms, readers: 1 }),
@@ -224,9 +228,9 @@ mod tests {
     fn the_newest_and_all_follow_registrations() {
         let list = Arc::new(SnapshotList::default());
         let clock = ManualClock::new(10);
-        let a = list.register(5, &clock);
-        let b = list.register(5, &clock);
-        let c = list.register(9, &clock);
+        let a = list.register(5, Some(&clock));
+        let b = list.register(5, Some(&clock));
+        let c = list.register(9, Some(&clock));
         assert_eq!((list.newest(), list.all()), (9, vec![5, 9]));
         drop(c);
         assert_eq!((list.newest(), list.all()), (5, vec![5]));
@@ -240,22 +244,30 @@ mod tests {
     fn nothing_is_reclaimed_that_a_reader_sees_or_will_see() {
         let list = Arc::new(SnapshotList::default());
         let clock = ManualClock::new(10);
-        let reader = list.register(1, &clock);
+        let reader = list.register(1, Some(&clock));
         clock.set(50);
         assert_eq!(list.readers(Some(&clock)).expired_until_ms, 10, "the reader's own time counts");
         let elsewhere = list.readers(None);
         assert_eq!((elsewhere.sequences.as_slice(), elsewhere.expired_until_ms), (&[1][..], 0));
         clock.set(60);
-        let late = list.register(1, &clock);
+        let late = list.register(1, Some(&clock));
         clock.set(50);
         drop(reader);
         let job = list.readers(Some(&clock));
         assert_eq!(job.expired_until_ms, 50);
         clock.set(20);
-        assert_eq!(list.register(2, &clock).now_ms(), 50, "the clock stepped back behind what is being reclaimed");
+        assert_eq!(
+            list.register(2, Some(&clock)).now_ms(),
+            50,
+            "the clock stepped back behind what is being reclaimed"
+        );
+        let timeless = list.register(2, None);
         drop(job);
-        assert_eq!(list.register(2, &clock).now_ms(), 20);
-        assert_eq!(list.all(), [1]);
+        assert_eq!(list.register(2, Some(&clock)).now_ms(), 20);
+        assert_eq!(list.all(), [1, 2]);
         drop(late);
+        assert_eq!(list.readers(Some(&clock)).expired_until_ms, 20, "one without a time holds nothing back");
+        assert_eq!(list.all(), [2]);
+        drop(timeless);
     }
 }

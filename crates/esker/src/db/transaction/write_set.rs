@@ -92,7 +92,7 @@ pub struct Transaction {
 impl Transaction {
     /// One that sees every write acknowledged so far.
     pub fn begin(inner: &Arc<Inner>) -> Transaction {
-        let snapshot_guard = inner.register_snapshot().ok().map(Arc::new);
+        let snapshot_guard = inner.register_transaction().ok().map(Arc::new);
         Transaction { inner: Arc::clone(inner), snapshot_guard, parts: BTreeMap::new() }
     }
 
