@@ -126,6 +126,7 @@ impl Ttl {
     }
 
     /// The setting that a manifest's number stands for.
+    #[inline]
     pub(crate) fn from_stored(stored: u64) -> Ttl {
         match stored {
             0 => Ttl::Disabled,

@@ -74,7 +74,7 @@ impl Batch {
         let key = &*keyspace.stored(key);
         check(&keyspace.inner, kind, key, value)?;
         check_life(&keyspace.inner, life)?;
-        let ttl = keyspace.inner.ttl;
+        let ttl = keyspace.inner.ttl();
         // As if written at the beginning of time: then the expiry is what is to be added to the
         // time of the commit.
         let expiry_ms = match (kind, life) {
@@ -98,7 +98,7 @@ impl Batch {
         if expiry_ms != NEVER && !matches!(life, Life::UntilMs(_)) {
             self.relative.push((place, expiry_ms));
         }
-        if kind == Kind::Merge && keyspace.inner.ttl.is_enabled() {
+        if kind == Kind::Merge && keyspace.inner.ttl().is_enabled() {
             self.is_unresolved = true;
             // Room for an expiry, whether it will have one or not.
             add_reservation(&mut self.needs, &Operation { expiry_ms: u64::MAX, ..operation });
@@ -284,7 +284,7 @@ impl Batch {
         check_life(&keyspace.inner, life)?;
         let id = keyspace.inner.id;
         // As in `add`: what is to be added to the time of the commit.
-        let expiry_ms = keyspace.inner.ttl.expiry_ms(life, 0);
+        let expiry_ms = keyspace.inner.ttl().expiry_ms(life, 0);
         let place = encode_expiry_change(&mut self.record, &ExpiryChange { keyspace: id, expiry_ms, key });
         if let Life::ForMs(_) = life {
             self.relative.push((place, expiry_ms));

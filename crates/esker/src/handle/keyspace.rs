@@ -84,7 +84,7 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
     if kind != Kind::Merge {
         return Ok(());
     }
-    if keyspace.operator_name.is_none() {
+    if keyspace.operator_name().is_none() {
         let what = format!("keyspace {:?} was created without a merge operator", keyspace.name);
         return Err(Error::invalid(what));
     }
@@ -96,7 +96,7 @@ pub(super) fn check(keyspace: &KeyspaceInner, kind: Kind, key: &[u8], value: &[u
 
 /// Refuses a time to live where nothing expires.
 pub(super) fn check_life(keyspace: &KeyspaceInner, life: Life) -> Result<()> {
-    if life == Life::Default || keyspace.ttl.is_enabled() {
+    if life == Life::Default || keyspace.ttl().is_enabled() {
         return Ok(());
     }
     let what =
@@ -141,7 +141,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn merge_operator(&self) -> Option<String> {
-        self.inner.operator_name.clone()
+        self.inner.operator_name().map(str::to_owned)
     }
 
     /// The name of the order of its keys, as stored when it was created: `"bytewise"` without a
@@ -182,7 +182,7 @@ impl Keyspace {
     /// # Ok::<(), esker::Error>(())
     /// ```
     pub fn ttl(&self) -> Ttl {
-        self.inner.ttl
+        self.inner.ttl()
     }
 
     /// How its tables are compacted, as stored.
@@ -232,7 +232,7 @@ impl Keyspace {
 
     #[inline]
     fn write_now(&self, kind: Kind, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
-        if self.inner.ttl.is_enabled() || options.ttl.is_some() {
+        if self.inner.ttl().is_enabled() || options.ttl.is_some() {
             return self.write_with_life(kind, key, value, life_of(options.ttl)?, options);
         }
         check(&self.inner, kind, key, value)?;
@@ -274,7 +274,7 @@ impl Keyspace {
         }
         let inner = &self.shared.inner;
         let now_ms = inner.now_ms(&self.inner);
-        let ttl = self.inner.ttl;
+        let ttl = self.inner.ttl();
         let expiry_ms = match (kind, life) {
             // The default of the keyspace is for keys without a value.
             (Kind::Delete, _) | (Kind::Merge, Life::Default) => NEVER,

@@ -12,6 +12,7 @@ mod iterator;
 mod keyspace;
 mod range_delete;
 mod read;
+mod settings;
 mod shared;
 mod snapshot;
 mod transaction;

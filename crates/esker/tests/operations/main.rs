@@ -53,6 +53,7 @@ mod repair_cut_short;
 mod rot;
 mod scan_walks;
 mod scans_beside_writer;
+mod settings;
 mod sizes;
 mod stall_policy;
 mod styles;

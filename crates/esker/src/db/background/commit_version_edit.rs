@@ -13,7 +13,7 @@ use crate::job::output::{OutputOptions, table_options};
 use crate::job::version_gc::Rules;
 use crate::merge_operator::MergeOperator;
 use crate::table::{Table, TableKeyspace};
-use crate::version::edit::Change;
+use crate::version::edit::{Change, KeyspaceRecord, ManifestState};
 use crate::version::file_name::CURRENT;
 use crate::version::manifest::{Manifest, prepare_current, switch_current};
 use parking_lot::MutexGuard;
@@ -92,7 +92,7 @@ pub fn rules<'a>(
     Rules {
         snapshots: &readers.sequences,
         expired_until_ms: readers.expired_until_ms,
-        expires: keyspace.ttl.is_enabled(),
+        expires: keyspace.ttl().is_enabled(),
         bottom,
         operator,
         filter: None,
@@ -161,6 +161,21 @@ pub fn renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
 /// As [`renew_manifest`]; on a full disk the old manifest stays in force, and the database open for
 /// writes.
 pub fn try_renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
+    renew_with(inner, |state| changes.iter().try_for_each(|change| state.apply(change)))
+}
+
+/// The same with other settings of a keyspace: no change in a manifest stands for those.
+pub fn alter_keyspace(inner: &Inner, id: u64, alter: impl FnOnce(&mut KeyspaceRecord)) -> Result<()> {
+    renew_with(inner, |state| {
+        alter(state.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))?);
+        Ok(())
+    })
+}
+
+/// What is wrong with the state if it cannot be altered so.
+type Altered = std::result::Result<(), String>;
+
+fn renew_with(inner: &Inner, alter: impl FnOnce(&mut ManifestState) -> Altered) -> Result<()> {
     let mut manifest = inner.manifest.lock();
     let Some(current) = &*manifest else { return Err(Error::ReadOnly { why: "it was opened read-only".into() }) };
     // Until the new manifest is current, no other process can be the writer.
@@ -172,9 +187,9 @@ pub fn try_renew_manifest(inner: &Inner, changes: &[Change]) -> Result<()> {
     let (old, mut state) = (current.number(), current.state().clone());
     let number = inner.next_file_number();
     let next_file = Change::NextFile(inner.next_file.load(Relaxed));
-    for change in changes.iter().chain([&next_file]).chain(&inner.log_synced()) {
-        state.apply(change).map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
-    }
+    alter(&mut state)
+        .and_then(|()| [&next_file].into_iter().chain(&inner.log_synced()).try_for_each(|change| state.apply(change)))
+        .map_err(|what| Error::corruption(inner.directory.join(CURRENT), 0, what))?;
     let env = &*inner.options.env;
     let next = Manifest::prepare(env, &inner.directory, number, state)
         .and_then(|next| prepare_current(env, &inner.directory, number).map(|()| next))

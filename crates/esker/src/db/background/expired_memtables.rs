@@ -6,7 +6,7 @@ use crate::db::state::inner::{Inner, KeyspaceInner};
 
 /// When the keyspace's active memtable is due; none if nothing in it expires.
 pub fn due_ms(keyspace: &KeyspaceInner) -> Option<u64> {
-    if !keyspace.ttl.is_enabled() {
+    if !keyspace.ttl().is_enabled() {
         return None;
     }
     Some(keyspace.read_state.load().active.last_expiry_ms()).filter(|&expiry_ms| expiry_ms > 0)

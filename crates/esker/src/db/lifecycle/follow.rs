@@ -19,13 +19,13 @@
 
 use crate::base::batch::{AnyOperation, Operation};
 use crate::base::blob_reference::BlobReference;
-use crate::base::expiry::Ttl;
 use crate::base::key::{Entry, Kind, Sequence, hash};
 use crate::base::key_order::KeyOrder;
 use crate::db::lifecycle::directory::segment_maker;
 use crate::db::lifecycle::keyspaces;
 use crate::db::lifecycle::open::{FoundState, read_beside_writer, read_everything};
 use crate::db::lifecycle::recovery::{Recovering, decode, open_tables};
+use crate::db::lifecycle::settings;
 use crate::db::state::inner::{Inner, KeyspaceInner, Writer};
 use crate::db::state::memory::{self, new_memtable};
 use crate::db::state::read_state::ReadState;
@@ -196,7 +196,11 @@ fn progress(inner: &Inner, batches: u64) -> FollowerProgress {
 /// Makes the keyspaces that are new by the manifest known, empty.
 fn create_keyspaces(inner: &Inner, following: &mut Following, next: &ManifestState) -> Result<()> {
     for (&id, record) in &next.keyspaces {
-        if following.state.keyspaces.contains_key(&id) {
+        if let Some(known) = following.state.keyspaces.get_mut(&id) {
+            if let Some(keyspace) = keyspaces::find(inner, &record.name) {
+                settings::take_over(inner, &keyspace, known, record);
+                (known.ttl, known.operator) = (record.ttl, record.operator.clone());
+            }
             continue;
         }
         // One of the same name was dropped before.
@@ -222,7 +226,7 @@ fn add_keyspace(
     read_state: ReadState,
     writer: MemtableWriter,
 ) {
-    let (operator, ttl) = (keyspaces::stored_operator(record), Ttl::from_stored(record.ttl));
+    let (operator, ttl) = (keyspaces::stored_operator(record), record.ttl);
     let (name, operator_name) = (record.name.clone(), record.operator.clone());
     let keyspace = Arc::new(KeyspaceInner::new(id, name, order, operator_name, ttl, operator.clone(), read_state));
     keyspace.compaction.set_style(record.style);
@@ -463,7 +467,7 @@ fn remake_within(
 ) -> Result<Option<(Arc<Memtable>, MemtableWriter)>> {
     let mut tail = tail_at(inner, begin)?.ok_or_else(|| changed_too_fast(inner))?;
     let (last, operator) = (memtable.last_sequence(), keyspace.operator());
-    let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
+    let adds_uint64 = keyspace.operator_name() == Some(UINT64_ADD);
     let (remade, mut writer) = new_memtable(&keyspace.order, &inner.options, bytes, 0, &inner.memory);
     let (mut reached, mut is_full) = (flushed, false);
     let end = tail.read(None, &mut |record, _| {

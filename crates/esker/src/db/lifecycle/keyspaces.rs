@@ -91,13 +91,13 @@ fn set_compaction(
 }
 
 /// An operator with its name, which is read once and outside any lock: it is the user's code.
-struct Named {
+pub(super) struct Named {
     operator: Arc<dyn MergeOperator>,
-    name: String,
+    pub(super) name: String,
 }
 
 impl Named {
-    fn new(operator: Arc<dyn MergeOperator>, inner: &Inner) -> Result<Named> {
+    pub(super) fn new(operator: Arc<dyn MergeOperator>, inner: &Inner) -> Result<Named> {
         let name = contained::name(&*operator)
             .map_err(|why| Error::invalid(format!("the merge operator does not tell its name: {why}")))?;
         if is_impostor(&*operator, &name) {
@@ -108,8 +108,19 @@ impl Named {
     }
 
     /// The operator for keys in this order.
-    fn for_keys(&self, order: &KeyOrder) -> Arc<dyn MergeOperator> {
+    pub(super) fn for_keys(&self, order: &KeyOrder) -> Arc<dyn MergeOperator> {
         guarded_callbacks::operator_of(order, Arc::clone(&self.operator), &self.name)
+    }
+
+    /// Refuses a name that a manifest cannot have.
+    pub(super) fn check(&self) -> Result<()> {
+        let name = &self.name;
+        if name.is_empty() || name.len() > MAX_OPERATOR_NAME_BYTES || name.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "operator name {name:?}: use 1 to {MAX_OPERATOR_NAME_BYTES} bytes without control characters"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -134,14 +145,8 @@ fn create(
             "at most {most} keyspaces are created in the life of a database, dropped ones included; copy it to a new one"
         )));
     }
+    operator.iter().try_for_each(Named::check)?;
     let (operator, operator_name) = operator.map(|named| (named.for_keys(&order), named.name)).unzip();
-    if let Some(name) = &operator_name
-        && (name.is_empty() || name.len() > MAX_OPERATOR_NAME_BYTES || name.chars().any(char::is_control))
-    {
-        let what =
-            format!("operator name {name:?}: use 1 to {MAX_OPERATOR_NAME_BYTES} bytes without control characters");
-        return Err(Error::invalid(what));
-    }
     let change = Change::Keyspace {
         id,
         name: name.to_owned(),
@@ -154,15 +159,8 @@ fn create(
 
     let (active, memtable) = memory::new_memtable(&order, &inner.options, 0, 0, &inner.memory);
     let read_state = ReadState::of_memtable(active);
-    let keyspace = Arc::new(KeyspaceInner::new(
-        id,
-        name.to_owned(),
-        order,
-        operator_name,
-        Ttl::from_stored(ttl),
-        operator.clone(),
-        read_state,
-    ));
+    let keyspace =
+        Arc::new(KeyspaceInner::new(id, name.to_owned(), order, operator_name, ttl, operator.clone(), read_state));
     keyspace.compaction.set_style(style);
     add(inner, &keyspace, memtable, operator);
     memory::rebalance(inner);
@@ -177,12 +175,12 @@ pub fn add(
     operator: Option<Arc<dyn MergeOperator>>,
 ) {
     let mut writer = inner.writer.lock();
-    writer.entries_may_expire |= keyspace.ttl.is_enabled();
+    writer.entries_may_expire |= keyspace.ttl().is_enabled();
     let at = keyspace.id as usize;
     if writer.keyspaces.len() <= at {
         writer.keyspaces.resize_with(at + 1, || None);
     }
-    let adds_uint64 = keyspace.operator_name.as_deref() == Some(UINT64_ADD);
+    let adds_uint64 = keyspace.operator_name() == Some(UINT64_ADD);
     let throttle = WriteThrottle::unlimited(inner.options.write_buffer_bytes);
     writer.keyspaces[at] =
         Some(Box::new(KeyspaceWriter { keyspace: Arc::clone(keyspace), memtable, operator, adds_uint64, throttle }));
@@ -218,17 +216,19 @@ fn check(
         )));
     }
     if let Some(ttl) = ttl
-        && ttl.to_stored()? != keyspace.ttl.to_stored()?
+        && ttl.to_stored()? != keyspace.ttl().to_stored()?
     {
         return Err(Error::invalid(format!(
-            "keyspace {:?} was created with ttl {:?}, it was opened with {ttl:?}; open it with the first",
-            keyspace.name, keyspace.ttl
+            "keyspace {:?} was created with ttl {:?}, it was opened with {ttl:?}; open it with the first, or \
+             change it with Keyspace::set_ttl",
+            keyspace.name,
+            keyspace.ttl()
         )));
     }
     let Some(named) = operator else { return Ok(keyspace) };
     let name = &named.name;
-    if keyspace.operator_name.as_deref() != Some(name.as_str()) {
-        let stored = keyspace.operator_name.as_deref().unwrap_or("none");
+    if keyspace.operator_name() != Some(name.as_str()) {
+        let stored = keyspace.operator_name().unwrap_or("none");
         return Err(Error::invalid(format!(
             "keyspace {:?} was created with merge operator {stored:?}, it was opened with {name:?}; open it with the first",
             keyspace.name,
@@ -241,7 +241,7 @@ fn check(
 }
 
 /// Supplies the operator of a keyspace that was opened without it.
-fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperator>) -> Result<()> {
+pub(super) fn attach(inner: &Inner, keyspace: &KeyspaceInner, operator: Arc<dyn MergeOperator>) -> Result<()> {
     keyspace.attach(Arc::clone(&operator));
     let mut writer = inner.writer.lock();
     let may_write = writer.log.is_some();

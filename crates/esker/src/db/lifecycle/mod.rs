@@ -11,6 +11,7 @@
 //! | `destroy` | removing a whole database |
 //! | `keep_changes` | what an open does for readers of changes |
 //! | `keyspaces` | creating and opening keyspaces |
+//! | `settings` | changing the settings of keyspaces |
 //! | `drop_keyspace` | dropping keyspaces |
 //! | `guarded_callbacks` | a callback of the user's may not use the database that called it |
 //! | `guarded_env` | the same for an environment |
@@ -27,3 +28,4 @@ pub mod keyspaces;
 pub mod open;
 pub mod recovery;
 pub mod recovery_flush;
+pub mod settings;

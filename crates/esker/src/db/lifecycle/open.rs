@@ -14,7 +14,6 @@
 //! number of times. A recovery that fails removes the tables it has written: on a full disk they
 //! would pile up with each attempt.
 
-use crate::base::expiry::Ttl;
 use crate::base::key::Sequence;
 use crate::base::memory::{MemoryPool, PoolUser};
 use crate::base::{callback, sync};
@@ -302,13 +301,7 @@ fn assemble(
         keyspace_changes: Mutex::new(()),
         jobs: Mutex::new(()),
         log: log.as_ref().map(|log| Arc::clone(log.shared())),
-        writer: Mutex::new(Writer {
-            log,
-            keyspaces: Vec::new(),
-            last_sequence,
-            wants_memory: false,
-            entries_may_expire: false,
-        }),
+        writer: Mutex::new(Writer::new(log, last_sequence)),
         manifest: Mutex::new(manifest),
         signals: Mutex::new(Signals::default()),
         work_arrived: Condvar::new(),
@@ -343,7 +336,7 @@ fn assemble(
     };
     for (id, recovered) in recovering {
         let Recovering { record, version, memtable, writer, immutable, operator, order, .. } = recovered;
-        let ttl = Ttl::from_stored(record.ttl);
+        let ttl = record.ttl;
         let read_state = ReadState { immutable: immutable.into(), version, ..ReadState::of_memtable(memtable) };
         let style = record.style;
         let keyspace =

@@ -212,7 +212,7 @@ fn write<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     pairs: impl Iterator<Item = (K, V)>,
 ) -> Result<Vec<Arc<Table>>> {
     // The default of the keyspace counts from the beginning of the load.
-    let expiry_ms = keyspace.ttl.expiry_ms(Life::Default, making.inner.now_ms(keyspace));
+    let expiry_ms = keyspace.ttl().expiry_ms(Life::Default, making.inner.now_ms(keyspace));
     with_output(making, keyspace, |mut output| {
         let mut last: Option<Vec<u8>> = None;
         for (key, value) in pairs {

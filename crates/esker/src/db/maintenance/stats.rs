@@ -204,10 +204,10 @@ pub fn collect(inner: &Inner) -> Stats {
         stats.tables_searched += keyspace.read_stats.tables();
         stats.keyspaces.push(KeyspaceStats {
             name: keyspace.name.clone(),
-            merge_operator: keyspace.operator_name.clone(),
+            merge_operator: keyspace.operator_name().map(str::to_owned),
             comparator: keyspace.order.name().to_owned(),
             comparator_faults: keyspace.order.faults(),
-            ttl: keyspace.ttl,
+            ttl: keyspace.ttl(),
             entries: runs.iter().map(|run| run.entries).sum(),
             runs,
             table_bytes,

@@ -322,7 +322,7 @@ pub fn value_of(inner: &Inner, keyspace: &KeyspaceInner, key: &[u8], lookup: Loo
     let base = match lookup.base {
         // An operand that lost what it was combined with, when that expired: possible only if the
         // clock stepped back.
-        Base::None | Base::Absent if keyspace.ttl.is_enabled() => return Ok(None),
+        Base::None | Base::Absent if keyspace.ttl().is_enabled() => return Ok(None),
         // What operands lie on is not copied.
         Base::None | Base::Absent | Base::First | Base::Copied => None,
         Base::Value(value) => Some(value),
@@ -410,7 +410,7 @@ pub fn full_merge(
     operands: &[&[u8]],
 ) -> Result<Option<Vec<u8>>> {
     keyspace.longest_chain.note(operands.len());
-    let operator_name = || keyspace.operator_name.clone().unwrap_or_else(|| "(none)".into());
+    let operator_name = || keyspace.operator_name().unwrap_or("(none)").to_owned();
     let Some(operator) = keyspace.operator() else {
         return Err(Error::MissingMergeOperator { keyspace: keyspace.name.clone(), operator: operator_name() });
     };

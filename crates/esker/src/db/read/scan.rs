@@ -508,7 +508,7 @@ impl ScanCursor {
         self.key.extend_from_slice(self.merged.entry().key);
         let mut newest_first: Vec<Vec<u8>> = Vec::new();
         let mut existing = None;
-        let mut has_base = !self.source.keyspace.ttl.is_enabled();
+        let mut has_base = !self.source.keyspace.ttl().is_enabled();
         let mut is_large = false;
         while self.merged.valid() && self.merged.entry().key == self.key.as_slice() {
             let entry = self.merged.entry();
@@ -599,7 +599,7 @@ impl ScanCursor {
     fn pass_key_backward(&mut self) -> Result<bool> {
         let mut has_value = false;
         let mut expiry_ms = NEVER;
-        let needs_base = self.source.keyspace.ttl.is_enabled();
+        let needs_base = self.source.keyspace.ttl().is_enabled();
         let mut has_base = !needs_base;
         let mut is_large = false;
         let mut oldest_first: Vec<Vec<u8>> = Vec::new();

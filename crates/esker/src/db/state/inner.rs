@@ -76,7 +76,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
 
 /// One keyspace.
@@ -85,13 +85,15 @@ pub struct KeyspaceInner {
     pub name: String,
     /// The order of the keys.
     pub order: KeyOrder,
-    pub operator_name: Option<String>,
-    pub ttl: Ttl,
+    /// Set once, when the keyspace is created or later.
+    operator_name: OnceLock<String>,
+    /// In its stored form. Changed under the writer lock, and never to nothing that expires.
+    ttl: AtomicU64,
     /// Values of eight bytes may be replaced, or added to, without the writer lock (rules 2 and 5
     /// of `memtable/in_place.rs`): nothing expires, and there are no merges at all, or none but
     /// additions.
-    pub puts_in_place: bool,
-    pub adds_in_place: bool,
+    puts_in_place: AtomicBool,
+    adds_in_place: AtomicBool,
     operator: ArcSwapOption<Arc<dyn MergeOperator>>,
     pub read_state: ReadStateCell,
     pub compaction: CompactionState,
@@ -109,18 +111,18 @@ impl KeyspaceInner {
         name: String,
         order: KeyOrder,
         operator_name: Option<String>,
-        ttl: Ttl,
+        ttl: u64,
         operator: Option<Arc<dyn MergeOperator>>,
         read_state: ReadState,
     ) -> KeyspaceInner {
-        let adds_in_place = operator_name.as_deref() == Some(UINT64_ADD) && !ttl.is_enabled();
+        let adds_in_place = operator_name.as_deref() == Some(UINT64_ADD) && ttl == 0;
         KeyspaceInner {
             id,
             name,
-            puts_in_place: operator_name.is_none() && !ttl.is_enabled(),
-            adds_in_place,
-            operator_name,
-            ttl,
+            puts_in_place: AtomicBool::new(operator_name.is_none() && ttl == 0),
+            adds_in_place: AtomicBool::new(adds_in_place),
+            operator_name: operator_name.map_or_else(OnceLock::new, OnceLock::from),
+            ttl: AtomicU64::new(ttl),
             operator: ArcSwapOption::new(operator.map(Arc::new)),
             read_state: ReadStateCell::new(read_state),
             compaction: CompactionState::default(),
@@ -129,6 +131,47 @@ impl KeyspaceInner {
             read_stats: ReadStats::default(),
             order,
         }
+    }
+
+    /// Whether its entries can expire, and when by default.
+    #[inline]
+    pub fn ttl(&self) -> Ttl {
+        Ttl::from_stored(self.ttl.load(Ordering::Relaxed))
+    }
+
+    /// The name of its merge operator, if it has one.
+    #[inline]
+    pub fn operator_name(&self) -> Option<&str> {
+        self.operator_name.get().map(String::as_str)
+    }
+
+    /// Whether puts of eight bytes may go without the writer lock. To be asked again behind the
+    /// thread gate.
+    #[inline]
+    pub fn puts_in_place(&self) -> bool {
+        self.puts_in_place.load(Ordering::Relaxed)
+    }
+
+    /// The same for merges.
+    #[inline]
+    pub fn adds_in_place(&self) -> bool {
+        self.adds_in_place.load(Ordering::Relaxed)
+    }
+
+    /// Changes what can expire, to a setting in its stored form that is not 0. Call under the
+    /// writer lock, and then wait for all threads at the gate.
+    pub fn set_ttl(&self, stored: u64) {
+        self.puts_in_place.store(false, Ordering::Relaxed);
+        self.adds_in_place.store(false, Ordering::Relaxed);
+        self.ttl.store(stored, Ordering::Relaxed);
+    }
+
+    /// Gives it the merge operator that it has had none of; the rest as in [`Self::set_ttl`].
+    pub fn set_operator_name(&self, name: &str) {
+        self.puts_in_place.store(false, Ordering::Relaxed);
+        // Only one of two threads that give it one gets here: they hold the writer lock in turns,
+        // and look first.
+        let _ = self.operator_name.set(name.to_owned());
     }
 
     /// The merge operator, if the keyspace has one and it is known.
@@ -223,6 +266,13 @@ pub struct Writer {
     pub last_sequence: Sequence,
     /// A memtable has come near memory that is not prefaulted.
     pub wants_memory: bool,
+}
+
+impl Writer {
+    /// Of a database in which there is no keyspace yet.
+    pub fn new(log: Option<LogWriter>, last_sequence: Sequence) -> Writer {
+        Writer { log, keyspaces: Vec::new(), entries_may_expire: false, last_sequence, wants_memory: false }
+    }
 }
 
 /// What threads tell each other.
@@ -397,7 +447,7 @@ impl Inner {
     /// The time of a read that belongs to no snapshot; not read where nothing expires.
     #[inline]
     pub fn now_ms(&self, keyspace: &KeyspaceInner) -> u64 {
-        if keyspace.ttl.is_enabled() { self.options.clock.now_ms() } else { 0 }
+        if keyspace.ttl().is_enabled() { self.options.clock.now_ms() } else { 0 }
     }
 
     /// The writer lock, for a write or a snapshot guard. It is held for a fraction of a
@@ -441,7 +491,7 @@ impl Inner {
 
     /// What a job on the keyspace has to respect.
     pub fn readers(&self, keyspace: &KeyspaceInner) -> Readers {
-        self.snapshots.readers(keyspace.ttl.is_enabled().then_some(&*self.options.clock as &dyn Clock))
+        self.snapshots.readers(keyspace.ttl().is_enabled().then_some(&*self.options.clock as &dyn Clock))
     }
 
     /// All keyspaces, in the order of their names.

@@ -92,7 +92,7 @@ impl<F: FnMut(Option<Slice>) -> Result<bool>> Precondition for OnValue<'_, F> {
     }
 
     fn holds(&mut self, _: &Writer) -> Result<Verdict> {
-        if self.keyspace.adds_in_place || self.keyspace.puts_in_place {
+        if self.keyspace.adds_in_place() || self.keyspace.puts_in_place() {
             self.barrier = Some(Barrier::raise(self.inner));
         }
         Ok(match self.look(self.rounds >= MOST_ROUNDS)? {

@@ -35,8 +35,8 @@ pub fn write(
     let Ok(eight) = <[u8; 8]>::try_from(value) else { return Ok(false) };
     let number = u64::from_le_bytes(eight);
     let change = match kind {
-        Kind::Put if keyspace.puts_in_place => Change::Put(number),
-        Kind::Merge if keyspace.adds_in_place => Change::Add(number),
+        Kind::Put if keyspace.puts_in_place() => Change::Put(number),
+        Kind::Merge if keyspace.adds_in_place() => Change::Add(number),
         _ => return Ok(false),
     };
     if !options.disable_wal || options.sync || inner.log.is_none() {
@@ -46,7 +46,12 @@ pub fn write(
     inner.error_state.check()?;
     let hash = hash(key);
     let Inner { thread_gate, in_place_barriers, snapshots, .. } = inner;
-    Ok(change_in_place(thread_gate.enter(), in_place_barriers, &keyspace.read_state, snapshots, key, hash, change))
+    let pass = thread_gate.enter();
+    // Who forbids it waits for all that have not seen that.
+    if !(keyspace.puts_in_place() || keyspace.adds_in_place()) {
+        return Ok(false);
+    }
+    Ok(change_in_place(pass, in_place_barriers, &keyspace.read_state, snapshots, key, hash, change))
 }
 
 /// Keeps values from being changed in place: from its raising on, until it is dropped, every write
@@ -123,9 +128,9 @@ mod tests {
         let inner = Arc::new(open::open(Path::new("/db"), options).unwrap());
         let adding = KeyspaceOptions::default().merge_operator(crate::merge_operator::UInt64Add);
         let adding = keyspaces::open_or_create(&inner, "adding", adding).unwrap();
-        assert!(adding.adds_in_place && !adding.puts_in_place);
+        assert!(adding.adds_in_place() && !adding.puts_in_place());
         let plain = keyspaces::open_or_create(&inner, "plain", KeyspaceOptions::default()).unwrap();
-        assert!(!plain.adds_in_place && plain.puts_in_place);
+        assert!(!plain.adds_in_place() && plain.puts_in_place());
         let entry = crate::base::key::Entry { key: b"k", sequence: 1, kind: Kind::Put, expiry_ms: 0, value: &[0; 8] };
         let context =
             crate::memtable::WriteContext { newest_snapshot: 0, operator: None, adds_uint64: false, reserved: 0 };

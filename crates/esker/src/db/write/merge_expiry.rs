@@ -136,7 +136,7 @@ pub fn resolve(inner: &Inner, writer: &Writer, payload: &[u8], now_ms: u64) -> R
                 resolver.take_range(range, order.unwrap_or_default());
             }
             Unresolved::Logged(AnyOperation::Key(operation)) => match keyspace(operation.keyspace) {
-                Some(target) if target.keyspace.ttl.is_enabled() => resolver.take(&target.keyspace, &operation)?,
+                Some(target) if target.keyspace.ttl().is_enabled() => resolver.take(&target.keyspace, &operation)?,
                 _ => resolver.write(&operation),
             },
             Unresolved::Expiry(change) => {
@@ -224,7 +224,7 @@ impl<'b> Resolver<'_, 'b> {
             chain.operands.push(operation.value.to_vec());
             chain.expiry_ms = expiry_ms;
         } else {
-            let expiry_ms = if own == NEVER { keyspace.ttl.expiry_ms(Life::Default, self.now_ms) } else { own };
+            let expiry_ms = if own == NEVER { keyspace.ttl().expiry_ms(Life::Default, self.now_ms) } else { own };
             self.write(&Operation { kind: Kind::MergeFirst, expiry_ms, ..*operation });
             let base = Some((Kind::MergeFirst, operation.value.to_vec()));
             chain = Chain { base, expiry_ms, ..Chain::default() };

@@ -238,6 +238,8 @@ pub const WRITES: &[Listed] = &[
     call!("Keyspace::put_until", Refused, |db: &Own| expiring(db)?.put_until("bob", "1923", later())),
     call!("Keyspace::delete", Refused, |db: &Own| plain(db)?.delete("bob")),
     call!("Keyspace::delete_with", Refused, |db: &Own| plain(db)?.delete_with("bob", &synced())),
+    call!("Keyspace::set_ttl", Refused, |db: &Own| plain(db)?.set_ttl(esker::Ttl::Enabled { default: None })),
+    call!("Keyspace::set_merge_operator", Refused, |db: &Own| plain(db)?.set_merge_operator(esker::merge::Max)),
     call!("Keyspace::merge", Refused, |db: &Own| merging(db)?.merge("more", "1")),
     call!("Keyspace::merge of what expires", Refused, |db: &Own| expiring(db)?.merge("more", "1")),
     call!("Keyspace::merge_with", Refused, |db: &Own| {

@@ -186,6 +186,8 @@ impl Work<'_> {
     fn assign(&mut self, numbers: &[u64], in_log: &BTreeSet<u64>) -> Result<Unnamed> {
         let mut unnamed = Unnamed::new();
         let mut nameless = Vec::new();
+        // Keyspaces that no manifest has.
+        let mut restored = BTreeSet::new();
         for &number in numbers {
             let found = self.tables.inspect_unnamed(number)?;
             let Some(keyspace) = found.keyspace().cloned().filter(|keyspace| keyspace.id < MAX_KEYSPACE_ID) else {
@@ -198,6 +200,9 @@ impl Work<'_> {
                 continue;
             }
             let name = self.free_name(id, &keyspace.name);
+            if !self.state.keyspaces.contains_key(&id) {
+                restored.insert(id);
+            }
             let record = self.state.keyspaces.entry(id).or_insert_with(|| KeyspaceRecord {
                 name,
                 comparator: keyspace.comparator.clone(),
@@ -205,6 +210,11 @@ impl Work<'_> {
                 ttl: keyspace.ttl,
                 ..KeyspaceRecord::default()
             });
+            // Settings may have been changed between two of its tables: the later one has them.
+            if restored.contains(&id) && keyspace.flushed >= record.flushed {
+                record.ttl = keyspace.ttl;
+                record.operator.clone_from(&keyspace.operator);
+            }
             record.flushed = record.flushed.max(keyspace.flushed);
             unnamed.entry(id).or_default().push((number, found));
         }
