@@ -9,8 +9,8 @@
  * with the function that says so. One that has ended, is NULL or of another type is told
  * (ESKER_CLOSED_HANDLE, ESKER_WRONG_HANDLE). A process that is a fork of one that has opened a
  * database, repaired or destroyed one, can use nothing (ESKER_FORKED) until it calls exec.
- * Any thread may use any handle; batches, cursors, iterators and transactions one thread at a time
- * (ESKER_BUSY_HANDLE).
+ * Any thread may use any handle; batches, cursors, iterators, transactions and readers of changes one
+ * thread at a time (ESKER_BUSY_HANDLE).
  *
  * Keys and values are any bytes, with their length; names and paths are texts that end with a zero
  * byte. What a function returns in a `char **` is the caller's, to be freed with esker_free();
@@ -86,6 +86,11 @@
 #define ESKER_COMPACTION_TIERED 2
 
 /*
+ The oldest tables are dropped: `esker_keyspace_options_set_fifo`.
+ */
+#define ESKER_COMPACTION_FIFO 3
+
+/*
  A compaction filter keeps the value.
  */
 #define ESKER_FILTER_KEEP 0
@@ -101,6 +106,41 @@
 #define ESKER_FILTER_REPLACE 2
 
 /*
+ An operation that this version of the interface has no number for.
+ */
+#define ESKER_CHANGE_OTHER 0
+
+/*
+ The key has this value from here on. Also a change of its expiry.
+ */
+#define ESKER_CHANGE_PUT 1
+
+/*
+ The key has no value from here on.
+ */
+#define ESKER_CHANGE_DELETE 2
+
+/*
+ The operand was combined with what the key had.
+ */
+#define ESKER_CHANGE_MERGE 3
+
+/*
+ The keys of a range have no value from here on.
+ */
+#define ESKER_CHANGE_DELETE_RANGE 4
+
+/*
+ Pairs were loaded (`esker_keyspace_ingest`), which are not listed: read the keyspace.
+ */
+#define ESKER_CHANGE_LOAD 5
+
+/*
+ The keyspace was dropped.
+ */
+#define ESKER_CHANGE_DROP_KEYSPACE 6
+
+/*
  The time of expiry of a key that never expires.
  */
 #define ESKER_NEVER UINT64_MAX
@@ -114,6 +154,11 @@
  Operations that are written together.
  */
 typedef struct esker_batch esker_batch;
+
+/*
+ What was written, in order.
+ */
+typedef struct esker_changes esker_changes;
 
 /*
  A position among the keys of a keyspace.
@@ -164,6 +209,11 @@ typedef struct esker_snapshot esker_snapshot;
  A transaction.
  */
 typedef struct esker_transaction esker_transaction;
+
+/*
+ Waits for writes to some keys.
+ */
+typedef struct esker_watch esker_watch;
 
 /*
  The options of a write.
@@ -303,6 +353,53 @@ typedef bool (*esker_next_pair)(void *state, esker_bytes *key, esker_bytes *valu
 typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value);
 
 /*
+ One operation as it was committed. Which fields have a meaning says `operation`.
+ */
+typedef struct {
+  /*
+   Its place in the order of writes. Numbers ascend, with gaps.
+   */
+  uint64_t sequence;
+  /*
+   The name of the keyspace, which may have been dropped since.
+   */
+  const char *keyspace;
+  /*
+   The number of the keyspace, which no other keyspace of the database ever has.
+   */
+  uint64_t keyspace_id;
+  /*
+   What was done: one of `ESKER_CHANGE_...`.
+   */
+  int32_t operation;
+  /*
+   The key; of a delete of a range where it begins, without data if at the first key.
+   */
+  esker_bytes key;
+  /*
+   The value or the operand; of a delete of a range where it ends, without data if behind the
+   last key.
+   */
+  esker_bytes value;
+  /*
+   When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not.
+   */
+  uint64_t expires_at_ms;
+  /*
+   Of a merge: the operand was combined with nothing.
+   */
+  bool is_first;
+  /*
+   Of a delete of a range: `key` is not in it.
+   */
+  bool start_is_excluded;
+  /*
+   Of a delete of a range: `value` is in it.
+   */
+  bool end_is_included;
+} esker_change;
+
+/*
  The call has done what it is for.
  */
 #define ESKER_OK 0
@@ -393,6 +490,11 @@ typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value
 #define ESKER_ALREADY_EXISTS 17
 
 /*
+ The changes that were to be read are not kept any more. Begin anew with a snapshot.
+ */
+#define ESKER_GONE 18
+
+/*
  An error of the engine that this version of the interface has no code for.
  */
 #define ESKER_OTHER 99
@@ -408,7 +510,7 @@ typedef bool (*esker_visit_pair)(void *state, esker_bytes key, esker_bytes value
 #define ESKER_WRONG_HANDLE 101
 
 /*
- Another call uses the batch, cursor, iterator or transaction at this moment.
+ Another call uses the batch, cursor, iterator, transaction or reader of changes at this moment.
  */
 #define ESKER_BUSY_HANDLE 102
 
@@ -452,6 +554,11 @@ esker_code esker_last_error_code(void);
  caller.
  */
 bool esker_last_error_is_retryable(void);
+
+/*
+ After ESKER_GONE, the first write whose changes are kept; 0 after any other failure.
+ */
+uint64_t esker_last_error_oldest_write(void);
 
 /*
  The name of a code, as `ESKER_CORRUPTION`.
@@ -585,6 +692,16 @@ esker_code esker_options_set_profile(esker_options *options, const char *profile
  Whether the time that calls take is measured.
  */
 esker_code esker_options_set_latency_histograms(esker_options *options, bool yes);
+
+/*
+ Keeps the changes in the last so many bytes of the log, for `esker_db_changes`.
+ */
+esker_code esker_options_set_keep_changes_bytes(esker_options *options, uint64_t bytes);
+
+/*
+ Keeps the changes of the last so many milliseconds.
+ */
+esker_code esker_options_set_keep_changes_time(esker_options *options, uint64_t milliseconds);
 
 /*
  Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.
@@ -814,6 +931,36 @@ esker_code esker_keyspace_name(esker_keyspace *keyspace, char **name);
  `esker_free`.
  */
 esker_code esker_keyspace_comparator(esker_keyspace *keyspace, char **name);
+
+/*
+ The name of the merge operator, to be freed with `esker_free`; NULL if there is none.
+ */
+esker_code esker_keyspace_merge_operator(esker_keyspace *keyspace, char **name);
+
+/*
+ How two keys are ordered in a keyspace, whether they have values or not: `*order` is -1 if `a`
+ comes first, 1 if `b` does, 0 if they are the same.
+ */
+esker_code esker_keyspace_compare_keys(esker_keyspace *keyspace,
+                                       const void *a,
+                                       size_t a_length,
+                                       const void *b,
+                                       size_t b_length,
+                                       int32_t *order);
+
+/*
+ Whether the entries of a keyspace can expire, and after how many milliseconds by default; 0 if
+ writes that bring no time to live never expire.
+ */
+esker_code esker_keyspace_ttl(esker_keyspace *keyspace, bool *enabled, uint64_t *default_ms);
+
+/*
+ How a keyspace is compacted: one of `ESKER_COMPACTION_...`, and of ESKER_COMPACTION_FIFO the
+ most bytes of tables, otherwise 0.
+ */
+esker_code esker_keyspace_compaction_style(esker_keyspace *keyspace,
+                                           int32_t *number,
+                                           uint64_t *max_bytes);
 
 /*
  About the bytes of a range on disk and in memory. `range` may be NULL.
@@ -1195,6 +1342,18 @@ esker_code esker_snapshot_get(esker_snapshot *snapshot,
                               size_t *value_length);
 
 /*
+ Copies the value of a key in a snapshot into a buffer, as `esker_keyspace_get_into`.
+ */
+esker_code esker_snapshot_get_into(esker_snapshot *snapshot,
+                                   esker_keyspace *keyspace,
+                                   const void *key,
+                                   size_t key_length,
+                                   void *buffer,
+                                   size_t buffer_length,
+                                   size_t *value_length,
+                                   bool *found);
+
+/*
  The values of many keys in a snapshot, as `esker_keyspace_multi_get`.
  */
 esker_code esker_snapshot_multi_get(esker_snapshot *snapshot,
@@ -1266,6 +1425,16 @@ esker_code esker_cursor_create(esker_keyspace *keyspace,
                                esker_snapshot *snapshot,
                                bool keys_only,
                                esker_cursor **cursor);
+
+/*
+ As `esker_cursor_create`, for the keys of a range alone: no move finds one outside. `range` may
+ be NULL.
+ */
+esker_code esker_cursor_create_within(esker_keyspace *keyspace,
+                                      esker_snapshot *snapshot,
+                                      bool keys_only,
+                                      const esker_range *range,
+                                      esker_cursor **cursor);
 
 /*
  Destroys a cursor.
@@ -1343,6 +1512,12 @@ esker_code esker_iterator_create_prefix(esker_keyspace *keyspace,
  Destroys an iterator.
  */
 esker_code esker_iterator_destroy(esker_iterator *iterator);
+
+/*
+ From here on an iterator has no values: they are empty, and large ones are not loaded, unless
+ operands are merged into them.
+ */
+esker_code esker_iterator_keys_only(esker_iterator *iterator);
 
 /*
  The next pair from the front, which is lent until the next step or the end of the iterator.
@@ -1534,9 +1709,89 @@ esker_code esker_transaction_scan(esker_transaction *transaction,
                                   esker_visit_pair visit);
 
 /*
+ As `esker_transaction_scan`, for the keys that begin with a prefix.
+ */
+esker_code esker_transaction_scan_prefix(esker_transaction *transaction,
+                                         esker_keyspace *keyspace,
+                                         const void *prefix,
+                                         size_t prefix_length,
+                                         bool reverse,
+                                         void *state,
+                                         esker_visit_pair visit);
+
+/*
+ The sequence number of the last write that a transaction sees.
+ */
+esker_code esker_transaction_sequence(esker_transaction *transaction, uint64_t *sequence);
+
+/*
  The number of operations that the transaction writes.
  */
 esker_code esker_transaction_write_count(esker_transaction *transaction, size_t *count);
+
+/*
+ Begins to read what was written from the write with the number `from` on; 0 is all that is kept.
+ The database must be one that keeps changes: `esker_options_set_keep_changes_bytes` or
+ `..._time`. With `only_durable`, only what a power failure cannot take back is read. To keep
+ something in step with the database, take over a snapshot, and go on from its sequence number
+ plus 1. ESKER_GONE if the changes are not kept any more: `esker_last_error_oldest_write`.
+ Destroy it with `esker_changes_destroy`.
+ */
+esker_code esker_db_changes(esker_db *db,
+                            uint64_t from,
+                            bool only_durable,
+                            esker_changes **changes);
+
+/*
+ Destroys a reader of changes. A wait under way goes on to its end.
+ */
+esker_code esker_changes_destroy(esker_changes *changes);
+
+/*
+ The next committed batch: `*count` operations, in their order, which took effect together. They
+ are lent, with all that they refer to, until the next call for this reader or its end. `*count`
+ is 0 if there is no more for now; a later call may find more. After a failure the next call
+ tries again.
+ */
+esker_code esker_changes_next(esker_changes *changes, const esker_change **batch, size_t *count);
+
+/*
+ Waits for a write, for at most so many milliseconds; UINT64_MAX waits for as long as it takes.
+ `*more` says whether there may be more to read, also without a wait if something was written
+ since the last one. A reader of durable changes is woken by a write, not by a sync.
+ ESKER_READ_ONLY once the database is closed.
+ */
+esker_code esker_changes_wait(esker_changes *changes, uint64_t timeout_ms, bool *more);
+
+/*
+ The number to go on from with `esker_db_changes`: that of the next change, or a smaller one
+ above all that were read.
+ */
+esker_code esker_changes_position(esker_changes *changes, uint64_t *sequence);
+
+/*
+ Notes from here on whether keys that begin with a prefix are written, for `esker_watch_wait`;
+ the empty prefix is all keys. Loads and the drop of the keyspace count as writes to all of its
+ keys, expiry does not. Destroy it with `esker_watch_destroy`: while there is one, each write
+ compares its keys with the prefixes.
+ */
+esker_code esker_keyspace_watch(esker_keyspace *keyspace,
+                                const void *prefix,
+                                size_t prefix_length,
+                                esker_watch **watch);
+
+/*
+ Destroys a watch. A wait under way goes on to its end.
+ */
+esker_code esker_watch_destroy(esker_watch *watch);
+
+/*
+ Waits for a write, for at most so many milliseconds; UINT64_MAX waits for as long as it takes.
+ `*written` says whether there was one since the last wait that said so, or since the watch was
+ made; it may also be true without one. Any number of threads may wait; each write ends one wait
+ of one of them. ESKER_READ_ONLY once the database is closed.
+ */
+esker_code esker_watch_wait(esker_watch *watch, uint64_t timeout_ms, bool *written);
 
 /*
  Writes everything acknowledged before the call to tables, durably.
@@ -1591,6 +1846,11 @@ esker_code esker_db_stats(esker_db *db, char **stats);
  Every option with its value and its origin, as a text to be freed with `esker_free`.
  */
 esker_code esker_db_explain(esker_db *db, char **options);
+
+/*
+ All metrics in the text format of Prometheus, to be freed with `esker_free`.
+ */
+esker_code esker_db_metrics(esker_db *db, char **metrics);
 
 /*
  A property by name, as "esker.health.writable" or "esker.table_bytes", to be freed with

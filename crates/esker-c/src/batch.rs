@@ -4,7 +4,7 @@ use crate::caller::{Caller, esker_range};
 use crate::codes::esker_code;
 use crate::failure::call;
 use crate::objects::{Handle, esker_batch, esker_keyspace, esker_write_options};
-use crate::write::time;
+use crate::times::time;
 use crate::write_options::write_options_or_default;
 use std::ffi::c_void;
 use std::time::Duration;

@@ -39,13 +39,15 @@ pub const ESKER_NOT_FOUND: esker_code = 15;
 pub const ESKER_MISSING_COMPARATOR: esker_code = 16;
 /// A database that is not to be there is.
 pub const ESKER_ALREADY_EXISTS: esker_code = 17;
+/// The changes that were to be read are not kept any more. Begin anew with a snapshot.
+pub const ESKER_GONE: esker_code = 18;
 /// An error of the engine that this version of the interface has no code for.
 pub const ESKER_OTHER: esker_code = 99;
 /// A handle was closed or destroyed before.
 pub const ESKER_CLOSED_HANDLE: esker_code = 100;
 /// A handle is NULL, of another type, or none.
 pub const ESKER_WRONG_HANDLE: esker_code = 101;
-/// Another call uses the batch, cursor, iterator or transaction at this moment.
+/// Another call uses the batch, cursor, iterator, transaction or reader of changes at this moment.
 pub const ESKER_BUSY_HANDLE: esker_code = 102;
 /// The process is a fork of one that used a database before: only `exec` helps.
 pub const ESKER_FORKED: esker_code = 103;
@@ -77,6 +79,7 @@ pub(crate) fn name(code: esker_code) -> &'static std::ffi::CStr {
         ESKER_NOT_FOUND => c"ESKER_NOT_FOUND",
         ESKER_MISSING_COMPARATOR => c"ESKER_MISSING_COMPARATOR",
         ESKER_ALREADY_EXISTS => c"ESKER_ALREADY_EXISTS",
+        ESKER_GONE => c"ESKER_GONE",
         ESKER_CLOSED_HANDLE => c"ESKER_CLOSED_HANDLE",
         ESKER_WRONG_HANDLE => c"ESKER_WRONG_HANDLE",
         ESKER_BUSY_HANDLE => c"ESKER_BUSY_HANDLE",
@@ -115,6 +118,8 @@ pub const ESKER_COMPACTION_LAZY_LEVELING: i32 = 0;
 pub const ESKER_COMPACTION_LEVELED: i32 = 1;
 /// Runs of similar size.
 pub const ESKER_COMPACTION_TIERED: i32 = 2;
+/// The oldest tables are dropped: `esker_keyspace_options_set_fifo`.
+pub const ESKER_COMPACTION_FIFO: i32 = 3;
 
 /// A compaction filter keeps the value.
 pub const ESKER_FILTER_KEEP: i32 = 0;
@@ -122,6 +127,21 @@ pub const ESKER_FILTER_KEEP: i32 = 0;
 pub const ESKER_FILTER_REMOVE: i32 = 1;
 /// A compaction filter replaces the value by that of its output.
 pub const ESKER_FILTER_REPLACE: i32 = 2;
+
+/// An operation that this version of the interface has no number for.
+pub const ESKER_CHANGE_OTHER: i32 = 0;
+/// The key has this value from here on. Also a change of its expiry.
+pub const ESKER_CHANGE_PUT: i32 = 1;
+/// The key has no value from here on.
+pub const ESKER_CHANGE_DELETE: i32 = 2;
+/// The operand was combined with what the key had.
+pub const ESKER_CHANGE_MERGE: i32 = 3;
+/// The keys of a range have no value from here on.
+pub const ESKER_CHANGE_DELETE_RANGE: i32 = 4;
+/// Pairs were loaded (`esker_keyspace_ingest`), which are not listed: read the keyspace.
+pub const ESKER_CHANGE_LOAD: i32 = 5;
+/// The keyspace was dropped.
+pub const ESKER_CHANGE_DROP_KEYSPACE: i32 = 6;
 
 /// The time of expiry of a key that never expires.
 pub const ESKER_NEVER: u64 = u64::MAX;

@@ -1,6 +1,6 @@
 //! Cursors: positions that seek and step in both directions.
 
-use crate::caller::Caller;
+use crate::caller::{Caller, esker_range};
 use crate::codes::esker_code;
 use crate::failure::{Done, call};
 use crate::objects::{CursorObject, Exclusive, Handle, esker_cursor, esker_keyspace, esker_snapshot};
@@ -24,12 +24,36 @@ pub unsafe extern "C" fn esker_cursor_create(
     let caller = unsafe { Caller::trusted() };
     call(|| {
         let output = caller.output(cursor, ptr::null_mut())?;
-        let keyspace = esker_keyspace::get(keyspace)?;
-        let cursor = match snapshot.is_null() {
-            true => keyspace.0.cursor()?,
-            false => esker_snapshot::get(snapshot)?.0.cursor(&keyspace.0)?,
-        };
-        let cursor = if keys_only { cursor.keys_only() } else { cursor };
+        let cursor = open(keyspace, snapshot, keys_only)?;
+        esker_cursor::give(&output, CursorObject(Exclusive::new(cursor)))
+    })
+}
+
+fn open(keyspace: *mut esker_keyspace, snapshot: *mut esker_snapshot, keys_only: bool) -> Done<Cursor> {
+    let keyspace = esker_keyspace::get(keyspace)?;
+    let cursor = match snapshot.is_null() {
+        true => keyspace.0.cursor()?,
+        false => esker_snapshot::get(snapshot)?.0.cursor(&keyspace.0)?,
+    };
+    Ok(if keys_only { cursor.keys_only() } else { cursor })
+}
+
+/// As `esker_cursor_create`, for the keys of a range alone: no move finds one outside. `range` may
+/// be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_cursor_create_within(
+    keyspace: *mut esker_keyspace,
+    snapshot: *mut esker_snapshot,
+    keys_only: bool,
+    range: *const esker_range,
+    cursor: *mut *mut esker_cursor,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(cursor, ptr::null_mut())?;
+        let range = caller.range(range)?;
+        let cursor = open(keyspace, snapshot, keys_only)?.within(range);
         esker_cursor::give(&output, CursorObject(Exclusive::new(cursor)))
     })
 }

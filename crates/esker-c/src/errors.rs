@@ -25,6 +25,12 @@ pub extern "C" fn esker_last_error_is_retryable() -> bool {
     last(|last| last.is_some_and(|last| last.retryable))
 }
 
+/// After ESKER_GONE, the first write whose changes are kept; 0 after any other failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_last_error_oldest_write() -> u64 {
+    last(|last| last.map_or(0, |last| last.oldest_write))
+}
+
 /// The name of a code, as `ESKER_CORRUPTION`.
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_code_name(code: esker_code) -> *const c_char {

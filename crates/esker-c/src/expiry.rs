@@ -4,7 +4,7 @@ use crate::caller::Caller;
 use crate::codes::esker_code;
 use crate::failure::{Done, call};
 use crate::objects::{Handle, esker_keyspace};
-use crate::write::time;
+use crate::times::time;
 use esker::Keyspace;
 use std::ffi::c_void;
 use std::time::Duration;

@@ -17,11 +17,13 @@ pub struct Failure {
     pub code: esker_code,
     pub message: String,
     pub retryable: bool,
+    /// The first write whose changes are kept, where that is what is wrong.
+    pub oldest_write: u64,
 }
 
 impl Failure {
     pub fn new(code: esker_code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), retryable: false }
+        Failure { code, message: message.into(), retryable: false, oldest_write: 0 }
     }
 
     pub fn invalid(message: impl Into<String>) -> Failure {
@@ -40,7 +42,8 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let code = code_of(&error);
-        Failure { code, message: error.to_string(), retryable: error.is_retryable() }
+        let oldest_write = if let Error::Gone { oldest } = error { oldest } else { 0 };
+        Failure { code, message: error.to_string(), retryable: error.is_retryable(), oldest_write }
     }
 }
 
@@ -63,6 +66,7 @@ fn code_of(error: &Error) -> esker_code {
         Error::NotFound { .. } => ESKER_NOT_FOUND,
         Error::MissingComparator { .. } => ESKER_MISSING_COMPARATOR,
         Error::AlreadyExists { .. } => ESKER_ALREADY_EXISTS,
+        Error::Gone { .. } => ESKER_GONE,
         _ => ESKER_OTHER,
     }
 }
@@ -91,6 +95,7 @@ pub struct Last {
     pub code: esker_code,
     pub message: CString,
     pub retryable: bool,
+    pub oldest_write: u64,
 }
 
 thread_local! {
@@ -114,13 +119,13 @@ pub fn call(body: impl FnOnce() -> Done<()>) -> esker_code {
         Err(Failure::new(ESKER_PANIC, format!("the library panicked: {panic}; this is a defect of it")))
     });
     let Err(failure) = done else { return ESKER_OK };
-    let code = failure.code;
+    let Failure { code, retryable, oldest_write, .. } = failure;
     // A zero byte would end the message for C.
     let message = CString::new(failure.message.replace('\0', "\\0")).unwrap_or_default();
     // At the end of a thread there is nobody to read it.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
-            *last = Some(Last { code, message, retryable: failure.retryable });
+            *last = Some(Last { code, message, retryable, oldest_write });
         }
     });
     code

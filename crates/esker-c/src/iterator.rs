@@ -27,7 +27,7 @@ pub unsafe extern "C" fn esker_iterator_create(
             true => keyspace.0.range(range),
             false => esker_snapshot::get(snapshot)?.0.range(&keyspace.0, range),
         };
-        esker_iterator::give(&output, IteratorObject(Exclusive::new(Pairs { iter, pair: None })))
+        esker_iterator::give(&output, IteratorObject(Exclusive::new(Pairs::new(iter))))
     })
 }
 
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn esker_iterator_create_prefix(
             true => keyspace.0.prefix(prefix),
             false => esker_snapshot::get(snapshot)?.0.prefix(&keyspace.0, prefix),
         };
-        esker_iterator::give(&output, IteratorObject(Exclusive::new(Pairs { iter, pair: None })))
+        esker_iterator::give(&output, IteratorObject(Exclusive::new(Pairs::new(iter))))
     })
 }
 
@@ -59,20 +59,31 @@ pub extern "C" fn esker_iterator_destroy(iterator: *mut esker_iterator) -> esker
     call(|| esker_iterator::close(iterator).map(drop))
 }
 
+/// From here on an iterator has no values: they are empty, and large ones are not loaded, unless
+/// operands are merged into them.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_iterator_keys_only(iterator: *mut esker_iterator) -> esker_code {
+    call(|| {
+        esker_iterator::get(iterator)?.0.lock(NAME)?.scan.skip_values();
+        Ok(())
+    })
+}
+
 fn step(
     caller: &Caller,
     iterator: *mut esker_iterator,
     (key, value, found): (*mut esker_bytes, *mut esker_bytes, *mut bool),
-    step: impl FnOnce(&mut esker::Iter) -> Option<esker::Result<(esker::Slice, esker::Slice)>>,
+    forward: bool,
 ) -> Done<()> {
     let (key, value) = (caller.output(key, esker_bytes::NONE)?, caller.output(value, esker_bytes::NONE)?);
     let found = caller.output(found, false)?;
     let object = esker_iterator::get(iterator)?;
     let mut pairs = object.0.lock(NAME)?;
-    pairs.pair = step(&mut pairs.iter).transpose()?;
+    pairs.pair = None;
+    pairs.pair = pairs.scan.step(forward).transpose()?;
     if let Some((found_key, found_value)) = &pairs.pair {
         key.set(esker_bytes::lent(found_key));
-        value.set(esker_bytes::lent(found_value));
+        value.set(esker_bytes::lent(found_value.as_deref().unwrap_or(&[])));
         found.set(true);
     }
     Ok(())
@@ -89,7 +100,7 @@ pub unsafe extern "C" fn esker_iterator_next(
 ) -> esker_code {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    call(|| step(&caller, iterator, (key, value, found), Iterator::next))
+    call(|| step(&caller, iterator, (key, value, found), true))
 }
 
 /// The next pair from the back.
@@ -102,5 +113,5 @@ pub unsafe extern "C" fn esker_iterator_next_back(
 ) -> esker_code {
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
-    call(|| step(&caller, iterator, (key, value, found), DoubleEndedIterator::next_back))
+    call(|| step(&caller, iterator, (key, value, found), false))
 }

@@ -2,9 +2,10 @@
 
 use crate::callbacks::esker_next_pair;
 use crate::caller::{Caller, esker_bytes, esker_range};
-use crate::codes::esker_code;
+use crate::codes::*;
 use crate::failure::{Done, Failure, call};
 use crate::objects::{Handle, esker_keyspace};
+use esker::{CompactionStyle, Ttl};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
@@ -32,6 +33,87 @@ pub unsafe extern "C" fn esker_keyspace_comparator(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| caller.output(name, ptr::null_mut())?.set_text(esker_keyspace::get(keyspace)?.0.comparator()))
+}
+
+/// The name of the merge operator, to be freed with `esker_free`; NULL if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_merge_operator(
+    keyspace: *mut esker_keyspace,
+    name: *mut *mut c_char,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(name, ptr::null_mut())?;
+        let name = esker_keyspace::get(keyspace)?.0.merge_operator();
+        name.map_or(Ok(()), |name| output.set_text(&name))
+    })
+}
+
+/// How two keys are ordered in a keyspace, whether they have values or not: `*order` is -1 if `a`
+/// comes first, 1 if `b` does, 0 if they are the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_compare_keys(
+    keyspace: *mut esker_keyspace,
+    a: *const c_void,
+    a_length: usize,
+    b: *const c_void,
+    b_length: usize,
+    order: *mut i32,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(order, 0)?;
+        let (a, b) = (caller.bytes(a, a_length)?, caller.bytes(b, b_length)?);
+        output.set(esker_keyspace::get(keyspace)?.0.compare_keys(a, b) as i32);
+        Ok(())
+    })
+}
+
+/// Whether the entries of a keyspace can expire, and after how many milliseconds by default; 0 if
+/// writes that bring no time to live never expire.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_ttl(
+    keyspace: *mut esker_keyspace,
+    enabled: *mut bool,
+    default_ms: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let (enabled, milliseconds) = (caller.output(enabled, false)?, caller.output(default_ms, 0)?);
+        if let Ttl::Enabled { default } = esker_keyspace::get(keyspace)?.0.ttl() {
+            enabled.set(true);
+            milliseconds.set(default.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)));
+        }
+        Ok(())
+    })
+}
+
+/// How a keyspace is compacted: one of `ESKER_COMPACTION_...`, and of ESKER_COMPACTION_FIFO the
+/// most bytes of tables, otherwise 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_keyspace_compaction_style(
+    keyspace: *mut esker_keyspace,
+    number: *mut i32,
+    max_bytes: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let (number, bytes) = (caller.output(number, 0)?, caller.output(max_bytes, 0)?);
+        number.set(match esker_keyspace::get(keyspace)?.0.compaction_style() {
+            CompactionStyle::LazyLeveling => ESKER_COMPACTION_LAZY_LEVELING,
+            CompactionStyle::Leveled => ESKER_COMPACTION_LEVELED,
+            CompactionStyle::Tiered => ESKER_COMPACTION_TIERED,
+            CompactionStyle::Fifo { max_bytes } => {
+                bytes.set(max_bytes);
+                ESKER_COMPACTION_FIFO
+            }
+        });
+        Ok(())
+    })
 }
 
 /// About the bytes of a range on disk and in memory. `range` may be NULL.

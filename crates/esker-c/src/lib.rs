@@ -16,6 +16,8 @@
 mod batch;
 mod callbacks;
 mod caller;
+mod change_batch;
+mod changes;
 mod codes;
 mod conditional;
 mod cursor;
@@ -34,7 +36,9 @@ mod options;
 mod output;
 mod read;
 mod snapshot;
+mod times;
 mod transaction;
+mod watch;
 mod write;
 mod write_options;
 
@@ -43,6 +47,8 @@ pub use {
     batch::*,
     callbacks::*,
     caller::{esker_bytes, esker_range},
+    change_batch::esker_change,
+    changes::*,
     codes::*,
     conditional::*,
     cursor::*,
@@ -60,6 +66,7 @@ pub use {
     read::*,
     snapshot::*,
     transaction::*,
+    watch::*,
     write::*,
     write_options::*,
 };

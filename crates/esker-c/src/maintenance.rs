@@ -7,7 +7,7 @@ use crate::database::visit_texts;
 use crate::failure::{Done, call};
 use crate::objects::{Handle, esker_db, esker_options};
 use crate::options::options_or_default;
-use esker::{CheckpointMode, Db, VerifyEvent};
+use esker::{CheckpointMode, Db, PrometheusText, VerifyEvent};
 use esker_ffi::fork;
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -122,6 +122,20 @@ pub unsafe extern "C" fn esker_db_explain(db: *mut esker_db, options: *mut *mut 
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| text(&caller, db, options, |db| Ok(Some(db.explain().to_string()))))
+}
+
+/// All metrics in the text format of Prometheus, to be freed with `esker_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_db_metrics(db: *mut esker_db, metrics: *mut *mut c_char) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        text(&caller, db, metrics, |db| {
+            let mut text = PrometheusText::new();
+            db.record(&mut text);
+            Ok(Some(text.to_string()))
+        })
+    })
 }
 
 /// A property by name, as "esker.health.writable" or "esker.table_bytes", to be freed with

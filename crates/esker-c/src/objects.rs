@@ -1,8 +1,12 @@
 //! What handles name.
 
 use crate::caller::Output;
+use crate::change_batch::LentBatch;
 use crate::failure::{Done, Failure};
-use esker::{Batch, Cursor, Db, Follower, Iter, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, Transaction};
+use esker::{
+    Batch, Changes, Cursor, Db, Follower, Iter, Keys, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, Transaction,
+    Watch,
+};
 use esker_ffi::handles::{self, Object};
 use parking_lot::{Mutex, MutexGuard};
 use std::ptr;
@@ -86,6 +90,10 @@ pub struct esker_iterator(());
 pub struct esker_transaction(());
 /// A database that is read behind its writer.
 pub struct esker_follower(());
+/// What was written, in order.
+pub struct esker_changes(());
+/// Waits for writes to some keys.
+pub struct esker_watch(());
 /// The options of a database.
 pub struct esker_options(());
 /// The options of a keyspace.
@@ -104,6 +112,8 @@ objects! {
     esker_iterator => IteratorObject(Exclusive<Pairs>), "an esker_iterator";
     esker_transaction => TransactionObject(Exclusive<Option<Transaction>>), "an esker_transaction";
     esker_follower => FollowerObject(Follower), "an esker_follower";
+    esker_changes => ChangesObject(Exclusive<Feed>), "an esker_changes";
+    esker_watch => WatchObject(Watch), "an esker_watch";
     esker_options => OptionsObject(Exclusive<Options>), "an esker_options";
     esker_keyspace_options => KeyspaceOptionsObject(Exclusive<KeyspaceOptions>), "an esker_keyspace_options";
     esker_write_options => WriteOptionsObject(Exclusive<esker::WriteOptions>), "an esker_write_options";
@@ -112,8 +122,54 @@ objects! {
 
 /// An iterator, and the pair that it lends.
 pub(crate) struct Pairs {
-    pub(crate) iter: Iter,
-    pub(crate) pair: Option<(Slice, Slice)>,
+    pub(crate) scan: Scan,
+    pub(crate) pair: Option<Step>,
+}
+
+impl Pairs {
+    pub(crate) fn new(iter: Iter) -> Pairs {
+        Pairs { scan: Scan::Pairs(iter), pair: None }
+    }
+}
+
+/// A key, and its value where the iterator has values.
+pub(crate) type Step = (Slice, Option<Slice>);
+
+/// What an iterator hands out.
+pub(crate) enum Scan {
+    Pairs(Iter),
+    Keys(Keys),
+    /// Between the two, where a panic has left it.
+    Ended,
+}
+
+impl Scan {
+    /// From here on without values.
+    pub(crate) fn skip_values(&mut self) {
+        *self = match std::mem::replace(self, Scan::Ended) {
+            Scan::Pairs(iter) => Scan::Keys(iter.keys()),
+            other => other,
+        };
+    }
+
+    /// The next pair from the front, or from the back.
+    pub(crate) fn step(&mut self, forward: bool) -> Option<esker::Result<Step>> {
+        let with_value = |pair: esker::Result<(Slice, Slice)>| pair.map(|(key, value)| (key, Some(value)));
+        let without_value = |key: esker::Result<Slice>| key.map(|key| (key, None));
+        match (self, forward) {
+            (Scan::Pairs(iter), true) => iter.next().map(with_value),
+            (Scan::Pairs(iter), false) => iter.next_back().map(with_value),
+            (Scan::Keys(keys), true) => keys.next().map(without_value),
+            (Scan::Keys(keys), false) => keys.next_back().map(without_value),
+            (Scan::Ended, _) => None,
+        }
+    }
+}
+
+/// A reader of changes, and the batch that it lends.
+pub(crate) struct Feed {
+    pub(crate) changes: Changes,
+    pub(crate) batch: Option<LentBatch>,
 }
 
 /// What a callback has put into its output.

@@ -10,9 +10,10 @@ use crate::failure::{Done, Failure, call};
 use crate::keyspace_options::order;
 use crate::objects::{Exclusive, Handle, OptionsObject, esker_options};
 use crate::operator::{CClock, CPolicy, Listener};
-use esker::{Compression, Options, Profile, ReadMode, WalMode};
+use esker::{ChangeRetention, Compression, Options, Profile, ReadMode, WalMode};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Makes options with their defaults. A database that is opened copies them: they can be changed
 /// and destroyed at once. Destroy them with `esker_options_destroy`.
@@ -177,6 +178,18 @@ pub unsafe extern "C" fn esker_options_set_profile(options: *mut esker_options, 
 #[unsafe(no_mangle)]
 pub extern "C" fn esker_options_set_latency_histograms(options: *mut esker_options, yes: bool) -> esker_code {
     set(options, |options| Ok(options.latency_histograms(yes)))
+}
+
+/// Keeps the changes in the last so many bytes of the log, for `esker_db_changes`.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_options_set_keep_changes_bytes(options: *mut esker_options, bytes: u64) -> esker_code {
+    set(options, |options| Ok(options.keep_changes(ChangeRetention::Bytes(bytes))))
+}
+
+/// Keeps the changes of the last so many milliseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_options_set_keep_changes_time(options: *mut esker_options, milliseconds: u64) -> esker_code {
+    set(options, |options| Ok(options.keep_changes(ChangeRetention::Time(Duration::from_millis(milliseconds)))))
 }
 
 /// Whether a database that is there is refused, with ESKER_ALREADY_EXISTS. Default: false.

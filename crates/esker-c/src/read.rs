@@ -1,13 +1,13 @@
 //! Reads of a keyspace.
 
 use crate::caller::{Caller, esker_bytes, esker_range};
-use crate::codes::{ESKER_BUFFER_TOO_SHORT, ESKER_NEVER, ESKER_OK, esker_code};
+use crate::codes::{ESKER_BUFFER_TOO_SHORT, ESKER_OK, esker_code};
 use crate::failure::{Done, Failure, call};
 use crate::objects::{Handle, esker_keyspace};
-use esker::{Expiry, Slice};
+use crate::times::milliseconds;
+use esker::Slice;
 use esker_ffi::memory;
 use std::ffi::{c_char, c_void};
-use std::time::UNIX_EPOCH;
 
 /// The value of a key, to be freed with `esker_free`. `*value` is NULL if the key has none; that of
 /// an empty value is not. A zero byte that is not counted follows the value.
@@ -43,17 +43,27 @@ pub unsafe extern "C" fn esker_keyspace_get_into(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let (length, found) = (caller.output(value_length, 0)?, caller.output(found, false)?);
-        let value = esker_keyspace::get(keyspace)?.0.get(caller.bytes(key, key_length)?)?;
-        let Some(value) = value else { return Ok(()) };
-        found.set(true);
-        length.set(value.len());
-        if value.len() > buffer_length {
-            let what = format!("the value has {} bytes, the buffer {buffer_length}", value.len());
-            return Err(Failure::new(ESKER_BUFFER_TOO_SHORT, what));
-        }
-        caller.fill(buffer, &value)
+        copy_into(&caller, (buffer, buffer_length), (value_length, found), || {
+            Ok(esker_keyspace::get(keyspace)?.0.get(caller.bytes(key, key_length)?)?)
+        })
     })
+}
+
+pub(crate) fn copy_into(
+    caller: &Caller,
+    (buffer, buffer_length): (*mut c_void, usize),
+    (length, found): (*mut usize, *mut bool),
+    read: impl FnOnce() -> Done<Option<Slice>>,
+) -> Done<()> {
+    let (length, found) = (caller.output(length, 0)?, caller.output(found, false)?);
+    let Some(value) = read()? else { return Ok(()) };
+    found.set(true);
+    length.set(value.len());
+    if value.len() > buffer_length {
+        let what = format!("the value has {} bytes, the buffer {buffer_length}", value.len());
+        return Err(Failure::new(ESKER_BUFFER_TOO_SHORT, what));
+    }
+    caller.fill(buffer, &value)
 }
 
 /// The values of many keys, all of one moment: as `esker_keyspace_get` for each. `codes` may be
@@ -147,17 +157,6 @@ pub unsafe extern "C" fn esker_keyspace_expires_at(
         time.set(expiry.map_or(0, milliseconds));
         Ok(())
     })
-}
-
-/// An expiry in milliseconds since 1970.
-pub(crate) fn milliseconds(expiry: Expiry) -> u64 {
-    match expiry {
-        Expiry::Never => ESKER_NEVER,
-        Expiry::At(time) => {
-            let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(since.as_millis()).unwrap_or(ESKER_NEVER)
-        }
-    }
 }
 
 /// A pair as two results.

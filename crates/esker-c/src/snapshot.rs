@@ -4,7 +4,8 @@ use crate::caller::{Caller, esker_bytes, esker_range};
 use crate::codes::esker_code;
 use crate::failure::call;
 use crate::objects::{Handle, esker_keyspace, esker_snapshot};
-use crate::read::{give_pair, milliseconds, multi_get};
+use crate::read::{copy_into, give_pair, multi_get};
+use crate::times::milliseconds;
 use std::ffi::{c_char, c_void};
 
 /// Destroys a snapshot.
@@ -29,6 +30,28 @@ pub unsafe extern "C" fn esker_snapshot_get(
         let output = caller.output_bytes(value, value_length)?;
         let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
         output.set(object.0.get(&keyspace.0, caller.bytes(key, key_length)?)?)
+    })
+}
+
+/// Copies the value of a key in a snapshot into a buffer, as `esker_keyspace_get_into`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_snapshot_get_into(
+    snapshot: *mut esker_snapshot,
+    keyspace: *mut esker_keyspace,
+    key: *const c_void,
+    key_length: usize,
+    buffer: *mut c_void,
+    buffer_length: usize,
+    value_length: *mut usize,
+    found: *mut bool,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        copy_into(&caller, (buffer, buffer_length), (value_length, found), || {
+            let (object, keyspace) = (esker_snapshot::get(snapshot)?, esker_keyspace::get(keyspace)?);
+            Ok(object.0.get(&keyspace.0, caller.bytes(key, key_length)?)?)
+        })
     })
 }
 

@@ -6,9 +6,9 @@ use crate::codes::{ESKER_CLOSED_HANDLE, esker_code};
 use crate::failure::{Done, Failure, call};
 use crate::objects::{Handle, esker_keyspace, esker_transaction, esker_write_options};
 use crate::read::give_pair;
-use crate::write::time;
+use crate::times::time;
 use crate::write_options::write_options_or_default;
-use esker::Transaction;
+use esker::{Transaction, TransactionIter};
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
@@ -373,20 +373,56 @@ pub unsafe extern "C" fn esker_transaction_scan(
     call(|| {
         let keyspace = esker_keyspace::get(keyspace)?;
         let range = caller.range(range)?;
-        let visit = visit.ok_or_else(|| Failure::invalid("NULL for a function"))?;
-        // SAFETY: the program has passed this function for this state; the pair lives until it
-        // returns.
-        let tell = |key: &[u8], value: &[u8]| unsafe { visit(state, esker_bytes::lent(key), esker_bytes::lent(value)) };
-        with(transaction, |transaction| {
-            let mut pairs = transaction.range(&keyspace.0, range);
-            while let Some(pair) = if reverse { pairs.next_back() } else { pairs.next() } {
-                let (key, value) = pair?;
-                if !tell(&key, &value) {
-                    break;
-                }
-            }
-            Ok(())
-        })
+        with(transaction, |transaction| tell(transaction.range(&keyspace.0, range), reverse, state, visit))
+    })
+}
+
+/// As `esker_transaction_scan`, for the keys that begin with a prefix.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_scan_prefix(
+    transaction: *mut esker_transaction,
+    keyspace: *mut esker_keyspace,
+    prefix: *const c_void,
+    prefix_length: usize,
+    reverse: bool,
+    state: *mut c_void,
+    visit: esker_visit_pair,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let keyspace = esker_keyspace::get(keyspace)?;
+        let prefix = caller.bytes(prefix, prefix_length)?;
+        with(transaction, |transaction| tell(transaction.prefix(&keyspace.0, prefix), reverse, state, visit))
+    })
+}
+
+/// Passes pairs to a function until it returns false.
+fn tell(mut pairs: TransactionIter<'_>, reverse: bool, state: *mut c_void, visit: esker_visit_pair) -> Done<()> {
+    let visit = visit.ok_or_else(|| Failure::invalid("NULL for a function"))?;
+    // SAFETY: the program has passed this function for this state; the pair lives until it returns.
+    let tell = |key: &[u8], value: &[u8]| unsafe { visit(state, esker_bytes::lent(key), esker_bytes::lent(value)) };
+    while let Some(pair) = if reverse { pairs.next_back() } else { pairs.next() } {
+        let (key, value) = pair?;
+        if !tell(&key, &value) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The sequence number of the last write that a transaction sees.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_transaction_sequence(
+    transaction: *mut esker_transaction,
+    sequence: *mut u64,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(sequence, 0)?;
+        output.set(with(transaction, |transaction| Ok(transaction.sequence()))?);
+        Ok(())
     })
 }
 

@@ -4,9 +4,9 @@ use crate::caller::{Caller, esker_range};
 use crate::codes::esker_code;
 use crate::failure::call;
 use crate::objects::{Handle, esker_keyspace, esker_write_options};
+use crate::times::time;
 use crate::write_options::write_options_or_default;
 use std::ffi::c_void;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Sets the value of a key. `options` may be NULL.
 #[unsafe(no_mangle)]
@@ -43,12 +43,6 @@ pub unsafe extern "C" fn esker_keyspace_put_until(
         let (key, value) = (caller.bytes(key, key_length)?, caller.bytes(value, value_length)?);
         Ok(esker_keyspace::get(keyspace)?.0.put_until(key, value, time(expires_at_ms))?)
     })
-}
-
-/// A time of so many milliseconds since 1970.
-pub(crate) fn time(milliseconds: u64) -> std::time::SystemTime {
-    // Every count of milliseconds is a time where seconds have 64 bits.
-    UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)).unwrap_or(UNIX_EPOCH)
 }
 
 /// Deletes a key, which need not exist. `options` may be NULL.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The parts of the header, in its order.
-const PARTS: [&str; 21] = [
+const PARTS: [&str; 24] = [
     "codes",
     "errors",
     "objects",
@@ -24,6 +24,9 @@ const PARTS: [&str; 21] = [
     "cursor",
     "iterator",
     "transaction",
+    "change_batch",
+    "changes",
+    "watch",
     "maintenance",
 ];
 

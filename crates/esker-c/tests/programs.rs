@@ -137,6 +137,13 @@ fn the_whole_interface_is_clean_under_valgrind() {
 }
 
 #[test]
+fn the_change_feed_works() {
+    check("feed-shared", "feed.c", How::Shared);
+    check("feed-sanitized", "feed.c", How::Sanitized);
+    check("feed-valgrind", "feed.c", How::Valgrind);
+}
+
+#[test]
 fn misuse_is_told() {
     check("misuse-shared", "misuse.c", How::Shared);
 }
@@ -207,7 +214,7 @@ fn only_the_interface_is_exported() {
 fn every_function_is_called_by_a_program() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("the file can be read");
-    let programs = read("tests/c/whole.c");
+    let programs = read("tests/c/whole.c") + &read("tests/c/feed.c");
     let header = read("include/esker.h");
     let mut missing = Vec::new();
     for line in header.lines().filter(|line| !line.starts_with([' ', '#', '/', '*']) && !line.starts_with("typedef")) {
@@ -216,5 +223,5 @@ fn every_function_is_called_by_a_program() {
             missing.push(name.to_owned());
         }
     }
-    assert!(missing.is_empty(), "whole.c does not call {missing:?}");
+    assert!(missing.is_empty(), "neither whole.c nor feed.c calls {missing:?}");
 }

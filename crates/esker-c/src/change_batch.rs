@@ -1,0 +1,104 @@
+//! A batch of changes as C sees it.
+
+use crate::caller::esker_bytes;
+use crate::codes::*;
+use crate::times::milliseconds;
+use esker::{Change, ChangeBatch, ChangeOperation, Slice};
+use std::ffi::{CString, c_char};
+use std::ops::Bound;
+
+/// One operation as it was committed. Which fields have a meaning says `operation`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct esker_change {
+    /// Its place in the order of writes. Numbers ascend, with gaps.
+    pub sequence: u64,
+    /// The name of the keyspace, which may have been dropped since.
+    pub keyspace: *const c_char,
+    /// The number of the keyspace, which no other keyspace of the database ever has.
+    pub keyspace_id: u64,
+    /// What was done: one of `ESKER_CHANGE_...`.
+    pub operation: i32,
+    /// The key; of a delete of a range where it begins, without data if at the first key.
+    pub key: esker_bytes,
+    /// The value or the operand; of a delete of a range where it ends, without data if behind the
+    /// last key.
+    pub value: esker_bytes,
+    /// When the key expires, in milliseconds since 1970; ESKER_NEVER if it does not.
+    pub expires_at_ms: u64,
+    /// Of a merge: the operand was combined with nothing.
+    pub is_first: bool,
+    /// Of a delete of a range: `key` is not in it.
+    pub start_is_excluded: bool,
+    /// Of a delete of a range: `value` is in it.
+    pub end_is_included: bool,
+}
+
+// SAFETY: the pointers lead to memory of the batch that is kept beside the array, which never
+// changes.
+unsafe impl Send for esker_change {}
+
+/// A batch as C sees it.
+pub(crate) struct LentBatch {
+    /// What the pointers of `changes` lead to.
+    _content: (ChangeBatch, Vec<CString>),
+    pub(crate) changes: Vec<esker_change>,
+}
+
+impl LentBatch {
+    pub(crate) fn new(batch: ChangeBatch) -> LentBatch {
+        let name = |change: &Change| CString::new(change.keyspace.replace('\0', "\\0")).unwrap_or_default();
+        let names: Vec<CString> = batch.changes.iter().map(name).collect();
+        let changes = batch.changes.iter().zip(&names).map(|(change, name)| lent(change, name)).collect();
+        LentBatch { _content: (batch, names), changes }
+    }
+}
+
+fn lent(change: &Change, name: &CString) -> esker_change {
+    let mut lent = esker_change {
+        sequence: change.sequence,
+        keyspace: name.as_ptr(),
+        keyspace_id: change.keyspace_id,
+        operation: ESKER_CHANGE_OTHER,
+        key: esker_bytes::NONE,
+        value: esker_bytes::NONE,
+        expires_at_ms: ESKER_NEVER,
+        is_first: false,
+        start_is_excluded: false,
+        end_is_included: false,
+    };
+    match &change.operation {
+        ChangeOperation::Put { key, value, expiry } => {
+            lent.operation = ESKER_CHANGE_PUT;
+            (lent.key, lent.value) = (esker_bytes::lent(key), esker_bytes::lent(value));
+            lent.expires_at_ms = milliseconds(*expiry);
+        }
+        ChangeOperation::Delete { key } => {
+            lent.operation = ESKER_CHANGE_DELETE;
+            lent.key = esker_bytes::lent(key);
+        }
+        ChangeOperation::Merge { key, operand, expiry, is_first } => {
+            lent.operation = ESKER_CHANGE_MERGE;
+            (lent.key, lent.value) = (esker_bytes::lent(key), esker_bytes::lent(operand));
+            lent.expires_at_ms = milliseconds(*expiry);
+            lent.is_first = *is_first;
+        }
+        ChangeOperation::DeleteRange { start, end } => {
+            lent.operation = ESKER_CHANGE_DELETE_RANGE;
+            (lent.key, lent.value) = (bound(start), bound(end));
+            lent.start_is_excluded = matches!(start, Bound::Excluded(_));
+            lent.end_is_included = matches!(end, Bound::Included(_));
+        }
+        ChangeOperation::Load => lent.operation = ESKER_CHANGE_LOAD,
+        ChangeOperation::DropKeyspace => lent.operation = ESKER_CHANGE_DROP_KEYSPACE,
+        _ => {}
+    }
+    lent
+}
+
+fn bound(bound: &Bound<Slice>) -> esker_bytes {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => esker_bytes::lent(key),
+        Bound::Unbounded => esker_bytes::NONE,
+    }
+}

@@ -1,0 +1,99 @@
+//! The change feed: what was written, in order.
+
+use crate::caller::Caller;
+use crate::change_batch::{LentBatch, esker_change};
+use crate::codes::esker_code;
+use crate::failure::call;
+use crate::objects::{ChangesObject, Exclusive, Feed, Handle, esker_changes, esker_db};
+use std::ptr;
+use std::time::Duration;
+
+const NAME: &str = "an esker_changes";
+
+/// Begins to read what was written from the write with the number `from` on; 0 is all that is kept.
+/// The database must be one that keeps changes: `esker_options_set_keep_changes_bytes` or
+/// `..._time`. With `only_durable`, only what a power failure cannot take back is read. To keep
+/// something in step with the database, take over a snapshot, and go on from its sequence number
+/// plus 1. ESKER_GONE if the changes are not kept any more: `esker_last_error_oldest_write`.
+/// Destroy it with `esker_changes_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_db_changes(
+    db: *mut esker_db,
+    from: u64,
+    only_durable: bool,
+    changes: *mut *mut esker_changes,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(changes, ptr::null_mut())?;
+        let changes = esker_db::get(db)?.0.changes(from)?;
+        let changes = if only_durable { changes.only_durable() } else { changes };
+        esker_changes::give(&output, ChangesObject(Exclusive::new(Feed { changes, batch: None })))
+    })
+}
+
+/// Destroys a reader of changes. A wait under way goes on to its end.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_changes_destroy(changes: *mut esker_changes) -> esker_code {
+    call(|| esker_changes::close(changes).map(drop))
+}
+
+/// The next committed batch: `*count` operations, in their order, which took effect together. They
+/// are lent, with all that they refer to, until the next call for this reader or its end. `*count`
+/// is 0 if there is no more for now; a later call may find more. After a failure the next call
+/// tries again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_changes_next(
+    changes: *mut esker_changes,
+    batch: *mut *const esker_change,
+    count: *mut usize,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let (start, count) = (caller.output(batch, ptr::null())?, caller.output(count, 0)?);
+        let object = esker_changes::get(changes)?;
+        let mut feed = object.0.lock(NAME)?;
+        feed.batch = None;
+        feed.batch = feed.changes.next().transpose()?.map(LentBatch::new);
+        if let Some(batch) = &feed.batch {
+            start.set(batch.changes.as_ptr());
+            count.set(batch.changes.len());
+        }
+        Ok(())
+    })
+}
+
+/// Waits for a write, for at most so many milliseconds; UINT64_MAX waits for as long as it takes.
+/// `*more` says whether there may be more to read, also without a wait if something was written
+/// since the last one. A reader of durable changes is woken by a write, not by a sync.
+/// ESKER_READ_ONLY once the database is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_changes_wait(
+    changes: *mut esker_changes,
+    timeout_ms: u64,
+    more: *mut bool,
+) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let more = caller.output(more, false)?;
+        let object = esker_changes::get(changes)?;
+        more.set(object.0.lock(NAME)?.changes.wait(Duration::from_millis(timeout_ms))?);
+        Ok(())
+    })
+}
+
+/// The number to go on from with `esker_db_changes`: that of the next change, or a smaller one
+/// above all that were read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn esker_changes_position(changes: *mut esker_changes, sequence: *mut u64) -> esker_code {
+    // SAFETY: the caller keeps the contract.
+    let caller = unsafe { Caller::trusted() };
+    call(|| {
+        let output = caller.output(sequence, 0)?;
+        output.set(esker_changes::get(changes)?.0.lock(NAME)?.changes.position());
+        Ok(())
+    })
+}
