@@ -8,6 +8,7 @@
 #   make planted-faults   plants one small fault at a time in a copy, and says which test catches it; hours
 #   make install, make uninstall   the libraries of the C interfaces (doc/c.md), PREFIX=/usr/local DESTDIR=
 #   make node          the Node package: the suite of abstract-level, and its own tests
+#   make go            the Go package: its own tests, and go-ethereum's suite for databases
 #   make fuzz          coverage-guided fuzzing of the decoders and of the engine, FUZZ_SECONDS for each target
 #   make interleavings, make miri, make tsan, make deny    what threads do, in other ways than by running it; what it is built upon
 #
@@ -32,7 +33,7 @@ TORTURE_SECONDS ?= 120
 BASELINE := doc/results/bench-check.jsonl
 BASE ?= $(firstword $(wildcard $(BASELINE)) $(lastword $(sort $(wildcard doc/results/*-scoreboard*.jsonl))))
 
-.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults node fuzz interleavings miri tsan deny
+.PHONY: install uninstall help bench bench-check bench-baseline build-time test torture under-load planted-faults node go fuzz interleavings miri tsan deny
 .DEFAULT_GOAL := help
 
 # Runs a command, says how long it took, and fails if it failed: $(call step,name,command)
@@ -48,6 +49,7 @@ help:
 	@echo "make under-load      the whole suite LOADED_RUNS=$(LOADED_RUNS) times beside eight busy threads (hours)"
 	@echo "make planted-faults  plant one small fault at a time in a copy, and say which test catches it (hours)"
 	@echo "make node            build the Node package and run its tests; needs node and npm"
+	@echo "make go              build libesker and run the tests of the Go package; needs go, cc and pkg-config"
 	@echo "make fuzz            fuzz every decoder and the engine, each for FUZZ_SECONDS (default $(FUZZ_SECONDS))"
 	@echo "make interleavings   what threads do, in every order; says how many schedules that were"
 	@echo "make miri            the tests of the files with unsafe code, interpreted; needs a nightly toolchain"
@@ -122,6 +124,7 @@ endif
 	$(call step,tests,$(CARGO) test --workspace $(BENCH) --no-fail-fast)
 	$(call step,the command without benchmarks,$(CARGO) test --package esker-cli)
 	$(call step,the Node package,scripts/node-tests $(if $(filter true,$(CI)),--strict))
+	$(call step,the Go package,scripts/go-tests $(if $(filter true,$(CI)),--strict))
 	$(call step,the Python package,scripts/python-tests $(if $(filter true,$(CI)),--strict))
 ifeq ($(CI),true)
 	$(call step,interleavings,$(MAKE) --no-print-directory interleavings)
@@ -181,6 +184,10 @@ deny:
 node: export CARGO := $(CARGO)
 node:
 	scripts/node-tests
+
+go: export CARGO := $(CARGO)
+go:
+	scripts/go-tests
 
 fuzz:
 	scripts/fuzz --seconds $(FUZZ_SECONDS)
