@@ -25,6 +25,7 @@ pub use report::{RepairReport, RepairedFile};
 
 use crate::base::batch::{AnyOperation, Operations};
 use crate::base::comparator::BYTEWISE;
+use crate::base::key::NEVER;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::holds_newer_writes;
@@ -107,6 +108,15 @@ struct Work<'a> {
 
 /// The tables of one keyspace that no manifest names, with what is left of them.
 type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
+
+/// Of a keyspace whose setting is lost, entries that expire say that they can.
+fn note_expiry(state: &mut ManifestState, id: u64, recovering: &mut recovery::Recovering) {
+    if let Some(record) = state.keyspaces.get_mut(&id).filter(|record| record.ttl == 0) {
+        record.ttl = 1;
+        recovering.record.ttl = 1;
+        recovering.expires = true;
+    }
+}
 
 impl Work<'_> {
     fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
@@ -211,9 +221,10 @@ impl Work<'_> {
                 ..KeyspaceRecord::default()
             });
             // Settings may have been changed between two of its tables: the later one has them.
+            // None is ever given up.
             if restored.contains(&id) && keyspace.flushed >= record.flushed {
-                record.ttl = keyspace.ttl;
-                record.operator.clone_from(&keyspace.operator);
+                record.ttl = if keyspace.ttl == 0 { record.ttl } else { keyspace.ttl };
+                record.operator = keyspace.operator.clone().or(record.operator.take());
             }
             record.flushed = record.flushed.max(keyspace.flushed);
             unnamed.entry(id).or_default().push((number, found));
@@ -336,6 +347,11 @@ impl Work<'_> {
             false,
         )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
+        for (&id, recovering) in &mut recovering {
+            if recovering.version.tables().any(|(_, table)| table.summary().expiring_entries > 0) {
+                note_expiry(state, id, recovering);
+            }
+        }
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
@@ -345,6 +361,10 @@ impl Work<'_> {
                     let new = recovery::Recovering::unknown(id, options, &memory)?;
                     state.keyspaces.insert(id, new.record.clone());
                     recovering.insert(id, new);
+                }
+                let expires = matches!(operation, AnyOperation::Key(operation) if operation.expiry_ms != NEVER);
+                if expires && let Some(recovering) = recovering.get_mut(&id) {
+                    note_expiry(state, id, recovering);
                 }
             }
             if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
