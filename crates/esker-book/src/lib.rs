@@ -93,9 +93,9 @@ fn lines_fit(printed: &[&str], shown: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
         Some((&"...", rest)) => (0..=printed.len()).any(|skipped| lines_fit(&printed[skipped..], rest)),
-        Some((line, rest)) => printed.split_first().is_some_and(|(first, others)| {
-            line_fits(first, line) && lines_fit(others, rest)
-        }),
+        Some((line, rest)) => {
+            printed.split_first().is_some_and(|(first, others)| line_fits(first, line) && lines_fit(others, rest))
+        }
     }
 }
 
@@ -149,8 +149,14 @@ mod tests {
         ] {
             assert!(fits(printed, shown), "{printed:?} {shown:?}");
         }
-        for (printed, shown) in [("a\n", ""), ("", "a\n"), ("a\nb\n", "a\n"), ("ab\n", "a\n"), ("a\nc\n", "a\n...\nb\n"), ("xa\n", "b...a\n")]
-        {
+        for (printed, shown) in [
+            ("a\n", ""),
+            ("", "a\n"),
+            ("a\nb\n", "a\n"),
+            ("ab\n", "a\n"),
+            ("a\nc\n", "a\n...\nb\n"),
+            ("xa\n", "b...a\n"),
+        ] {
             assert!(!fits(printed, shown), "{printed:?} {shown:?}");
         }
     }

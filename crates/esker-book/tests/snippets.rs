@@ -26,7 +26,8 @@ const RUN: &str = "--run-snippet";
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|argument| argument == RUN) {
-        let snippet = arguments.get(1).and_then(|number| number.parse::<usize>().ok()).and_then(|number| SNIPPETS.get(number));
+        let snippet =
+            arguments.get(1).and_then(|number| number.parse::<usize>().ok()).and_then(|number| SNIPPETS.get(number));
         return match snippet.map(|snippet| (snippet.run)()) {
             Some(Ok(())) => ExitCode::SUCCESS,
             Some(Err(error)) => {

@@ -30,8 +30,8 @@
 //! What a write promises: an acknowledged write survives the death of the process; one with
 //! [`WriteOptions::sync`] that of the machine.
 //!
-//! The [guide](crate::guide) goes through the calls by subject; `doc/book` in the repository is a book
-//! for first readers.
+//! The [guide](crate::guide) goes through the calls by subject; `doc/book` in the repository is a
+//! book for first readers.
 //!
 //! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
 //! `merge_operator`, `compaction_filter`, `event_listener`, `filter_policy`; `options`; `memtable`,

@@ -1,8 +1,9 @@
 //! The change feed.
 //!
-//! With [`Options::keep_changes`](crate::Options::keep_changes) the database keeps what was written,
-//! and [`Db::changes`](crate::Db::changes) yields every committed batch once, in order, from a
-//! number on. A snapshot and the feed from its number together miss nothing and see nothing twice.
+//! With [`Options::keep_changes`](crate::Options::keep_changes) the database keeps what was
+//! written, and [`Db::changes`](crate::Db::changes) yields every committed batch once, in order,
+//! from a number on. A snapshot and the feed from its number together miss nothing and see nothing
+//! twice.
 //!
 //! ```
 //! use esker::{ChangeOperation, ChangeRetention, Db, Options};
@@ -30,12 +31,13 @@
 //! # Ok::<(), esker::Error>(())
 //! ```
 //!
-//! * Where it has caught up it yields nothing; [`Changes::wait`](crate::Changes::wait) waits for more.
-//! * [`ChangeBatch::next_sequence`](crate::ChangeBatch::next_sequence) is where to go on: keep it with what was made
-//!   of the changes, in one write.
-//! * A reader holds nothing back. One that is overtaken gets [`Error::Gone`](crate::Error::Gone), and
-//!   begins anew with a snapshot.
-//! * [`Changes::only_durable`](crate::Changes::only_durable) yields what a power failure cannot take
-//!   any more: for readers that hand changes to other systems.
+//! * Where it has caught up it yields nothing; [`Changes::wait`](crate::Changes::wait) waits for
+//!   more.
+//! * [`ChangeBatch::next_sequence`](crate::ChangeBatch::next_sequence) is where to go on: keep it
+//!   with what was made of the changes, in one write.
+//! * A reader holds nothing back. One that is overtaken gets [`Error::Gone`](crate::Error::Gone),
+//!   and begins anew with a snapshot.
+//! * [`Changes::only_durable`](crate::Changes::only_durable) yields what a power failure cannot
+//!   take any more: for readers that hand changes to other systems.
 //! * [`Keyspace::watch`](crate::Keyspace::watch) waits for a write to keys with a prefix. It tells
 //!   that there was one, not which, and needs nothing to be kept.

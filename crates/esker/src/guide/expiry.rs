@@ -28,8 +28,8 @@
 //! ```
 //!
 //! * A put replaces the expiry: by its own time, the default, or none.
-//! * A merge keeps the expiry that the key has, so that a counter with a default time lives from its
-//!   first count on.
+//! * A merge keeps the expiry that the key has, so that a counter with a default time lives from
+//!   its first count on.
 //! * [`Keyspace::expire_at`](crate::Keyspace::expire_at) sets a time of the clock,
 //!   [`Keyspace::persist`](crate::Keyspace::persist) takes it away,
 //!   [`Keyspace::expires_at`](crate::Keyspace::expires_at) tells it.

@@ -49,8 +49,8 @@
 //!
 //! # One moment
 //!
-//! A [`Snapshot`](crate::Snapshot) is all keyspaces at one moment, for as long as it lives. It keeps
-//! what it sees on the disk: end it when it is done.
+//! A [`Snapshot`](crate::Snapshot) is all keyspaces at one moment, for as long as it lives. It
+//! keeps what it sees on the disk: end it when it is done.
 //!
 //! ```
 //! # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

@@ -63,5 +63,4 @@
 //!
 //! A write waits where flushes or compactions are too far behind. With
 //! [`WriteOptions::stall`](crate::WriteOptions::stall) it fails instead, or waits for a limited
-//! time; then nothing was written, and [`Error::is_retryable`](crate::Error::is_retryable) is
-//! true.
+//! time; then nothing was written, and [`Error::is_retryable`](crate::Error::is_retryable) is true.

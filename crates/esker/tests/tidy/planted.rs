@@ -370,7 +370,12 @@ fn a_link_that_leads_nowhere() {
 
 #[test]
 fn a_page_that_the_book_has_not() {
-    let texts = [("doc/SUMMARY.md", "- [A](a.md)\n- [B](book/b.md)\n"), ("doc/a.md", ""), ("doc/book/b.md", ""), ("doc/c.md", "")];
+    let texts = [
+        ("doc/SUMMARY.md", "- [A](a.md)\n- [B](book/b.md)\n"),
+        ("doc/a.md", ""),
+        ("doc/book/b.md", ""),
+        ("doc/c.md", ""),
+    ];
     let workspace = Workspace::new(texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
     let found = links::missing_in_book(&workspace);
     assert_eq!(found.iter().map(|found| &*found.file).collect::<Vec<_>>(), ["doc/c.md"]);

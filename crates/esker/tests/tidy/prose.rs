@@ -116,7 +116,8 @@ fn is_document(path: &str) -> bool {
         let inner = ["format/", "book/"].iter().find_map(|part| name.strip_prefix(part));
         inner.unwrap_or(name)
     });
-    below.is_some_and(|name| !name.contains('/') && name != "SUMMARY") || ["README", "CONTRIBUTING", "CHANGELOG"].contains(&name)
+    below.is_some_and(|name| !name.contains('/') && name != "SUMMARY")
+        || ["README", "CONTRIBUTING", "CHANGELOG"].contains(&name)
 }
 
 fn refused(path: &str, line: usize, private: &str, usual: &str) -> Violation {
