@@ -62,7 +62,8 @@ DOCUMENTS = ["python/README.md", "doc/python.md", "doc/book/start-python.md"]
 
 def snippets_of(text: str) -> Iterator[tuple[str, str]]:
     """The snippets of a document, and the block `text` behind each, which it prints; blocks `sh` may come between."""
-    blocks = [(language, code) for language, code in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S) if language != "sh"]
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+    blocks = [(language, code) for language, code in found if language != "sh"]
     for (language, code), (following, printed) in zip(blocks, [*blocks[1:], ("", "")]):
         if language == "python":
             yield code, printed if following == "text" else ""
