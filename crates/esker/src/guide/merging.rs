@@ -34,7 +34,8 @@
 //! # An operator of your own
 //!
 //! It implements [`MergeOperator`](crate::MergeOperator). It must be deterministic: the engine
-//! combines operands at any time, in any grouping, in any thread.
+//! combines operands at any time, in any grouping, in any thread. `partial_merge` makes one operand
+//! of two, or declines with `None`.
 //! [`merge::check_laws`](crate::merge::check_laws) tests that.
 //!
 //! ```
@@ -52,6 +53,10 @@
 //!     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Result<Option<Vec<u8>>, MergeError> {
 //!         let all = existing.into_iter().chain(operands.iter().copied());
 //!         Ok(all.max_by_key(|text| text.len()).map(<[u8]>::to_vec))
+//!     }
+//!
+//!     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+//!         Some(if newer.len() >= older.len() { newer } else { older }.to_vec())
 //!     }
 //! }
 //!
