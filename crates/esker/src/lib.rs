@@ -30,7 +30,7 @@
 //! What a write promises: an acknowledged write survives the death of the process; one with
 //! [`WriteOptions::sync`] that of the machine.
 //!
-//! The [guide](crate::guide) goes through the calls by subject; `doc/book` in the repository is a
+//! The [guide] goes through the calls by subject; `doc/book` in the repository is a
 //! book for first readers.
 //!
 //! Modules, each importing only from those above it: `base`, `error`; `env`, `iter`, `cache`,
