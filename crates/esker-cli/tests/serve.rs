@@ -1,0 +1,3 @@
+//! `esker serve` as a process.
+
+mod common;

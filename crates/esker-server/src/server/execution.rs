@@ -1,0 +1,220 @@
+//! Commands on the database: those of a batch share a transaction of the engine, and a sync.
+
+use super::shared::{Shared, now_ms};
+use super::watches::Watches;
+use crate::commands::DataFunction;
+use crate::protocol::Reply;
+use crate::store::{Blocked, Context, Effects, Failure, Keyspaces, OpenError, Outcome, Random};
+use bytes::Bytes;
+use esker::{Db, ManualClock, Options, Transaction, WriteOptions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The database, and the transaction of the batch that is being executed.
+///
+/// The engine's clock shows the time of the batch: a key expires for all commands of a batch, and
+/// for the engine, at the same moment.
+#[derive(Debug)]
+pub struct Execution {
+    keyspaces: Keyspaces,
+    transaction: Option<Transaction>,
+    clock: Arc<ManualClock>,
+    now_ms: u64,
+    seeds: Random,
+    /// What the batch has written so far and nobody was told yet.
+    effects: Effects,
+    /// Why the batch cannot be committed.
+    failure: Option<String>,
+    /// Whether something was committed that was not synced.
+    is_dirty: Arc<AtomicBool>,
+    /// The keys that connections watch.
+    pub watches: Watches,
+    shared: Arc<Shared>,
+}
+
+impl Execution {
+    /// Opens the database of the server.
+    ///
+    /// # Errors
+    /// Those of [`Keyspaces::open`].
+    pub fn open(shared: Arc<Shared>, seed: u64) -> Result<Execution, OpenError> {
+        let clock = Arc::new(ManualClock::new(now_ms()));
+        let mut options = Options::default().clock(Arc::<ManualClock>::clone(&clock));
+        if let Some(bytes) = shared.config.memory_budget_bytes {
+            options = options.memory_budget_bytes(bytes);
+        }
+        let mut seeds = Random::new(seed);
+        let keyspaces = Keyspaces::open(&shared.config.directory, options, shared.config.databases, seeds.next())?;
+        Ok(Execution {
+            keyspaces,
+            transaction: None,
+            now_ms: now_ms(),
+            clock,
+            seeds,
+            effects: Effects::default(),
+            failure: None,
+            is_dirty: Arc::default(),
+            watches: Watches::default(),
+            shared,
+        })
+    }
+
+    /// The keyspaces.
+    pub fn keyspaces(&self) -> &Keyspaces {
+        &self.keyspaces
+    }
+
+    /// The time of the batch, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// Begins a batch at the present time.
+    pub fn begin(&mut self) {
+        self.now_ms = now_ms();
+        self.clock.set(self.now_ms);
+    }
+
+    /// Executes what `function` does on a context of the logical database.
+    ///
+    /// # Errors
+    /// What the client has to wait for.
+    pub fn run(
+        &mut self,
+        database: usize,
+        function: impl FnOnce(&mut Context<'_>) -> Outcome,
+    ) -> Result<Reply, Blocked> {
+        if let Some(failure) = &self.failure {
+            return Ok(Reply::error(failure.clone()));
+        }
+        let seed = self.seeds.next();
+        let writes = self.effects.writes;
+        let transaction = self.transaction.get_or_insert_with(|| self.keyspaces.transaction());
+        let place = (database, self.now_ms, seed);
+        let outcome = Context::new(transaction, &mut self.keyspaces, &mut self.effects, place)
+            .and_then(|mut context| function(&mut context));
+        match outcome {
+            Ok(reply) => Ok(reply),
+            Err(Failure::Refused(text)) => Ok(Reply::Error(text)),
+            Err(Failure::Blocked(blocked)) => Err(blocked),
+            Err(Failure::Engine(error)) => {
+                let text = engine_error(&error);
+                tracing::error!(%error, "a command failed in the engine");
+                if self.effects.writes != writes {
+                    // A part of its writes is in the transaction.
+                    self.failure = Some(text.clone());
+                }
+                Ok(Reply::error(text))
+            }
+        }
+    }
+
+    /// Executes a command of the table.
+    ///
+    /// # Errors
+    /// As [`Execution::run`].
+    pub fn call(&mut self, database: usize, function: DataFunction, arguments: &[Bytes]) -> Result<Reply, Blocked> {
+        self.run(database, |context| function(context, arguments))
+    }
+
+    /// Tells those that watch what was written, and returns the keys that were filled.
+    pub fn take_filled(&mut self) -> Vec<(usize, Bytes)> {
+        if !self.watches.is_empty() {
+            for key in &self.effects.modified {
+                self.watches.touch(key);
+            }
+            for &database in &self.effects.replaced {
+                self.watches.touch_all(database);
+            }
+        }
+        self.effects.modified.clear();
+        self.effects.replaced.clear();
+        std::mem::take(&mut self.effects.filled)
+    }
+
+    /// How many bytes the batch has written so far.
+    pub fn written_bytes(&self) -> usize {
+        self.effects.written_bytes
+    }
+
+    /// Commits the batch.
+    ///
+    /// # Errors
+    /// The text of the error that every command of the batch gets: nothing of it was written.
+    pub fn commit(&mut self, is_synced: bool) -> Result<(), String> {
+        self.effects = Effects::default();
+        let transaction = self.transaction.take();
+        let outcome = match (self.failure.take(), transaction) {
+            (Some(failure), _) => Err(failure),
+            (None, None) => Ok(()),
+            (None, Some(transaction)) if transaction.is_empty() => Ok(()),
+            (None, Some(transaction)) => {
+                if !is_synced {
+                    self.is_dirty.store(true, Ordering::Release);
+                }
+                self.shared.statistics.batches.add(1);
+                transaction.commit_with(&WriteOptions::new().sync(is_synced)).map_err(|error| {
+                    tracing::error!(%error, "a batch was not committed");
+                    engine_error(&error)
+                })
+            }
+        };
+        if outcome.is_err()
+            && let Err(error) = self.keyspaces.reload()
+        {
+            tracing::error!(%error, "the numbers of the databases were not read again");
+        }
+        outcome
+    }
+
+    /// Removes what is left of expired collections, up to `limit` of them.
+    pub fn sweep(&mut self, limit: usize) {
+        // A sweep waits for nothing, and its error was logged.
+        if let Ok(Reply::Integer(count)) = self.run(0, |context| context.sweep(limit).map(Reply::count)) {
+            self.shared.statistics.expired_collections.add(count.unsigned_abs());
+        }
+    }
+
+    /// What syncs the log.
+    pub fn syncer(&self) -> Syncer {
+        let (db, is_dirty) = (self.keyspaces.db().clone(), Arc::clone(&self.is_dirty));
+        Syncer { db, is_dirty, shared: Arc::clone(&self.shared) }
+    }
+
+    /// Closes the database.
+    ///
+    /// # Errors
+    /// Those of [`esker::Db::close`].
+    pub fn close(self) -> Result<(), esker::Error> {
+        self.keyspaces.db().clone().close()
+    }
+}
+
+/// Syncs the log, beside the commands.
+#[derive(Clone, Debug)]
+pub struct Syncer {
+    db: Db,
+    is_dirty: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+}
+
+impl Syncer {
+    /// Syncs the log, if something was committed since the last time, or in any case.
+    ///
+    /// # Errors
+    /// The text of the engine's error.
+    pub fn sync(&self, is_forced: bool) -> Result<(), String> {
+        if self.is_dirty.swap(false, Ordering::AcqRel) || is_forced {
+            if let Err(error) = self.db.sync() {
+                self.is_dirty.store(true, Ordering::Release);
+                return Err(engine_error(&error));
+            }
+            self.shared.synced_seconds.store(now_ms() / 1000, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn engine_error(error: &esker::Error) -> String {
+    format!("ERR the storage engine failed: {error}")
+}
