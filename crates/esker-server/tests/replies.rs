@@ -83,7 +83,7 @@ fn kept_replies_are_true() {
 #[test]
 fn every_command_has_a_line() {
     // These end the server, or tell of the time and the machine: `server.rs` has them.
-    const ELSEWHERE: [&str; 7] = ["shutdown", "save", "bgsave", "lastsave", "role", "info", "flushall"];
+    const ELSEWHERE: [&str; 8] = ["shutdown", "debug", "save", "bgsave", "lastsave", "role", "info", "flushall"];
     let server = TestServer::start();
     let listed = support::sorted(&server.client().line("COMMAND LIST"));
     let commands: BTreeSet<String> =

@@ -44,7 +44,8 @@ pub fn integer(argument: &[u8]) -> Outcome<i64> {
 
 /// The argument as a count: an integer that is not negative.
 pub fn count(argument: &[u8]) -> Outcome<usize> {
-    usize::try_from(integer(argument)?).or_else(|_| Failure::refused(NOT_POSITIVE))
+    let value = parse_integer(argument).and_then(|value| usize::try_from(value).ok());
+    value.map_or_else(|| Failure::refused(NOT_POSITIVE), Ok)
 }
 
 /// The argument as an integer whose negative is one too.

@@ -182,6 +182,13 @@ pub fn zdiffstore(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 
 /// ZINTERCARD number key... [LIMIT limit]
 pub fn zintercard(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
+    let number = parse_integer(&arguments[1]);
+    if number.is_none_or(|number| number < 1) {
+        Request::parse(&arguments[1..], Operation::Intersection, true, "zintercard")?;
+    }
+    if number.is_some_and(|number| number > arguments.len() as i64 - 2) {
+        return syntax();
+    }
     let (keys, limit) = keys_and_limit(arguments)?;
     let request = Request { keys, weights: vec![1.0; keys.len()], aggregate: Aggregate::Sum, with_scores: false };
     Ok(Reply::count(combine(context, Operation::Intersection, &request)?.len().min(limit)))

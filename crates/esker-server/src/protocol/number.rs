@@ -50,51 +50,6 @@ fn without_trailing_zeros(text: &str) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
 }
 
-/// The decimals that sums of decimal numbers have at most.
-const DECIMALS: u32 = 17;
-
-/// The sum of two decimal numbers as text, with at most seventeen decimals. Numbers of up to 20
-/// digits before the point are added exactly; larger ones, and those in the scientific form with
-/// large exponents, as floating-point numbers. `None` if one of them is no number; the second field
-/// is false if the sum is infinite.
-pub fn add_decimals(first: &[u8], second: &[u8]) -> Option<(String, bool)> {
-    let (a, b) = (parse_double(first)?, parse_double(second)?);
-    if let (Some(a), Some(b)) = (scaled(first), scaled(second))
-        && let Some(sum) = a.checked_add(b)
-    {
-        let unit = 10i128.pow(DECIMALS);
-        let (whole, part) = (sum.unsigned_abs() / unit.unsigned_abs(), sum.unsigned_abs() % unit.unsigned_abs());
-        let sign = if sum < 0 { "-" } else { "" };
-        return Some((without_trailing_zeros(&format!("{sign}{whole}.{part:017}")), true));
-    }
-    let sum = a + b;
-    Some((without_trailing_zeros(&format!("{sum:.17}")), sum.is_finite()))
-}
-
-/// The number in units of its last decimal, if it fits; further decimals are rounded away.
-fn scaled(text: &[u8]) -> Option<i128> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (text, 0),
-    };
-    let unsigned = mantissa.trim_start_matches(['+', '-']);
-    let (whole, part) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits: String = format!("{whole}{part}");
-    if !digits.bytes().all(|digit| digit.is_ascii_digit()) || digits.len() > 37 {
-        return None;
-    }
-    let value: i128 = digits.parse().ok()?;
-    let shift = i32::try_from(DECIMALS).ok()? + exponent.checked_sub(i32::try_from(part.len()).ok()?)?;
-    let value = if shift >= 0 {
-        value.checked_mul(10i128.checked_pow(u32::try_from(shift).ok()?)?)?
-    } else {
-        let divisor = 10i128.checked_pow(shift.unsigned_abs())?;
-        (value + divisor / 2) / divisor
-    };
-    Some(if mantissa.starts_with('-') { -value } else { value })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,21 +84,5 @@ mod tests {
         }
         assert_eq!(parse_double(b"nan"), None);
         assert_eq!(parse_double(b"-inf"), Some(f64::NEG_INFINITY));
-    }
-
-    #[test]
-    fn decimals_are_added_exactly() {
-        for (a, b, sum) in [
-            ("10.5", "0.1", "10.6"),
-            ("5.0e3", "2.0e2", "5200"),
-            ("1", "-1", "0"),
-            ("-1.5", "1", "-0.5"),
-            ("3", "1.23", "4.23"),
-            ("1e21", "0", "1000000000000000000000"),
-        ] {
-            assert_eq!(add_decimals(a.as_bytes(), b.as_bytes()), Some((sum.to_string(), true)), "{a} + {b}");
-        }
-        assert_eq!(add_decimals(b"a", b"1"), None);
-        assert_eq!(add_decimals(b"inf", b"1").map(|sum| sum.1), Some(false));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::session::{ReplyMode, Session};
 use super::shared::{Client, now_ms};
-use crate::commands::{NO_INTEGER, SYNTAX};
+use crate::commands::SYNTAX;
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -209,8 +209,7 @@ fn kill(session: &mut Session, options: &[Bytes]) -> Reply {
         match option.to_ascii_uppercase().as_slice() {
             b"ID" => match parse_integer(value) {
                 Some(id) if id > 0 => chosen.retain(|client| client.id as i64 == id),
-                Some(_) => return Reply::error("ERR client-id should be greater than 0"),
-                None => return Reply::error(NO_INTEGER),
+                _ => return Reply::error("ERR client-id should be greater than 0"),
             },
             b"ADDR" => chosen.retain(|client| client.address.to_string() == text),
             b"LADDR" => chosen.retain(|client| client.local_address.to_string() == text),

@@ -258,9 +258,9 @@ impl Executor {
 
     /// Ends the wait of a job with the reply for that.
     fn give_up(&mut self, id: u64) {
-        if let Some((mut job, _, blocked)) = self.waiting.remove(id) {
+        if let Some((mut job, _, _)) = self.waiting.remove(id) {
             job.session.begin();
-            job.session.reply(&blocked.otherwise);
+            job.session.reply(&Reply::NilArray);
             self.finished.push(job);
         }
     }

@@ -45,9 +45,7 @@ pub fn command(arguments: &[Bytes]) -> Reply {
     let rest = &arguments[2..];
     match subcommand.to_ascii_lowercase().as_slice() {
         b"count" if rest.is_empty() => Reply::count(COMMANDS.len()),
-        b"info" => {
-            Reply::Array(chosen(rest).into_iter().map(|found| found.map_or(Reply::NilArray, described)).collect())
-        }
+        b"info" => Reply::Array(chosen(rest).into_iter().map(|found| found.map_or(Reply::Nil, described)).collect()),
         b"docs" => Reply::Map(
             chosen(rest)
                 .into_iter()
@@ -59,7 +57,7 @@ pub fn command(arguments: &[Bytes]) -> Reply {
                 .collect(),
         ),
         b"list" => list(rest),
-        b"getkeys" if !rest.is_empty() => keys_of(rest),
+        b"getkeys" if rest.len() >= 2 => keys_of(rest),
         b"help" => Reply::Array(vec![Reply::Status("COMMAND [COUNT | INFO | DOCS | LIST | GETKEYS]".into())]),
         b"count" | b"getkeys" => {
             let name = String::from_utf8_lossy(subcommand).to_lowercase();

@@ -30,7 +30,7 @@ pub struct Blocked {
     pub keys: Vec<Bytes>,
     /// How long the client waits, in milliseconds; without end if it is 0.
     pub timeout_ms: u64,
-    /// What it gets if it has waited so long.
+    /// What it gets within EXEC, where nothing waits. One that has waited so long gets no array.
     pub otherwise: Reply,
 }
 
