@@ -6,7 +6,7 @@ use super::sets::keys_and_limit;
 use super::sorted::{Scored, decoded, number_or_zero};
 use super::sorted_ranges::store;
 use crate::protocol::{Reply, parse_integer};
-use crate::store::{Body, Context, Entry, Failure, Kind, Outcome, WRONG_TYPE};
+use crate::store::{Context, Failure, Kind, Outcome, WRONG_TYPE};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -46,13 +46,27 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Parses `number key... options...`.
-    fn parse<'a>(arguments: &'a [Bytes], operation: Operation, is_stored: bool, command: &str) -> Outcome<Request<'a>> {
-        let Some(number) = parse_integer(&arguments[0]) else { return Failure::refused(NO_INTEGER) };
-        if number < 1 {
-            return Failure::refused(format!("ERR at least 1 input key is needed for '{command}' command"));
+    /// Parses `number key... options...`. Keys of other types are refused before wrong options.
+    fn parse<'a>(
+        context: &mut Context<'_>,
+        arguments: &'a [Bytes],
+        operation: Operation,
+        is_stored: bool,
+        command: &str,
+    ) -> Outcome<Request<'a>> {
+        let (keys, options) = keys_and_options(arguments, command)?;
+        for key in keys {
+            kind(context, key)?;
         }
-        let Some((keys, mut options)) = arguments[1..].split_at_checked(number as usize) else { return syntax() };
+        Request::parse_options(keys, options, operation, is_stored)
+    }
+
+    fn parse_options<'a>(
+        keys: &'a [Bytes],
+        mut options: &'a [Bytes],
+        operation: Operation,
+        is_stored: bool,
+    ) -> Outcome<Request<'a>> {
         let mut request =
             Request { keys, weights: vec![1.0; keys.len()], aggregate: Aggregate::Sum, with_scores: false };
         while let Some((option, rest)) = options.split_first() {
@@ -82,15 +96,27 @@ impl Request<'_> {
     }
 }
 
+/// Splits `number key... options...`.
+fn keys_and_options<'a>(arguments: &'a [Bytes], command: &str) -> Outcome<(&'a [Bytes], &'a [Bytes])> {
+    let Some(number) = parse_integer(&arguments[0]) else { return Failure::refused(NO_INTEGER) };
+    if number < 1 {
+        return Failure::refused(format!("ERR at least 1 input key is needed for '{command}' command"));
+    }
+    arguments[1..].split_at_checked(number as usize).map_or_else(syntax, Ok)
+}
+
+/// The type of a sorted set or a set, if there is one.
+fn kind(context: &mut Context<'_>, key: &Bytes) -> Outcome<Option<Kind>> {
+    match context.entry(key)? {
+        None => Ok(None),
+        Some(entry) if matches!(entry.kind(), Kind::Set | Kind::SortedSet) => Ok(Some(entry.kind())),
+        Some(_) => Failure::refused(WRONG_TYPE),
+    }
+}
+
 /// The members of a sorted set or a set.
 fn members(context: &mut Context<'_>, key: &Bytes) -> Outcome<BTreeMap<Bytes, f64>> {
-    let kind = match context.entry(key)? {
-        None => return Ok(BTreeMap::new()),
-        Some(Entry { body: Body::Collection(found), .. }) if matches!(found.kind, Kind::Set | Kind::SortedSet) => {
-            found.kind
-        }
-        Some(_) => return Failure::refused(WRONG_TYPE),
-    };
+    let Some(kind) = kind(context, key)? else { return Ok(BTreeMap::new()) };
     let Some(open) = context.open(key, kind)? else { return Ok(BTreeMap::new()) };
     let all = context.members(&open)?.into_iter();
     Ok(all.map(|(member, score)| (member, if kind == Kind::Set { 1.0 } else { decoded(&score) })).collect())
@@ -135,7 +161,7 @@ fn combine(context: &mut Context<'_>, operation: Operation, request: &Request<'_
 }
 
 fn show(context: &mut Context<'_>, arguments: &[Bytes], operation: Operation, command: &str) -> Outcome {
-    let request = Request::parse(&arguments[1..], operation, false, command)?;
+    let request = Request::parse(context, &arguments[1..], operation, false, command)?;
     let found = combine(context, operation, &request)?.into_iter();
     Ok(if request.with_scores {
         Reply::Pairs(found.map(|(member, score)| (Reply::Bulk(member), Reply::Double(score))).collect())
@@ -145,7 +171,7 @@ fn show(context: &mut Context<'_>, arguments: &[Bytes], operation: Operation, co
 }
 
 fn keep(context: &mut Context<'_>, arguments: &[Bytes], operation: Operation, command: &str) -> Outcome {
-    let request = Request::parse(&arguments[2..], operation, true, command)?;
+    let request = Request::parse(context, &arguments[2..], operation, true, command)?;
     let found = combine(context, operation, &request)?;
     store(context, &arguments[1], &found)
 }
@@ -182,12 +208,9 @@ pub fn zdiffstore(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 
 /// ZINTERCARD number key... [LIMIT limit]
 pub fn zintercard(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
-    let number = parse_integer(&arguments[1]);
-    if number.is_none_or(|number| number < 1) {
-        Request::parse(&arguments[1..], Operation::Intersection, true, "zintercard")?;
-    }
-    if number.is_some_and(|number| number > arguments.len() as i64 - 2) {
-        return syntax();
+    let (keys, _) = keys_and_options(&arguments[1..], "zintercard")?;
+    for key in keys {
+        kind(context, key)?;
     }
     let (keys, limit) = keys_and_limit(arguments)?;
     let request = Request { keys, weights: vec![1.0; keys.len()], aggregate: Aggregate::Sum, with_scores: false };

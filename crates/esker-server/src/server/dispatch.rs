@@ -30,6 +30,11 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
             if let Some(queue) = &mut session.queue {
                 queue.has_failed = true;
             }
+            let error = if arguments.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) {
+                aborted(session, execution, error)
+            } else {
+                error
+            };
             session.reply(&error);
             return None;
         }
@@ -54,6 +59,16 @@ pub fn execute(session: &mut Session, execution: &mut Execution, arguments: Vec<
         }
     }
     None
+}
+
+/// An EXEC that is refused ends the transaction.
+fn aborted(session: &mut Session, execution: &mut Execution, error: Reply) -> Reply {
+    session.queue = None;
+    session.note_queue();
+    session.unwatch(execution);
+    let Reply::Error(text) = error else { return error };
+    let text = text.strip_prefix("ERR ").unwrap_or(&text);
+    Reply::error(format!("EXECABORT Transaction discarded because of: {text}"))
 }
 
 /// The command, if the connection may give it.
