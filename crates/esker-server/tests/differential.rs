@@ -231,13 +231,28 @@ fn is_same(ours: &[u8], theirs: &[u8], line: &str, is_unordered: bool) -> bool {
 }
 
 /// Replies to what a transaction holds come together, those without order among them.
-fn has_no_order(history: &[(String, bool)]) -> bool {
-    history.iter().rev().take_while(|(line, _)| line != "MULTI").any(|(_, is_unordered)| *is_unordered)
+fn is_same_together(ours: &[u8], theirs: &[u8]) -> bool {
+    let items = |reply: &[u8]| match decode(reply) {
+        Ok(Some((OwnedFrame::Array(items), _))) => items,
+        _ => Vec::new(),
+    };
+    let sorted = |frame: &OwnedFrame| match frame {
+        OwnedFrame::Array(items) => {
+            let mut items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+            items.sort();
+            Some(items)
+        }
+        _ => None,
+    };
+    let (ours, theirs) = (items(ours), items(theirs));
+    let mut pairs = ours.iter().zip(&theirs);
+    let is_same = |(a, b): (&OwnedFrame, &OwnedFrame)| a == b || sorted(a).is_some_and(|a| Some(a) == sorted(b));
+    !ours.is_empty() && ours.len() == theirs.len() && pairs.all(is_same)
 }
 
 fn compare(seed: u64, commands: usize, ours: &mut Client, theirs: &mut Client) {
     let mut random = Random(seed | 1);
-    let mut history: Vec<(String, bool)> = Vec::new();
+    let mut history: Vec<String> = Vec::new();
     for client in [&mut *ours, &mut *theirs] {
         client.line("RESET");
         client.line("FLUSHALL");
@@ -248,19 +263,16 @@ fn compare(seed: u64, commands: usize, ours: &mut Client, theirs: &mut Client) {
         ours.send(&words);
         theirs.send(&words);
         let (our_reply, their_reply) = (ours.receive(), theirs.receive());
-        let is_loose = is_unordered || line == "EXEC" && has_no_order(&history);
-        history.push((line.clone(), is_unordered));
-        if !is_same(&our_reply, &their_reply, &line, is_unordered)
-            && !(is_loose && our_reply.len() == their_reply.len())
-        {
+        let is_together = line.starts_with("EXEC") && is_same_together(&our_reply, &their_reply);
+        history.push(line.clone());
+        if !is_same(&our_reply, &their_reply, &line, is_unordered) && !is_together {
             let from = history.len().saturating_sub(40);
-            let tail: Vec<&str> = history[from..].iter().map(|(line, _)| line.as_str()).collect();
             panic!(
                 "command {} of ESKER_SEED={seed}: {line}\n  Redis: {}\n  ours:  {}\nafter\n{}",
                 history.len(),
                 shown(&their_reply),
                 shown(&our_reply),
-                tail.join("\n")
+                history[from..].join("\n")
             );
         }
     }

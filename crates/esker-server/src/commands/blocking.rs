@@ -40,8 +40,9 @@ pub fn mpop_arguments<'a>(
     }
     match options {
         [] => Ok((keys, is_second, 1)),
-        [option, count] if is(option, "COUNT") => match parse_integer(count) {
-            Some(count) if count > 0 => Ok((keys, is_second, count as usize)),
+        [option, count, rest @ ..] if is(option, "COUNT") => match parse_integer(count) {
+            Some(count) if count > 0 && rest.is_empty() => Ok((keys, is_second, count as usize)),
+            Some(count) if count > 0 => syntax(),
             _ => Failure::refused("ERR count should be greater than 0"),
         },
         _ => syntax(),

@@ -198,7 +198,8 @@ fn set(session: &Session, pairs: &[Bytes]) -> Reply {
 }
 
 /// The sections of INFO.
-const SECTIONS: [&str; 7] = ["server", "clients", "memory", "persistence", "stats", "replication", "keyspace"];
+const SECTIONS: [&str; 8] =
+    ["server", "clients", "memory", "persistence", "stats", "replication", "cluster", "keyspace"];
 
 /// INFO section...
 pub fn info(session: &Session, execution: &mut Execution, sections: &[Bytes]) -> Reply {
@@ -267,6 +268,7 @@ fn lines(shared: &Shared, execution: &mut Execution, section: &str) -> String {
             line("rejected_connections", &statistics.refused_connections.get());
             line("total_error_replies", &statistics.errors.get());
         }
+        "cluster" => line("cluster_enabled", &0),
         "replication" => {
             line("role", &"master");
             line("connected_slaves", &0);
