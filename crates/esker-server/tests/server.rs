@@ -129,6 +129,23 @@ fn a_client_that_goes_takes_nothing() {
     assert_eq!(other.line("LLEN l"), ":1");
 }
 
+#[test]
+fn a_wait_is_ended_by_another_client() {
+    let server = TestServer::start();
+    let (mut waiting, mut other) = (server.client(), server.client());
+    let id = waiting.line("CLIENT ID")[1..].to_string();
+    for (reason, reply) in
+        [("", "*-1"), (" TIMEOUT", "*-1"), (" ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK")]
+    {
+        waiting.send(&["BLPOP", "l", "0"]);
+        until(&mut other, "INFO clients", |reply| reply.contains("blocked_clients:1"));
+        assert_eq!(other.line(&format!("CLIENT UNBLOCK {id}{reason}")), ":1");
+        assert_eq!(shown(&waiting.receive()), reply);
+        assert_eq!(other.line(&format!("CLIENT UNBLOCK {id}{reason}")), ":0");
+    }
+    assert_eq!(waiting.line("PING"), "+PONG");
+}
+
 /// What was pipelined ahead of a command that waits is answered at once.
 #[test]
 fn replies_before_a_blocked_command_are_sent() {

@@ -159,7 +159,7 @@ pub fn getex(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 
 /// MSET (key value)...
 pub fn mset(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
-    if arguments.len() % 2 == 0 {
+    if arguments.len().is_multiple_of(2) {
         return arity("mset");
     }
     set_all(context, &arguments[1..])?;
@@ -168,7 +168,7 @@ pub fn mset(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
 
 /// MSETNX (key value)...
 pub fn msetnx(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
-    if arguments.len() % 2 == 0 {
+    if arguments.len().is_multiple_of(2) {
         return arity("msetnx");
     }
     for pair in arguments[1..].chunks_exact(2) {

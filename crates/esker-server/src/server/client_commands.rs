@@ -1,14 +1,15 @@
 //! CLIENT and its subcommands.
 
+use super::execution::Execution;
 use super::session::{ReplyMode, Session};
 use super::shared::{Client, now_ms};
-use crate::commands::SYNTAX;
+use crate::commands::{NO_INTEGER, SYNTAX};
 use crate::protocol::{Reply, parse_integer};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const HELP: [&str; 15] = [
+const HELP: [&str; 16] = [
     "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "GETNAME: the name of the connection.",
     "GETREDIR: -1, as there is no tracking.",
@@ -22,12 +23,13 @@ const HELP: [&str; 15] = [
     "REPLY ON|OFF|SKIP: which replies are sent.",
     "SETINFO LIB-NAME|LIB-VER <value>: the library of the client.",
     "SETNAME <name>: names the connection.",
+    "UNBLOCK <id> [TIMEOUT|ERROR]: ends the wait of a connection.",
     "HELP",
     "    This text.",
 ];
 
 /// The arguments that each subcommand has, with both names; at least so many if negative.
-const ARITIES: [(&str, i64); 12] = [
+const ARITIES: [(&str, i64); 13] = [
     ("getname", 2),
     ("getredir", 2),
     ("help", 2),
@@ -40,10 +42,11 @@ const ARITIES: [(&str, i64); 12] = [
     ("reply", 3),
     ("setinfo", 4),
     ("setname", 3),
+    ("unblock", -3),
 ];
 
 /// CLIENT subcommand
-pub fn client(session: &mut Session, arguments: &[Bytes]) -> Reply {
+pub fn client(session: &mut Session, execution: &mut Execution, arguments: &[Bytes]) -> Reply {
     let given = String::from_utf8_lossy(&arguments[1]);
     let name = given.to_lowercase();
     let Some((_, arity)) = ARITIES.iter().find(|(known, _)| *known == name) else {
@@ -65,6 +68,7 @@ pub fn client(session: &mut Session, arguments: &[Bytes]) -> Reply {
         "info" => Reply::Verbatim(line(&session.client)),
         "list" => list(session, &arguments[2..]),
         "kill" => kill(session, &arguments[2..]),
+        "unblock" => unblock(session, execution, &arguments[2..]),
         "reply" => set_reply_mode(session, &arguments[2]),
         "no-evict" | "no-touch" if is_switch(&arguments[2]) => Reply::OK,
         "help" => Reply::Array(HELP.iter().map(|&line| Reply::Status(line.into())).collect()),
@@ -229,6 +233,22 @@ fn kill(session: &mut Session, options: &[Bytes]) -> Reply {
         end(session, client);
     }
     Reply::count(chosen.len())
+}
+
+/// Ends the wait of a connection.
+fn unblock(session: &Session, execution: &mut Execution, arguments: &[Bytes]) -> Reply {
+    let Some(id) = parse_integer(&arguments[0]) else { return Reply::error(NO_INTEGER) };
+    let is_error = match &arguments[1..] {
+        [] => false,
+        [word] if word.eq_ignore_ascii_case(b"TIMEOUT") => false,
+        [word] if word.eq_ignore_ascii_case(b"ERROR") => true,
+        [_] => return Reply::error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        _ => return Reply::error(SYNTAX),
+    };
+    let waits = |client: &Arc<Client>| client.id as i64 == id && client.is_blocked.load(Ordering::Relaxed);
+    let Some(client) = all(session).into_iter().find(waits) else { return Reply::Integer(0) };
+    execution.unblocked.push((client.id, is_error));
+    Reply::Integer(1)
 }
 
 /// Ends a connection: its own once the reply is sent.

@@ -22,7 +22,7 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "hello" => hello(session, arguments),
         "auth" => authenticate(session, &arguments[1..]),
         "select" => select(session, &arguments[1]),
-        "client" => client(session, arguments),
+        "client" => client(session, execution, arguments),
         "config" => configuration(session, arguments),
         "command" => command(arguments),
         "info" => info(session, execution, &arguments[1..]),

@@ -29,6 +29,8 @@ pub struct Execution {
     is_dirty: Arc<AtomicBool>,
     /// The keys that connections watch.
     pub watches: Watches,
+    /// Connections that are not to wait any longer, and whether with an error.
+    pub unblocked: Vec<(u64, bool)>,
     shared: Arc<Shared>,
 }
 
@@ -55,6 +57,7 @@ impl Execution {
             failure: None,
             is_dirty: Arc::default(),
             watches: Watches::default(),
+            unblocked: Vec::new(),
             shared,
         })
     }

@@ -12,6 +12,7 @@ use super::shared::Shared;
 use crate::protocol::Reply;
 use crate::store::Blocked;
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -62,6 +63,9 @@ const BATCH_BYTES: usize = 8 << 20;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How many collections a sweep removes.
 const SWEPT: usize = 100;
+
+/// The reply to a command that CLIENT UNBLOCK ends with an error.
+const UNBLOCKED: Reply = Reply::Error(Cow::Borrowed("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
 
 /// Jobs that wait for keys to be filled.
 #[derive(Debug, Default)]
@@ -193,7 +197,7 @@ impl Executor {
             Message::Forget(mut session) => session.unwatch(&mut self.execution),
             Message::Stop => {
                 for id in self.waiting.jobs.keys().copied().collect::<Vec<_>>() {
-                    self.give_up(id);
+                    self.give_up(id, &Reply::NilArray);
                 }
             }
         }
@@ -223,6 +227,9 @@ impl Executor {
                 }
                 let filled = self.execution.take_filled();
                 self.serve(filled, &mut jobs);
+                for (id, is_error) in std::mem::take(&mut self.execution.unblocked) {
+                    self.give_up(id, if is_error { &UNBLOCKED } else { &Reply::NilArray });
+                }
             }
             match blocked {
                 Some(blocked) => self.waiting.add(job, blocked, self.execution.now_ms()),
@@ -256,18 +263,18 @@ impl Executor {
         }
     }
 
-    /// Ends the wait of a job with the reply for that.
-    fn give_up(&mut self, id: u64) {
+    /// Ends the wait of a job with this reply.
+    fn give_up(&mut self, id: u64, reply: &Reply) {
         if let Some((mut job, _, _)) = self.waiting.remove(id) {
             job.session.begin();
-            job.session.reply(&Reply::NilArray);
+            job.session.reply(reply);
             self.finished.push(job);
         }
     }
 
     fn release_overdue(&mut self) {
         for id in self.waiting.overdue(self.execution.now_ms()) {
-            self.give_up(id);
+            self.give_up(id, &Reply::NilArray);
         }
     }
 

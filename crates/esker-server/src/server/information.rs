@@ -157,7 +157,7 @@ pub fn configuration(session: &Session, arguments: &[Bytes]) -> Reply {
             let found = found.filter(|(name, _)| lower.iter().any(|pattern| matches_glob(pattern, name.as_bytes())));
             Reply::Map(found.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
         }
-        "set" if !rest.is_empty() && rest.len() % 2 == 0 => set(session, rest),
+        "set" if !rest.is_empty() && rest.len().is_multiple_of(2) => set(session, rest),
         "resetstat" if rest.is_empty() => {
             let statistics = &session.shared.statistics;
             for counter in [&statistics.connections, &statistics.commands, &statistics.errors] {

@@ -105,6 +105,7 @@ mod tests {
     /// Many stars cost no more than the product of the lengths.
     #[test]
     fn many_stars_end() {
-        assert!(!matches_glob(&b"a*".repeat(1000), &[&b"a".repeat(2000)[..], b"b"].concat()[..1999].repeat(1)[..999]));
+        let pattern = [&b"a*".repeat(500)[..], b"b"].concat();
+        assert!(!matches_glob(&pattern, &b"a".repeat(2000)));
     }
 }
