@@ -6,21 +6,13 @@ use esker_server::{Server, SyncPolicy, TlsFiles};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use support::{Client, TestServer, shown};
+use support::{Client, TestServer, shown, wait_until};
 
 const LOCAL: [u8; 4] = [127, 0, 0, 1];
 
-/// Waits until a reply is that; a server that never gives it is a failure of the harness's limit.
+/// Asks again until the reply is right.
 fn until(client: &mut Client, line: &str, is_right: impl Fn(&str) -> bool) {
-    let began = std::time::Instant::now();
-    loop {
-        let reply = client.line(line);
-        if is_right(&reply) {
-            return;
-        }
-        assert!(began.elapsed().as_secs() < 60, "{line} stays {reply}");
-        std::thread::yield_now();
-    }
+    wait_until(|| is_right(&client.line(line)));
 }
 
 #[test]
@@ -277,10 +269,7 @@ fn expired_collections_are_removed() {
     until(&mut client, "EXISTS z renamed", |reply| reply == ":0");
     client.line("ZADD z 1 new");
     assert_eq!(client.line("ZRANGE z 0 -1"), "*1 $3 new");
-    let began = std::time::Instant::now();
-    while !http(address, "/metrics").contains("esker_server_expired_collections_total 2\n") {
-        assert!(began.elapsed().as_secs() < 60, "they are not removed");
-    }
+    wait_until(|| http(address, "/metrics").contains("esker_server_expired_collections_total 2\n"));
     assert_eq!(client.line("LRANGE l 0 -1"), "*1 $1 a");
     assert_eq!(client.line("DEL z l"), ":2");
     server.stop();

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// Why a command has no ordinary reply.
 #[derive(Debug)]
 pub enum Failure {
-    /// The client asked for what cannot be done; nothing was written.
+    /// The client requested what cannot be done; nothing was written.
     Refused(Cow<'static, str>),
     /// The engine failed; the transaction is given up.
     Engine(Error),

@@ -8,11 +8,22 @@ use redis_protocol::{resp2, resp3};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Waits for ever are failures.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks again until something is so; many more times than it takes on a slow machine.
+pub fn wait_until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..10_000_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("what was waited for does not come");
+}
 
 /// A connection.
 pub struct Client<S = TcpStream> {
@@ -210,11 +221,7 @@ impl Redis {
             return None;
         };
         let redis = Redis { child, address: free, _directory: directory };
-        let began = Instant::now();
-        while TcpStream::connect(free).is_err() {
-            assert!(began.elapsed() < PATIENCE, "{program} does not listen");
-            std::thread::yield_now();
-        }
+        wait_until(|| TcpStream::connect(free).is_ok());
         Some(redis)
     }
 }
