@@ -1,5 +1,7 @@
 //! `esker serve` as a process: its start, its end, and what survives both kinds of end.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Sandbox, command, fails};

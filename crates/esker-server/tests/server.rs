@@ -96,6 +96,14 @@ fn a_chain_of_blocked_clients_is_served() {
     popper.send(&["BLPOP", "b", "0"]);
     scorer.send(&["BZPOPMAX", "z", "0"]);
     until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:3"));
+    // A target of another type is an error of the one that waits.
+    let mut refused = server.client();
+    pusher.line("SET text x");
+    refused.send(&["BLMOVE", "from", "text", "LEFT", "LEFT", "0"]);
+    until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:4"));
+    assert_eq!(pusher.line("LPUSH from v"), ":1");
+    assert!(shown(&refused.receive()).starts_with("-WRONGTYPE"));
+    assert_eq!(pusher.line("LPOP from"), "$1 v");
     // A value of another type is none that is waited for.
     pusher.line("SADD z x");
     pusher.line("DEL z");

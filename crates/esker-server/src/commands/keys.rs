@@ -212,20 +212,22 @@ fn encoding(context: &mut Context<'_>, key: &Bytes, entry: &Entry) -> Outcome<&'
             _ => "raw",
         });
     };
-    let (small, large) = match collection.kind {
-        Kind::Set => ("intset", "hashtable"),
-        Kind::SortedSet => ("listpack", "skiplist"),
-        Kind::Hash => ("listpack", "hashtable"),
+    let limits = context.thresholds();
+    let (small, large, entries, bytes) = match collection.kind {
+        Kind::Set => ("intset", "hashtable", limits.set_entries, usize::MAX),
+        Kind::SortedSet => ("listpack", "skiplist", limits.sorted_set_entries, limits.sorted_set_value_bytes),
+        Kind::Hash => ("listpack", "hashtable", limits.hash_entries, limits.hash_value_bytes),
         Kind::List | Kind::String => return Ok("quicklist"),
     };
-    let is_set = collection.kind == Kind::Set;
-    if collection.count > if is_set { 512 } else { 128 } {
+    if collection.count > entries {
         return Ok(large);
     }
     let Some(open) = context.open(key, collection.kind)? else { return Ok(small) };
     let members = context.members(&open)?;
-    let is_small = |member: &Bytes, value: &Bytes| {
-        if is_set { parse_integer(member).is_some() } else { member.len() <= 64 && value.len() <= 64 }
+    let is_small = |member: &Bytes, value: &Bytes| match collection.kind {
+        Kind::Set => parse_integer(member).is_some(),
+        Kind::Hash => member.len() <= bytes && value.len() <= bytes,
+        _ => member.len() <= bytes,
     };
     Ok(if members.iter().all(|(member, value)| is_small(member, value)) { small } else { large })
 }
@@ -254,6 +256,30 @@ pub fn object(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
              switching between policies at runtime LRU and LFU data will take some time to adjust.",
         ),
     }
+}
+
+/// MEMORY USAGE key [SAMPLES count]: the bytes of the key and of all that it holds, as they are
+/// stored, without what compression saves.
+pub fn memory(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
+    let given = String::from_utf8_lossy(&arguments[1]);
+    if !is(&arguments[1], "USAGE") {
+        return Failure::refused(format!("ERR unknown subcommand '{given}'. Try MEMORY HELP."));
+    }
+    match &arguments[2..] {
+        [_] => {}
+        [_, option, count] if is(option, "SAMPLES") => {
+            integer(count)?;
+        }
+        [] => return arity("memory|usage"),
+        _ => return syntax(),
+    }
+    let key = &arguments[2];
+    let Some(entry) = context.entry(key)? else { return Ok(Reply::Nil) };
+    let mut bytes = key.len() + entry.string().map_or(32, <[u8]>::len);
+    if let Body::Collection(collection) = &entry.body {
+        bytes += elements_of(context, collection)?.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    }
+    Ok(Reply::count(bytes))
 }
 
 const OBJECT_HELP: [&str; 5] = [

@@ -3,6 +3,7 @@
 //! command that is applied on several nodes in the same order has the same effects on all.
 
 mod arguments;
+mod bits;
 mod blocking;
 mod expiry;
 mod hashes;

@@ -146,8 +146,8 @@ pub fn smove(context: &mut Context<'_>, arguments: &[Bytes]) -> Outcome {
     };
     if context.member(&target, member)?.is_none() {
         context.put_member(&mut target, member, b"", true)?;
+        context.close(&target)?;
     }
-    context.close(&target)?;
     Ok(Reply::Integer(1))
 }
 

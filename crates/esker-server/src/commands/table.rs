@@ -1,6 +1,6 @@
 //! The table of commands: name, arity, flags, keys and function of each.
 
-use super::{expiry, hashes, keys, lists, scan, sets, sorted_algebra, sorted_ranges, sorted_sets, strings};
+use super::{bits, expiry, hashes, keys, lists, scan, sets, sorted_algebra, sorted_ranges, sorted_sets, strings};
 use crate::protocol::parse_integer;
 use crate::store::{Context, Outcome};
 use Handler::{Connection, Data};
@@ -115,6 +115,7 @@ pub const COMMANDS: [Command; COUNT] = [
     row("append", 3, WRITE | DENY_OOM | FAST, (1, 1, 1), Data(strings::append)),
     row("auth", -2, FAST | NO_AUTH, (0, 0, 0), Connection),
     row("bgsave", -1, ADMIN, (0, 0, 0), Connection),
+    row("bitcount", -2, READ, (1, 1, 1), Data(bits::bitcount)),
     row("blmove", 6, WRITE | DENY_OOM | BLOCKING, (1, 2, 1), Data(lists::blmove)),
     row("blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, (0, 0, 0), Data(lists::blmpop)),
     row("blpop", -3, WRITE | BLOCKING, (1, -2, 1), Data(lists::blpop)),
@@ -141,7 +142,9 @@ pub const COMMANDS: [Command; COUNT] = [
     row("expiretime", 2, READ | FAST, (1, 1, 1), Data(expiry::expiretime)),
     row("flushall", -1, WRITE, (0, 0, 0), Data(keys::flushall)),
     row("flushdb", -1, WRITE, (0, 0, 0), Data(keys::flushdb)),
+    row("function", -2, ADMIN, (0, 0, 0), Connection),
     row("get", 2, READ | FAST, (1, 1, 1), Data(strings::get)),
+    row("getbit", 3, READ | FAST, (1, 1, 1), Data(bits::getbit)),
     row("getdel", 2, WRITE | FAST, (1, 1, 1), Data(strings::getdel)),
     row("getex", -2, WRITE | FAST, (1, 1, 1), Data(strings::getex)),
     row("getrange", 4, READ, (1, 1, 1), Data(strings::getrange)),
@@ -182,6 +185,7 @@ pub const COMMANDS: [Command; COUNT] = [
     row("lrem", 4, WRITE, (1, 1, 1), Data(lists::lrem)),
     row("lset", 4, WRITE | DENY_OOM, (1, 1, 1), Data(lists::lset)),
     row("ltrim", 4, WRITE, (1, 1, 1), Data(lists::ltrim)),
+    row("memory", -2, READ, (2, 2, 1), Data(keys::memory)),
     row("mget", -2, READ | FAST, (1, -1, 1), Data(strings::mget)),
     row("move", 3, WRITE | FAST, (1, 1, 1), Data(keys::move_key)),
     row("mset", -3, WRITE | DENY_OOM, (1, -1, 2), Data(strings::mset)),
@@ -213,6 +217,7 @@ pub const COMMANDS: [Command; COUNT] = [
     row("sdiffstore", -3, WRITE | DENY_OOM, (1, -1, 1), Data(sets::sdiffstore)),
     row("select", 2, FAST, (0, 0, 0), Connection),
     row("set", -3, WRITE | DENY_OOM, (1, 1, 1), Data(strings::set)),
+    row("setbit", 4, WRITE | DENY_OOM, (1, 1, 1), Data(bits::setbit)),
     row("setex", 4, WRITE | DENY_OOM, (1, 1, 1), Data(strings::setex)),
     row("setnx", 3, WRITE | DENY_OOM | FAST, (1, 1, 1), Data(strings::setnx)),
     row("setrange", 4, WRITE | DENY_OOM, (1, 1, 1), Data(strings::setrange)),
@@ -275,7 +280,7 @@ pub const COMMANDS: [Command; COUNT] = [
     row("zunionstore", -4, WRITE | DENY_OOM | MOVABLE_KEYS, (1, 1, 1), Data(sorted_algebra::zunionstore)),
 ];
 
-const COUNT: usize = 161;
+const COUNT: usize = 166;
 
 #[cfg(test)]
 mod tests {

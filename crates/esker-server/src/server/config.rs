@@ -1,5 +1,6 @@
 //! How a server is set up, and what of it can change while it runs.
 
+use crate::store::Thresholds;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -111,6 +112,8 @@ pub struct Settings {
     pub query_buffer_bytes: usize,
     /// The longest argument.
     pub argument_bytes: usize,
+    /// What OBJECT ENCODING goes by.
+    pub thresholds: Thresholds,
 }
 
 impl Settings {
@@ -123,6 +126,7 @@ impl Settings {
             timeout_seconds: config.timeout_seconds,
             query_buffer_bytes: config.query_buffer_bytes,
             argument_bytes: 512 << 20,
+            thresholds: Thresholds::default(),
         }
     }
 }

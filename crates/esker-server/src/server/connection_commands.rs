@@ -26,6 +26,7 @@ pub fn run(session: &mut Session, execution: &mut Execution, name: &str, argumen
         "config" => configuration(session, arguments),
         "command" => command(arguments),
         "info" => info(session, execution, &arguments[1..]),
+        "function" => function(arguments),
         "time" => time(),
         "debug" => debug(arguments),
         // There are no replicas to wait for.
@@ -72,6 +73,16 @@ fn shutdown(session: &mut Session, arguments: &[Bytes]) -> Reply {
     session.closes = true;
     session.shared.stop();
     Reply::Silence
+}
+
+/// There are no functions: nothing is listed, and nothing is left to remove.
+fn function(arguments: &[Bytes]) -> Reply {
+    let given = String::from_utf8_lossy(&arguments[1]);
+    match (given.to_lowercase().as_str(), arguments.len()) {
+        ("list", _) => Reply::Array(Vec::new()),
+        ("flush", 2 | 3) => Reply::OK,
+        _ => Reply::error(format!("ERR unknown subcommand '{given}'. Try FUNCTION HELP.")),
+    }
 }
 
 fn debug(arguments: &[Bytes]) -> Reply {

@@ -5,7 +5,7 @@ use super::execution::Execution;
 use super::session::{Queue, ReplyMode, Session};
 use crate::commands::{Command, DataFunction, Handler, NO_AUTH, find};
 use crate::protocol::{Protocol, Reply};
-use crate::store::Blocked;
+use crate::store::{Blocked, Kind};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +18,14 @@ pub struct Waiting {
     pub arguments: Vec<Bytes>,
     /// Its logical database.
     pub database: usize,
+}
+
+impl Waiting {
+    /// The type of values that it waits for.
+    pub fn kind(&self) -> Kind {
+        let waits_for_members = self.arguments.first().is_some_and(|name| name.to_ascii_lowercase().starts_with(b"bz"));
+        if waits_for_members { Kind::SortedSet } else { Kind::List }
+    }
 }
 
 /// Executes a command, and sends the reply. What is returned waits for a key.
@@ -80,6 +88,9 @@ fn admit(session: &Session, arguments: &[Bytes]) -> Result<&'static Command, Rep
     }
     if !session.is_authenticated && !command.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
+    }
+    if session.queue.is_some() && ["save", "shutdown"].contains(&command.name) {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
     }
     Ok(command)
 }
@@ -162,11 +173,11 @@ fn watch(session: &mut Session, execution: &mut Execution, keys: &[Bytes]) -> Re
     Reply::OK
 }
 
-/// Whether a watched key was written, or has expired, since.
+/// Whether a watched key was written, has expired, or came with a swap, since.
 fn is_touched(session: &Session, execution: &mut Execution) -> bool {
     let Some(watch) = &session.watch else { return false };
     watch.is_touched()
-        || watch.keys.iter().any(|(database, key, existed)| *existed && !exists(execution, *database, key))
+        || watch.keys.iter().any(|(database, key, existed)| *existed != exists(execution, *database, key))
 }
 
 fn reset(session: &mut Session, execution: &mut Execution) -> Reply {

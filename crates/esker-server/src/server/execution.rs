@@ -4,7 +4,7 @@ use super::shared::{Shared, now_ms};
 use super::watches::Watches;
 use crate::commands::DataFunction;
 use crate::protocol::Reply;
-use crate::store::{Blocked, Context, Effects, Failure, Keyspaces, OpenError, Outcome, Random};
+use crate::store::{Blocked, Context, Effects, Failure, Keyspaces, Kind, OpenError, Outcome, Random};
 use bytes::Bytes;
 use esker::{Db, ManualClock, Options, Transaction, WriteOptions};
 use std::sync::Arc;
@@ -76,6 +76,7 @@ impl Execution {
     pub fn begin(&mut self) {
         self.now_ms = now_ms();
         self.clock.set(self.now_ms);
+        self.keyspaces.thresholds.clone_from(&self.shared.settings.read().thresholds);
     }
 
     /// Executes what `function` does on a context of the logical database.
@@ -110,6 +111,13 @@ impl Execution {
                 Ok(Reply::error(text))
             }
         }
+    }
+
+    /// Whether a key of a logical database holds a value of that type.
+    pub fn holds(&mut self, (database, key): &(usize, Bytes), kind: Kind) -> bool {
+        let is_kind = |context: &mut Context<'_>| Ok(context.entry(key)?.is_some_and(|entry| entry.kind() == kind));
+        let found = self.run(*database, |context| is_kind(context).map(Reply::Boolean));
+        matches!(found, Ok(Reply::Boolean(true)))
     }
 
     /// Executes a command of the table.

@@ -247,10 +247,10 @@ impl Executor {
             for id in ids {
                 let Some((_, waiting, _, _)) = self.waiting.jobs.get(&id) else { continue };
                 let outcome = self.execution.call(waiting.database, waiting.function, &waiting.arguments);
-                // A value of another type is none that it waits for.
                 let reply = match outcome {
                     Err(_) => break,
-                    Ok(Reply::Error(text)) if text.starts_with("WRONGTYPE") => continue,
+                    // A value of another type is none that it waits for, unless it is the target's.
+                    Ok(reply) if reply.is_error() && !self.execution.holds(&place, waiting.kind()) => continue,
                     Ok(reply) => reply,
                 };
                 filled.extend(self.execution.take_filled());

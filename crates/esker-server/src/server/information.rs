@@ -105,6 +105,13 @@ fn parameters(shared: &Shared) -> Vec<(&'static str, String)> {
         ("client-query-buffer-limit", settings.query_buffer_bytes.to_string()),
         ("databases", config.databases.to_string()),
         ("dir", config.directory.display().to_string()),
+        ("hash-max-listpack-entries", settings.thresholds.hash_entries.to_string()),
+        ("hash-max-listpack-value", settings.thresholds.hash_value_bytes.to_string()),
+        ("hash-max-ziplist-entries", settings.thresholds.hash_entries.to_string()),
+        ("hash-max-ziplist-value", settings.thresholds.hash_value_bytes.to_string()),
+        ("list-compress-depth", settings.thresholds.list_compress_depth.to_string()),
+        ("list-max-listpack-size", settings.thresholds.list_listpack_size.to_string()),
+        ("list-max-ziplist-size", settings.thresholds.list_listpack_size.to_string()),
         ("maxclients", settings.max_clients.to_string()),
         ("maxmemory", config.memory_budget_bytes.unwrap_or(0).to_string()),
         ("maxmemory-policy", "noeviction".into()),
@@ -112,8 +119,13 @@ fn parameters(shared: &Shared) -> Vec<(&'static str, String)> {
         ("proto-max-bulk-len", settings.argument_bytes.to_string()),
         ("requirepass", settings.password.clone().unwrap_or_default()),
         ("save", String::new()),
+        ("set-max-intset-entries", settings.thresholds.set_entries.to_string()),
         ("tcp-keepalive", "300".into()),
         ("timeout", settings.timeout_seconds.to_string()),
+        ("zset-max-listpack-entries", settings.thresholds.sorted_set_entries.to_string()),
+        ("zset-max-listpack-value", settings.thresholds.sorted_set_value_bytes.to_string()),
+        ("zset-max-ziplist-entries", settings.thresholds.sorted_set_entries.to_string()),
+        ("zset-max-ziplist-value", settings.thresholds.sorted_set_value_bytes.to_string()),
         ("tls-port", tls.map_or(0, |address| address.port()).to_string()),
     ]
 }
@@ -134,12 +146,38 @@ fn change(settings: &mut Settings, name: &str, value: &str) -> Option<Result<(),
             None => Err("argument(s) must be one of the following: everysec, always, no"),
         },
         "client-query-buffer-limit" => number(1 << 20).map(|bytes| settings.query_buffer_bytes = bytes),
+        "hash-max-listpack-entries" | "hash-max-ziplist-entries" => {
+            number(0).map(|count| settings.thresholds.hash_entries = count as u64)
+        }
+        "hash-max-listpack-value" | "hash-max-ziplist-value" => {
+            number(0).map(|bytes| settings.thresholds.hash_value_bytes = bytes)
+        }
+        "list-compress-depth" => number(0).map(|depth| settings.thresholds.list_compress_depth = depth as u64),
+        "list-max-listpack-size" | "list-max-ziplist-size" => match parse_integer(value.as_bytes()) {
+            Some(size) => {
+                settings.thresholds.list_listpack_size = size;
+                Ok(())
+            }
+            None => Err("argument couldn't be parsed into an integer"),
+        },
+        "set-max-intset-entries" => number(0).map(|count| settings.thresholds.set_entries = count as u64),
+        "zset-max-listpack-entries" | "zset-max-ziplist-entries" => {
+            number(0).map(|count| settings.thresholds.sorted_set_entries = count as u64)
+        }
+        "zset-max-listpack-value" | "zset-max-ziplist-value" => {
+            number(0).map(|bytes| settings.thresholds.sorted_set_value_bytes = bytes)
+        }
         "maxclients" => number(1).map(|count| settings.max_clients = count),
         "proto-max-bulk-len" => number(1 << 20).map(|bytes| settings.argument_bytes = bytes.min(512 << 20)),
         "requirepass" => {
             settings.password = Some(value.to_string()).filter(|password| !password.is_empty());
             Ok(())
         }
+        // There are no snapshots of memory, and the log is always kept: only that can be set.
+        "save" if value.is_empty() => Ok(()),
+        "save" => Err("there are no snapshots; everything is in the log"),
+        "appendonly" if value.eq_ignore_ascii_case("yes") => Ok(()),
+        "appendonly" => Err("the log is always kept"),
         "timeout" => number(0).map(|seconds| settings.timeout_seconds = seconds as u64),
         _ => return None,
     };

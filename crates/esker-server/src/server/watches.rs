@@ -20,9 +20,9 @@ impl Watch {
     }
 }
 
-/// All watched keys.
+/// All watched keys: whom they belong to, and whether they existed when they were first watched.
 #[derive(Debug, Default)]
-pub struct Watches(HashMap<(usize, Bytes), Vec<Arc<AtomicBool>>>);
+pub struct Watches(HashMap<(usize, Bytes), Vec<(Arc<AtomicBool>, bool)>>);
 
 impl Watches {
     /// Adds a key to those of a connection.
@@ -32,7 +32,7 @@ impl Watches {
         }
         // The key outlives the buffer that it came in.
         let key = Bytes::copy_from_slice(key);
-        self.0.entry((database, key.clone())).or_default().push(Arc::clone(&watch.is_touched));
+        self.0.entry((database, key.clone())).or_default().push((Arc::clone(&watch.is_touched), exists));
         watch.keys.push((database, key, exists));
     }
 
@@ -41,7 +41,7 @@ impl Watches {
         for (database, key, _) in watch.keys {
             let place = (database, key);
             if let Some(flags) = self.0.get_mut(&place) {
-                flags.retain(|flag| !Arc::ptr_eq(flag, &watch.is_touched));
+                flags.retain(|(flag, _)| !Arc::ptr_eq(flag, &watch.is_touched));
                 if flags.is_empty() {
                     self.0.remove(&place);
                 }
@@ -51,15 +51,16 @@ impl Watches {
 
     /// Tells those that watch the key that it was written.
     pub fn touch(&self, key: &(usize, Bytes)) {
-        for flag in self.0.get(key).into_iter().flatten() {
+        for (flag, _) in self.0.get(key).into_iter().flatten() {
             flag.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Tells those that watch keys of a database that was emptied or swapped.
+    /// Tells those that watch keys of a database that was emptied or swapped. A key that was not
+    /// there has not changed, unless the swap has brought one: EXEC looks for that.
     pub fn touch_all(&self, database: usize) {
-        for ((_, _), flags) in self.0.iter().filter(|((other, _), _)| *other == database) {
-            for flag in flags {
+        for (_, flags) in self.0.iter().filter(|((other, _), _)| *other == database) {
+            for (flag, _) in flags.iter().filter(|(_, existed)| *existed) {
                 flag.store(true, Ordering::Relaxed);
             }
         }

@@ -6,6 +6,7 @@ use super::encoding::{
 use super::entry::{Body, Collection, Entry, Kind};
 use super::keyspaces::{Keyspaces, Pair};
 use super::random::Random;
+use super::thresholds::Thresholds;
 use crate::protocol::Reply;
 use bytes::Bytes;
 use esker::{Error, KeyRange, Slice, Transaction};
@@ -134,6 +135,11 @@ impl<'t> Context<'t> {
     /// How many logical databases there are.
     pub fn databases(&self) -> usize {
         self.keyspaces.databases()
+    }
+
+    /// What OBJECT ENCODING goes by.
+    pub fn thresholds(&self) -> &Thresholds {
+        &self.keyspaces.thresholds
     }
 
     /// Goes on in another logical database.

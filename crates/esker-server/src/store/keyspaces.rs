@@ -1,5 +1,6 @@
 //! The keyspaces of the server in a database.
 
+use super::thresholds::Thresholds;
 use esker::{Db, Error, Keyspace, KeyspaceOptions, Options, Transaction, Ttl};
 use std::fmt;
 use std::path::Path;
@@ -50,6 +51,8 @@ pub struct Keyspaces {
     /// The seed of the places of keys.
     pub seed: u64,
     pairs: Vec<Option<Pair>>,
+    /// What OBJECT ENCODING goes by.
+    pub thresholds: Thresholds,
     /// The physical database of each logical one, also of those that an earlier open had more.
     mapping: Vec<usize>,
     databases: usize,
@@ -80,8 +83,15 @@ impl Keyspaces {
         };
         // A place that is lost would hide every key: it is durable before the first of them.
         db.sync()?;
-        let mut keyspaces =
-            Keyspaces { db, system, seed, pairs: vec![None; databases], mapping: Vec::new(), databases };
+        let mut keyspaces = Keyspaces {
+            db,
+            system,
+            seed,
+            pairs: vec![None; databases],
+            mapping: Vec::new(),
+            thresholds: Thresholds::default(),
+            databases,
+        };
         keyspaces.reload()?;
         Ok(keyspaces)
     }

@@ -6,6 +6,7 @@ mod entry;
 mod glob;
 mod keyspaces;
 mod random;
+mod thresholds;
 
 pub use context::{Blocked, Context, Effects, Failure, Open, Outcome, WRONG_TYPE};
 pub use encoding::{
@@ -15,3 +16,4 @@ pub use entry::{Body, Collection, Entry, Kind};
 pub use glob::matches_glob;
 pub use keyspaces::{Keyspaces, OpenError};
 pub use random::Random;
+pub use thresholds::Thresholds;
