@@ -271,6 +271,32 @@ mod tests {
         }
     }
 
+    /// Whatever the bytes are, the parser ends, takes no more than it was given, and keeps little.
+    #[test]
+    fn any_bytes_are_parsed_or_refused() {
+        let parts: [&[u8]; 12] =
+            [b"*", b"$", b"\r\n", b"1", b"3", b"-1", b"99999999999", b"a", b"\"", b" ", b"\\x4", b"\x00"];
+        let mut state = 88_172_645_463_325_252_u64;
+        for round in 0..20_000 {
+            let mut sent = Vec::new();
+            for _ in 0..round % 40 {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                sent.extend_from_slice(parts[(state >> 20) as usize % parts.len()]);
+            }
+            let (mut parser, mut buffer, mut taken) = (RequestParser::default(), BytesMut::new(), 0);
+            for piece in sent.chunks(1 + round % 7) {
+                buffer.extend_from_slice(piece);
+                match all(&mut parser, &mut buffer) {
+                    Ok(requests) => taken += requests.iter().flatten().map(Bytes::len).sum::<usize>(),
+                    Err(_) => break,
+                }
+            }
+            assert!(taken + parser.bytes + buffer.len() <= sent.len(), "{sent:?}");
+        }
+    }
+
     #[test]
     fn what_is_no_request_is_refused() {
         for (sent, error) in [

@@ -40,11 +40,17 @@ impl Execution {
     /// # Errors
     /// Those of [`Keyspaces::open`].
     pub fn open(shared: Arc<Shared>, seed: u64) -> Result<Execution, OpenError> {
-        let clock = Arc::new(ManualClock::new(now_ms()));
-        let mut options = Options::default().clock(Arc::<ManualClock>::clone(&clock));
+        let mut options = Options::default();
         if let Some(bytes) = shared.config.memory_budget_bytes {
             options = options.memory_budget_bytes(bytes);
         }
+        Execution::with_options(shared, options, seed)
+    }
+
+    /// As [`Execution::open`], with options of the engine.
+    fn with_options(shared: Arc<Shared>, options: Options, seed: u64) -> Result<Execution, OpenError> {
+        let clock = Arc::new(ManualClock::new(now_ms()));
+        let options = options.clock(Arc::<ManualClock>::clone(&clock));
         let mut seeds = Random::new(seed);
         let keyspaces = Keyspaces::open(&shared.config.directory, options, shared.config.databases, seeds.next())?;
         Ok(Execution {
@@ -74,7 +80,12 @@ impl Execution {
 
     /// Begins a batch at the present time.
     pub fn begin(&mut self) {
-        self.now_ms = now_ms();
+        self.begin_at(now_ms());
+    }
+
+    /// Begins a batch at a time in milliseconds since the epoch.
+    fn begin_at(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
         self.clock.set(self.now_ms);
         self.keyspaces.thresholds.clone_from(&self.shared.settings.read().thresholds);
     }
@@ -228,4 +239,137 @@ impl Syncer {
 
 fn engine_error(error: &esker::Error) -> String {
     format!("ERR the storage engine failed: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::{Handler, find};
+    use crate::server::config::Config;
+    use esker::env::Env;
+    use esker::env::fault::{Action, Class, FaultEnv, Rule};
+    use esker::env::mem::MemEnv;
+    use std::io::ErrorKind;
+
+    fn execution(env: Arc<dyn Env>) -> Execution {
+        let shared = Arc::new(Shared::new(Config::new("data"), 1));
+        Execution::with_options(shared, Options::default().env(env), 7).unwrap()
+    }
+
+    fn call(execution: &mut Execution, line: &str) -> Reply {
+        let arguments: Vec<Bytes> = line.split(' ').map(|word| Bytes::from(word.to_string())).collect();
+        let Handler::Data(function) = find(&arguments[0]).unwrap().handler else { panic!("{line} is not on data") };
+        execution.call(0, function, &arguments).unwrap_or_else(|blocked| blocked.otherwise)
+    }
+
+    /// All that is stored, in all keyspaces.
+    fn stored(execution: &Execution) -> Vec<(String, Vec<u8>, Vec<u8>)> {
+        let db = execution.keyspaces.db();
+        let mut names = db.keyspaces();
+        names.sort();
+        let mut all = Vec::new();
+        for name in names {
+            for pair in db.existing_keyspace(&name).unwrap().iter() {
+                let (key, value) = pair.unwrap();
+                all.push((name.clone(), key.to_vec(), value.to_vec()));
+            }
+        }
+        all
+    }
+
+    const TEMPLATES: [&str; 30] = [
+        "SET K V",
+        "SET K V PX 500",
+        "GET K",
+        "INCR K",
+        "APPEND K V",
+        "DEL K",
+        "PEXPIRE K 300",
+        "PERSIST K",
+        "PTTL K",
+        "RENAME K K",
+        "COPY K K",
+        "HSET K V V",
+        "HINCRBY K V 1",
+        "HRANDFIELD K",
+        "HGETALL K",
+        "SADD K V V",
+        "SPOP K",
+        "SPOP K 2",
+        "SRANDMEMBER K -3",
+        "SMEMBERS K",
+        "ZADD K 1 V 2 V",
+        "ZRANDMEMBER K 2",
+        "ZPOPMIN K",
+        "RPUSH K V V",
+        "LPOP K",
+        "LRANGE K 0 -1",
+        "LMOVE K K LEFT RIGHT",
+        "RANDOMKEY",
+        "SCAN 0",
+        "SUNIONSTORE K K K",
+    ];
+
+    /// Two nodes that apply the same commands at the same times, in other batches and with other
+    /// flushes, give the same replies and hold the same bytes.
+    #[test]
+    fn commands_are_deterministic() {
+        let seed = std::env::var("ESKER_SEED").map_or(1, |seed| seed.parse().unwrap());
+        println!("ESKER_SEED={seed}");
+        let mut random = Random::new(seed);
+        let (mut first, mut second) = (execution(Arc::new(MemEnv::new())), execution(Arc::new(MemEnv::new())));
+        let mut now_ms = 1_700_000_000_000;
+        for _ in 0..6000 {
+            now_ms += random.below(40);
+            let mut line = TEMPLATES[random.below(TEMPLATES.len() as u64) as usize].to_string();
+            while line.contains(['K', 'V']) && line.split(' ').any(|word| word == "K" || word == "V") {
+                let key = char::from(b'a' + random.below(20) as u8).to_string();
+                line = line.replacen(" K", &format!(" {key}"), 1).replacen(" V", &format!(" {}", random.below(9)), 1);
+            }
+            let replies = [&mut first, &mut second].map(|execution| {
+                execution.begin_at(now_ms);
+                call(execution, &line)
+            });
+            assert_eq!(replies[0], replies[1], "{line}");
+            first.commit(false).unwrap();
+            if random.below(10) == 0 {
+                second.commit(false).unwrap();
+            }
+            if random.below(500) == 0 {
+                second.commit(false).unwrap();
+                second.keyspaces.db().compact().unwrap();
+            }
+        }
+        for execution in [&mut first, &mut second] {
+            execution.begin_at(now_ms);
+            execution.sweep(usize::MAX);
+            execution.commit(false).unwrap();
+        }
+        let (first, second) = (stored(&first), stored(&second));
+        assert!(first.len() > 20, "{first:?}");
+        assert_eq!(first, second);
+    }
+
+    /// A batch that the disk refuses is not there at all; what was before it is.
+    #[test]
+    fn a_batch_is_written_whole_or_not() {
+        for class in [Class::Sync, Class::LogWrite] {
+            let env = Arc::new(FaultEnv::new(Arc::new(MemEnv::new())));
+            let mut execution = execution(Arc::<FaultEnv>::clone(&env));
+            execution.begin();
+            assert_eq!(call(&mut execution, "SET before 1"), Reply::OK);
+            execution.commit(true).unwrap();
+            env.add(Rule::new(class, 0, Action::Fail(ErrorKind::StorageFull)).from_then_on());
+            call(&mut execution, "SET a 1");
+            call(&mut execution, "RPUSH l x y");
+            let error = execution.commit(true).unwrap_err();
+            assert!(error.starts_with("ERR the storage engine failed"), "{error}");
+            assert!(env.fired() > 0, "{class:?}");
+            env.clear();
+            execution.begin();
+            assert_eq!(call(&mut execution, "GET before"), Reply::bulk("1"));
+            let found = call(&mut execution, "EXISTS a l");
+            assert!(matches!(found, Reply::Integer(0 | 2)), "{class:?}: {found:?}");
+        }
+    }
 }

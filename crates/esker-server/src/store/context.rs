@@ -181,7 +181,7 @@ impl<'t> Context<'t> {
         match stored {
             None => Ok(None),
             Some(stored) => match Entry::decode(stored) {
-                Some(entry) => Ok(Some(entry)),
+                Some(entry) => Ok(Some(entry).filter(|entry| entry.is_visible(self.now_ms))),
                 None => Failure::refused("ERR the stored value of the key is damaged; delete it, or restore a backup"),
             },
         }
@@ -529,7 +529,7 @@ impl<'t> Context<'t> {
         for pair in self.transaction.range(&self.pair.keys, from..) {
             let (key, value) = pair?;
             let (Some((place, key)), Some(entry)) = (member_of(&key), Entry::decode(value)) else { continue };
-            if !each(place, key, entry) {
+            if entry.is_visible(self.now_ms) && !each(place, key, entry) {
                 break;
             }
         }
@@ -541,7 +541,12 @@ impl<'t> Context<'t> {
     /// # Errors
     /// Those of the engine.
     pub fn count_keys(&mut self) -> Outcome<u64> {
-        Ok(self.transaction.count(&self.pair.keys, ..)?)
+        let mut count = 0;
+        self.scan_keys(&[], |_, _, _| {
+            count += 1;
+            true
+        })?;
+        Ok(count)
     }
 
     /// Deletes all keys.

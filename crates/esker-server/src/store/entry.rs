@@ -101,6 +101,12 @@ impl Entry {
         Some(Entry { expiry_ms, body: Body::Collection(collection) })
     }
 
+    /// Whether it has not expired. The engine hides what has expired when a transaction begins; a
+    /// command goes by its own time.
+    pub fn is_visible(&self, now_ms: u64) -> bool {
+        self.expiry_ms.is_none_or(|expiry_ms| now_ms < expiry_ms)
+    }
+
     /// Its type.
     pub fn kind(&self) -> Kind {
         match &self.body {
