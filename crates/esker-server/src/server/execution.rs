@@ -44,19 +44,19 @@ impl Execution {
         if let Some(bytes) = shared.config.memory_budget_bytes {
             options = options.memory_budget_bytes(bytes);
         }
-        Execution::with_options(shared, options, seed)
+        Execution::with_options(shared, options, (now_ms(), seed))
     }
 
     /// As [`Execution::open`], with options of the engine.
-    fn with_options(shared: Arc<Shared>, options: Options, seed: u64) -> Result<Execution, OpenError> {
-        let clock = Arc::new(ManualClock::new(now_ms()));
+    fn with_options(shared: Arc<Shared>, options: Options, (now_ms, seed): (u64, u64)) -> Result<Execution, OpenError> {
+        let clock = Arc::new(ManualClock::new(now_ms));
         let options = options.clock(Arc::<ManualClock>::clone(&clock));
         let mut seeds = Random::new(seed);
         let keyspaces = Keyspaces::open(&shared.config.directory, options, shared.config.databases, seeds.next())?;
         Ok(Execution {
             keyspaces,
             transaction: None,
-            now_ms: now_ms(),
+            now_ms,
             clock,
             seeds,
             effects: Effects::default(),
@@ -246,14 +246,18 @@ mod tests {
     use super::*;
     use crate::commands::{Handler, find};
     use crate::server::config::Config;
+    use crate::store::Body;
     use esker::env::Env;
     use esker::env::fault::{Action, Class, FaultEnv, Rule};
-    use esker::env::mem::MemEnv;
+    use esker::env::mem::{CrashMode, MemEnv};
     use std::io::ErrorKind;
+
+    /// When the tests begin. An open at a later time would drop what has expired until then.
+    const BEGIN_MS: u64 = 1_700_000_000_000;
 
     fn execution(env: Arc<dyn Env>) -> Execution {
         let shared = Arc::new(Shared::new(Config::new("data"), 1));
-        Execution::with_options(shared, Options::default().env(env), 7).unwrap()
+        Execution::with_options(shared, Options::default().env(env), (BEGIN_MS, 7)).unwrap()
     }
 
     fn call(execution: &mut Execution, line: &str) -> Reply {
@@ -310,22 +314,32 @@ mod tests {
         "SUNIONSTORE K K K",
     ];
 
+    fn random_line(random: &mut Random) -> String {
+        let template = TEMPLATES[random.below(TEMPLATES.len() as u64) as usize];
+        let word = |word: &str| match word {
+            "K" => char::from(b'a' + random.below(20) as u8).to_string(),
+            "V" => random.below(9).to_string(),
+            word => word.to_string(),
+        };
+        template.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    fn seed() -> u64 {
+        let seed = std::env::var("ESKER_SEED").map_or(1, |seed| seed.parse().unwrap());
+        println!("ESKER_SEED={seed}");
+        seed
+    }
+
     /// Two nodes that apply the same commands at the same times, in other batches and with other
     /// flushes, give the same replies and hold the same bytes.
     #[test]
     fn commands_are_deterministic() {
-        let seed = std::env::var("ESKER_SEED").map_or(1, |seed| seed.parse().unwrap());
-        println!("ESKER_SEED={seed}");
-        let mut random = Random::new(seed);
+        let mut random = Random::new(seed());
         let (mut first, mut second) = (execution(Arc::new(MemEnv::new())), execution(Arc::new(MemEnv::new())));
-        let mut now_ms = 1_700_000_000_000;
+        let mut now_ms = BEGIN_MS;
         for _ in 0..6000 {
             now_ms += random.below(40);
-            let mut line = TEMPLATES[random.below(TEMPLATES.len() as u64) as usize].to_string();
-            while line.contains(['K', 'V']) && line.split(' ').any(|word| word == "K" || word == "V") {
-                let key = char::from(b'a' + random.below(20) as u8).to_string();
-                line = line.replacen(" K", &format!(" {key}"), 1).replacen(" V", &format!(" {}", random.below(9)), 1);
-            }
+            let line = random_line(&mut random);
             let replies = [&mut first, &mut second].map(|execution| {
                 execution.begin_at(now_ms);
                 call(execution, &line)
@@ -348,6 +362,60 @@ mod tests {
         let (first, second) = (stored(&first), stored(&second));
         assert!(first.len() > 20, "{first:?}");
         assert_eq!(first, second);
+    }
+
+    /// Every collection has as many elements as its entry says, and no others are there.
+    fn check_elements(execution: &mut Execution) {
+        let mut expected = 0;
+        let mut entries = Vec::new();
+        let _ = execution.run(0, |context| {
+            context.scan_keys(&[], |_, key, entry| {
+                entries.push((Bytes::copy_from_slice(key), entry));
+                true
+            })?;
+            Ok(Reply::OK)
+        });
+        for (key, entry) in entries {
+            let Body::Collection(collection) = entry.body else { continue };
+            let elements = execution.keyspaces.db().existing_keyspace("0.elements").unwrap();
+            let found = elements.prefix(collection.generation.to_be_bytes()).count() as u64;
+            let each = if collection.kind == Kind::SortedSet { 2 } else { 1 };
+            assert_eq!(found, collection.count * each, "{key:?} {collection:?}");
+            expected += found;
+        }
+        let all = execution.keyspaces.db().existing_keyspace("0.elements").unwrap().count(..).unwrap();
+        assert_eq!(all, expected);
+    }
+
+    /// After a power failure a synced batch is there, and any other one as a whole or not at all.
+    #[test]
+    fn batches_survive_power_failures() {
+        let seed = seed();
+        let mut random = Random::new(seed);
+        let env = MemEnv::new();
+        let mut running = execution(Arc::new(env.clone()));
+        let mut now_ms = BEGIN_MS;
+        for round in 0..120 {
+            now_ms += random.below(40);
+            running.begin_at(now_ms);
+            for _ in 0..random.below(8) {
+                call(&mut running, &random_line(&mut random));
+            }
+            // A sync is that of a write; one that only reads syncs nothing.
+            call(&mut running, "INCR writes");
+            let is_synced = random.below(2) == 0;
+            running.sweep(usize::MAX);
+            running.commit(is_synced).unwrap();
+            let mode = if is_synced { CrashMode::LoseAll } else { CrashMode::Random };
+            let mut found = execution(Arc::new(env.crash(&mode, seed + round)));
+            found.begin_at(now_ms);
+            if is_synced {
+                assert_eq!(stored(&found), stored(&running), "round {round}");
+            }
+            found.sweep(usize::MAX);
+            found.commit(false).unwrap();
+            check_elements(&mut found);
+        }
     }
 
     /// A batch that the disk refuses is not there at all; what was before it is.

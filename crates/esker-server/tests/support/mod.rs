@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks again until something is so; many more times than it takes on a slow machine.
 pub fn wait_until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..10_000_000 {
+    for _ in 0..200_000 {
         if is_so() {
             return;
         }
