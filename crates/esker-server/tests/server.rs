@@ -79,12 +79,12 @@ fn blocked_clients_are_served_in_their_order() {
     let (mut first, mut second, mut pusher) = (server.client(), server.client(), server.client());
     first.send(&["BLPOP", "l", "0"]);
     until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:1"));
-    second.send(&["BRPOP", "other", "l", "0"]);
+    second.send(&["BLPOP", "other", "l", "0"]);
     until(&mut pusher, "INFO clients", |reply| reply.contains("blocked_clients:2"));
     assert_eq!(pusher.line("RPUSH l a b c"), ":3");
     assert_eq!(shown(&first.receive()), "*2 $1 l $1 a");
-    assert_eq!(shown(&second.receive()), "*2 $1 l $1 c");
-    assert_eq!(pusher.line("LRANGE l 0 -1"), "*1 $1 b");
+    assert_eq!(shown(&second.receive()), "*2 $1 l $1 b");
+    assert_eq!(pusher.line("LRANGE l 0 -1"), "*1 $1 c");
 }
 
 #[test]
