@@ -20,9 +20,17 @@ impl Watch {
     }
 }
 
-/// All watched keys: whom they belong to, and whether they existed when they were first watched.
+/// A connection that watches a key.
+#[derive(Debug)]
+struct Watcher {
+    is_touched: Arc<AtomicBool>,
+    /// Whether the key existed when it was first watched.
+    existed: bool,
+}
+
+/// All watched keys, with their logical databases.
 #[derive(Debug, Default)]
-pub struct Watches(HashMap<(usize, Bytes), Vec<(Arc<AtomicBool>, bool)>>);
+pub struct Watches(HashMap<(usize, Bytes), Vec<Watcher>>);
 
 impl Watches {
     /// Adds a key to those of a connection.
@@ -32,7 +40,10 @@ impl Watches {
         }
         // The key outlives the buffer that it came in.
         let key = Bytes::copy_from_slice(key);
-        self.0.entry((database, key.clone())).or_default().push((Arc::clone(&watch.is_touched), exists));
+        self.0
+            .entry((database, key.clone()))
+            .or_default()
+            .push(Watcher { is_touched: Arc::clone(&watch.is_touched), existed: exists });
         watch.keys.push((database, key, exists));
     }
 
@@ -40,9 +51,9 @@ impl Watches {
     pub fn remove(&mut self, watch: Watch) {
         for (database, key, _) in watch.keys {
             let place = (database, key);
-            if let Some(flags) = self.0.get_mut(&place) {
-                flags.retain(|(flag, _)| !Arc::ptr_eq(flag, &watch.is_touched));
-                if flags.is_empty() {
+            if let Some(watchers) = self.0.get_mut(&place) {
+                watchers.retain(|watcher| !Arc::ptr_eq(&watcher.is_touched, &watch.is_touched));
+                if watchers.is_empty() {
                     self.0.remove(&place);
                 }
             }
@@ -51,17 +62,17 @@ impl Watches {
 
     /// Tells those that watch the key that it was written.
     pub fn touch(&self, key: &(usize, Bytes)) {
-        for (flag, _) in self.0.get(key).into_iter().flatten() {
-            flag.store(true, Ordering::Relaxed);
+        for watcher in self.0.get(key).into_iter().flatten() {
+            watcher.is_touched.store(true, Ordering::Relaxed);
         }
     }
 
     /// Tells those that watch keys of a database that was emptied or swapped. A key that was not
     /// there has not changed, unless the swap has brought one: EXEC looks for that.
     pub fn touch_all(&self, database: usize) {
-        for (_, flags) in self.0.iter().filter(|((other, _), _)| *other == database) {
-            for (flag, _) in flags.iter().filter(|(_, existed)| *existed) {
-                flag.store(true, Ordering::Relaxed);
+        for (_, watchers) in self.0.iter().filter(|((other, _), _)| *other == database) {
+            for watcher in watchers.iter().filter(|watcher| watcher.existed) {
+                watcher.is_touched.store(true, Ordering::Relaxed);
             }
         }
     }
