@@ -3,8 +3,8 @@
 
 mod support;
 
-use redis_protocol::resp2::decode::decode;
-use redis_protocol::resp2::types::OwnedFrame;
+use redis_protocol::resp3::decode::complete::decode;
+use redis_protocol::resp3::types::OwnedFrame;
 use support::{Client, Redis, TestServer, shown};
 
 /// The numbers of a run (xorshift).
@@ -216,46 +216,43 @@ fn command(random: &mut Random) -> (String, bool) {
     (line.join(" "), is_unordered)
 }
 
-/// The elements of a reply that is an array of byte strings, in order of the alphabet; fields with
-/// their values together.
-fn elements(reply: &[u8], line: &str) -> Option<Vec<Vec<OwnedFrame>>> {
-    let (OwnedFrame::Array(items), _) = decode(reply).ok()?? else { return None };
-    let together = if line.to_uppercase().starts_with("HGETALL") { 2 } else { 1 };
-    let mut elements: Vec<Vec<OwnedFrame>> = items.chunks(together).map(<[OwnedFrame]>::to_vec).collect();
-    elements.sort_by_key(|element| format!("{element:?}"));
-    Some(elements)
+/// A reply as a value without order. Fields with their values, in a list of RESP2, stay together.
+fn value(reply: &[u8], line: &str) -> Option<OwnedFrame> {
+    let (frame, _) = decode(reply).ok()??;
+    Some(unordered(frame, line))
 }
 
-fn is_same(ours: &[u8], theirs: &[u8], line: &str, is_unordered: bool) -> bool {
-    ours == theirs || is_unordered && elements(ours, line).is_some_and(|found| Some(found) == elements(theirs, line))
+fn unordered(frame: OwnedFrame, line: &str) -> OwnedFrame {
+    let OwnedFrame::Array { data, attributes } = frame else { return frame };
+    let together = if line.to_uppercase().starts_with("HGETALL") { 2 } else { 1 };
+    let mut elements: Vec<&[OwnedFrame]> = data.chunks(together).collect();
+    elements.sort_by_key(|element| format!("{element:?}"));
+    OwnedFrame::Array { data: elements.concat(), attributes }
 }
 
 /// Replies to what a transaction holds come together, those without order among them.
-fn is_same_together(ours: &[u8], theirs: &[u8]) -> bool {
-    let items = |reply: &[u8]| match decode(reply) {
-        Ok(Some((OwnedFrame::Array(items), _))) => items,
-        _ => Vec::new(),
-    };
-    let sorted = |frame: &OwnedFrame| match frame {
-        OwnedFrame::Array(items) => {
-            let mut items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
-            items.sort();
-            Some(items)
-        }
-        _ => None,
-    };
-    let (ours, theirs) = (items(ours), items(theirs));
-    let mut pairs = ours.iter().zip(&theirs);
-    let is_same = |(a, b): (&OwnedFrame, &OwnedFrame)| a == b || sorted(a).is_some_and(|a| Some(a) == sorted(b));
-    !ours.is_empty() && ours.len() == theirs.len() && pairs.all(is_same)
+fn value_together(reply: &[u8]) -> Option<OwnedFrame> {
+    let (frame, _) = decode(reply).ok()??;
+    let OwnedFrame::Array { data, attributes } = frame else { return Some(frame) };
+    Some(OwnedFrame::Array { data: data.into_iter().map(|item| unordered(item, "")).collect(), attributes })
+}
+
+fn is_same(ours: &[u8], theirs: &[u8], line: &str, is_unordered: bool) -> bool {
+    let is_together = line.starts_with("EXEC");
+    ours == theirs
+        || is_unordered && value(ours, line).is_some_and(|value_of_ours| Some(value_of_ours) == value(theirs, line))
+        || is_together && value_together(ours).is_some_and(|together| Some(together) == value_together(theirs))
 }
 
 fn compare(seed: u64, commands: usize, ours: &mut Client, theirs: &mut Client) {
     let mut random = Random(seed | 1);
     let mut history: Vec<String> = Vec::new();
     for client in [&mut *ours, &mut *theirs] {
-        client.line("RESET");
+        client.reset();
         client.line("FLUSHALL");
+        if seed % 2 == 0 {
+            client.hello3();
+        }
     }
     for _ in 0..commands {
         let (line, is_unordered) = command(&mut random);
@@ -263,9 +260,8 @@ fn compare(seed: u64, commands: usize, ours: &mut Client, theirs: &mut Client) {
         ours.send(&words);
         theirs.send(&words);
         let (our_reply, their_reply) = (ours.receive(), theirs.receive());
-        let is_together = line.starts_with("EXEC") && is_same_together(&our_reply, &their_reply);
         history.push(line.clone());
-        if !is_same(&our_reply, &their_reply, &line, is_unordered) && !is_together {
+        if !is_same(&our_reply, &their_reply, &line, is_unordered) {
             let from = history.len().saturating_sub(40);
             panic!(
                 "command {} of ESKER_SEED={seed}: {line}\n  Redis: {}\n  ours:  {}\nafter\n{}",

@@ -95,6 +95,12 @@ impl<S: Read + Write> Client<S> {
         self.call(&words(line))
     }
 
+    /// As a new connection.
+    pub fn reset(&mut self) {
+        assert_eq!(self.line("RESET"), "+RESET");
+        self.is_resp3 = false;
+    }
+
     /// The reader of a reply to HELLO 3 has to know its form ahead.
     pub fn hello3(&mut self) -> String {
         self.is_resp3 = true;
