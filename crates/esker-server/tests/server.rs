@@ -7,6 +7,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use support::{Client, TestServer, shown, wait_until};
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 const LOCAL: [u8; 4] = [127, 0, 0, 1];
 
@@ -449,31 +452,58 @@ fn a_directory_is_served_once() {
     assert!(error.to_string().contains("lock"), "{error}");
 }
 
-#[test]
-fn tls() {
-    use tokio_rustls::rustls::crypto::ring::default_provider;
-    use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
-    let files = tempfile::tempdir().expect("a directory");
-    let (certificate, key) = (files.path().join("certificate.pem"), files.path().join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).expect("a file");
-    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
-    let server = TestServer::with(|config| {
-        let files = TlsFiles { certificate: certificate.clone(), key: key.clone(), client_authority: None };
-        config.tls = Some((SocketAddr::from((LOCAL, 0)), files));
-    });
+/// A certificate in files, and as the client has it.
+struct Identity {
+    files: TlsFiles,
+    made: rcgen::CertifiedKey<rcgen::KeyPair>,
+    _directory: tempfile::TempDir,
+}
+
+impl Identity {
+    fn new() -> Identity {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
+        let directory = tempfile::tempdir().expect("a directory");
+        let (certificate, key) = (directory.path().join("certificate.pem"), directory.path().join("key.pem"));
+        std::fs::write(&certificate, made.cert.pem()).expect("a file");
+        std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+        Identity { files: TlsFiles { certificate, key, client_authority: None }, made, _directory: directory }
+    }
+
+    fn certificate(&self) -> CertificateDer<'static> {
+        CertificateDer::from(self.made.cert.der().to_vec())
+    }
+}
+
+/// A connection with TLS to a server with the one certificate, by a client with the other one.
+fn tls_client(
+    server: &TestServer,
+    of: &Identity,
+    by: Option<&Identity>,
+) -> Client<StreamOwned<ClientConnection, TcpStream>> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(made.cert.der().to_vec())).expect("a root");
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    roots.add(of.certificate()).expect("a root");
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match by {
+        None => builder.with_no_client_auth(),
+        Some(by) => {
+            let key = PrivateKeyDer::try_from(by.made.signing_key.serialize_der()).expect("a key");
+            builder.with_client_auth_cert(vec![by.certificate()], key).expect("an identity")
+        }
+    };
     let name = ServerName::try_from("localhost").expect("a name");
     let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
     let stream = TcpStream::connect(server.server().tls_address().expect("it listens")).expect("it listens");
-    let mut client = Client::over(StreamOwned::new(connection, stream));
+    Client::over(StreamOwned::new(connection, stream))
+}
+
+#[test]
+fn tls() {
+    let identity = Identity::new();
+    let server = TestServer::with(|config| config.tls = Some((SocketAddr::from((LOCAL, 0)), identity.files.clone())));
+    let mut client = tls_client(&server, &identity, None);
     assert_eq!(client.line("SET a 1"), "+OK");
     let value = "x".repeat(1 << 20);
     assert_eq!(client.call(&["SET", "big", &value]), "+OK");
@@ -485,4 +515,20 @@ fn tls() {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"+PONG"));
+}
+
+#[test]
+fn tls_with_certificates_of_clients() {
+    let (identity, known, stranger) = (Identity::new(), Identity::new(), Identity::new());
+    let server = TestServer::with(|config| {
+        let mut files = identity.files.clone();
+        files.client_authority = Some(known.files.certificate.clone());
+        config.tls = Some((SocketAddr::from((LOCAL, 0)), files));
+    });
+    assert_eq!(tls_client(&server, &identity, Some(&known)).line("PING"), "+PONG");
+    for by in [None, Some(&stranger)] {
+        let mut client = tls_client(&server, &identity, by);
+        let _ = client.stream.write_all(b"PING\r\n");
+        assert!(client.is_ended());
+    }
 }
