@@ -250,7 +250,7 @@ fn compare(seed: u64, commands: usize, ours: &mut Client, theirs: &mut Client) {
     for client in [&mut *ours, &mut *theirs] {
         client.reset();
         client.line("FLUSHALL");
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             client.hello3();
         }
     }

@@ -352,6 +352,28 @@ fn limits_of_clients_and_requests() {
 }
 
 #[test]
+fn requests_beyond_the_buffer_are_refused() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    assert_eq!(other.line("CONFIG SET client-query-buffer-limit 1048576"), "+OK");
+    let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3000000\r\n".to_vec();
+    request.resize(3_000_000, b'x');
+    // The server may have ended the connection before all is sent.
+    let _ = client.stream.write_all(&request);
+    let mut answer = Vec::new();
+    let _ = client.stream.read_to_end(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with(b"-ERR Protocol error: the request is longer"));
+    assert_eq!(other.line("EXISTS a"), ":0");
+    // Many small requests are no long one.
+    for number in 0..20_000 {
+        other.send(&["SET", "b", &number.to_string()]);
+    }
+    for _ in 0..20_000 {
+        assert_eq!(other.receive(), b"+OK\r\n");
+    }
+}
+
+#[test]
 fn clients_are_named_listed_and_ended() {
     let server = TestServer::start();
     let (mut first, mut second) = (server.client(), server.client());
