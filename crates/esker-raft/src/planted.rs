@@ -1,0 +1,40 @@
+//! Faults that tests plant, to see that they are noticed. Compiled for tests only.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Which faults a log has.
+#[derive(Debug, Default)]
+pub(crate) struct Planted {
+    /// An append is acknowledged when it is written.
+    pub early_acknowledgement: AtomicBool,
+    /// A vote is written and not synced.
+    pub lost_votes: AtomicBool,
+}
+
+impl Planted {
+    pub fn acknowledges_before_the_sync(&self) -> bool {
+        self.early_acknowledgement.load(Ordering::Relaxed)
+    }
+
+    pub fn drops_the_sync_of_votes(&self) -> bool {
+        self.lost_votes.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    static UNHELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether state machines of this thread let expired entries go before the state is durable.
+pub(crate) fn nothing_holds_expiry() -> bool {
+    UNHELD.get()
+}
+
+/// Runs with that fault.
+pub(crate) fn without_holding_expiry<T>(run: impl FnOnce() -> T) -> T {
+    UNHELD.set(true);
+    let result = run();
+    UNHELD.set(false);
+    result
+}
