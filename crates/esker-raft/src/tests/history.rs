@@ -123,7 +123,10 @@ pub struct Expected {
 
 impl Expected {
     pub fn of(seed: u64, length: u64) -> Expected {
-        let entries = entries(seed, length);
+        Expected::of_entries(entries(seed, length))
+    }
+
+    pub fn of_entries(entries: Vec<Entry>) -> Expected {
         let env = Arc::new(MemEnv::new());
         let machine = StateMachine::open("state", key_value(), options(env, Options::default())).unwrap();
         let mut hashes = vec![hash(&machine.database())];

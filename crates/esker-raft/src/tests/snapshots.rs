@@ -20,12 +20,13 @@ fn open_on(env: Arc<dyn Env>) -> crate::Result<StateMachine<KeyValue>> {
     StateMachine::open("state", key_value(), options(env, small()))
 }
 
-/// A machine that has applied so many entries.
+/// A machine that has applied so many entries, durably.
 fn machine(env: &MemEnv, expected: &Expected, entries: usize) -> StateMachine<KeyValue> {
     let machine = open(env).unwrap();
     for entry in &expected.entries[..entries] {
         machine.apply(entry).unwrap();
     }
+    machine.database().db().sync().unwrap();
     machine
 }
 
@@ -127,6 +128,7 @@ fn a_damaged_piece_is_noticed_and_sent_again() {
         pieces += 1;
         if let TransferRequest::Piece { bytes, .. } = &mut piece
             && pieces % 40 == 0
+            && noticed < 5
         {
             bytes[0] ^= 1;
         }

@@ -1,6 +1,6 @@
 //! What the tests share: small databases, entries, and a runtime in which everything has its order.
 
-use crate::{Command, Entry, KeyValueCommand, LeaderId, LogId, Operation, Request, TypeConfig};
+use crate::{Command, Entry, KeyValueCommand, LeaderId, LogId, Operation, Request};
 use esker::Options;
 use esker::env::Env;
 use esker::env::mem::{CrashMode, MemEnv};
