@@ -105,9 +105,9 @@ async fn start(directory: &Path, one_database: bool) -> Result<(Replica, LogStor
     let apply = KeyValue::new().keyspace("values", Default::default());
     let machine = StateMachine::open(directory.join("state"), apply, StateOptions::default())?;
     let log = if one_database {
-        LogStore::open(machine.database().db(), Executor::default())?
+        LogStore::open(machine.database().db(), 1, Executor::default())?
     } else {
-        LogStore::open(&Db::open(directory.join("log"), Options::default())?, Executor::default())?
+        LogStore::open(&Db::open(directory.join("log"), Options::default())?, 1, Executor::default())?
     };
     // No snapshot interrupts the measurement.
     let config = Config { snapshot_policy: openraft::SnapshotPolicy::Never, ..Config::default() };

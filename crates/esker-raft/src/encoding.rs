@@ -4,6 +4,7 @@
 //! ```text
 //! log id      term u64, node u64, index u64
 //! vote        format u8 = 1, term u64, node u64, committed u8 (0 or 1)
+//! node        format u8 = 1, node u64
 //! position    format u8 = 1, log id
 //! applied     format u8 = 1, time in ms u64, present u8 (0 or 1), log id if present
 //! key         index u64, big-endian
@@ -153,6 +154,19 @@ pub(crate) fn decode_vote(bytes: &[u8]) -> Result<Vote> {
     let vote = if reader.flag()? { Vote::new_committed(term, node) } else { Vote::new(term, node) };
     reader.end()?;
     Ok(vote)
+}
+
+pub(crate) fn encode_node(node: u64) -> Vec<u8> {
+    let mut bytes = record();
+    bytes.extend_from_slice(&node.to_le_bytes());
+    bytes
+}
+
+pub(crate) fn decode_node(bytes: &[u8]) -> Result<u64> {
+    let mut reader = Reader::new("the number of the node", bytes)?;
+    let node = reader.u64()?;
+    reader.end()?;
+    Ok(node)
 }
 
 pub(crate) fn encode_position(id: &LogId) -> Vec<u8> {

@@ -12,7 +12,7 @@
 //!
 //! let env = Arc::new(MemEnv::new());
 //! let db = esker::Db::open("log", esker::Options::default().env(env.clone()))?;
-//! let log = LogStore::open(&db, Executor::BlockingThreads)?;
+//! let log = LogStore::open(&db, 1, Executor::BlockingThreads)?;
 //! let apply = KeyValue::new().keyspace("names", esker::KeyspaceOptions::default());
 //! let machine = StateMachine::open("state", apply, StateOptions::default().env(env))?;
 //! // Both go into openraft::Raft::new, with a configuration and a network.

@@ -4,14 +4,21 @@
 //! `raft.meta` the records `vote`, `committed` and `purged`. Since one log of the database has all
 //! of these writes in their order, what a power loss leaves is what the replica had at some moment:
 //! no record is newer than one that was written before it.
+//!
+//! A leader that restarts must not go on as the leader of its term. After a power loss its committed
+//! position may be older than what it has told clients, and it could answer a read from a state
+//! without their writes, which only an entry of a new term puts right. So a vote for the replica
+//! itself that an open finds is shown as not committed, until the replica votes again. It is then
+//! elected anew. What is stored stays as it is.
 
 use crate::encoding::{
-    decode_entry, decode_position, decode_vote, encode_entry, encode_position, encode_vote, log_index, log_key,
+    decode_entry, decode_node, decode_position, decode_vote, encode_entry, encode_node, encode_position, encode_vote,
+    log_index, log_key,
 };
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::shared_sync::SharedSync;
-use crate::types::{Entry, LogId, TypeConfig, Vote};
+use crate::types::{Entry, LeaderId, LogId, TypeConfig, Vote};
 use esker::{Batch, Db, Keyspace, KeyspaceOptions, StallPolicy, WriteOptions};
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
@@ -20,7 +27,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The keyspace of the entries.
 const LOG: &str = "raft.log";
@@ -29,6 +36,7 @@ const META: &str = "raft.meta";
 const VOTE: &str = "vote";
 const COMMITTED: &str = "committed";
 const PURGED: &str = "purged";
+const NODE: &str = "node";
 
 /// The most bytes of entries that one read for replication returns, but for its first entry.
 const READ_BYTES: usize = 4 << 20;
@@ -43,7 +51,7 @@ const READ_BYTES: usize = 4 << 20;
 /// ```
 /// use esker_raft::{Executor, LogStore};
 /// let options = esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new()));
-/// let log = LogStore::open(&esker::Db::open("log", options)?, Executor::BlockingThreads)?;
+/// let log = LogStore::open(&esker::Db::open("log", options)?, 1, Executor::BlockingThreads)?;
 /// assert_eq!(log.stats().entries_appended, 0);
 /// # Ok::<(), esker_raft::Error>(())
 /// ```
@@ -58,6 +66,9 @@ struct Inner {
     meta: Keyspace,
     executor: Executor,
     sync: Arc<SharedSync>,
+    node: u64,
+    /// Whether the replica has voted since the log was opened.
+    has_voted: AtomicBool,
     appends: AtomicU64,
     entries: AtomicU64,
 }
@@ -74,16 +85,27 @@ pub struct LogStats {
 }
 
 impl LogStore {
-    /// Opens the log in `db`, or begins one. No other log may be in the same database.
+    /// Opens the log of that node in `db`, or begins one. No other log may be in the same database.
     ///
     /// # Errors
-    /// `Database`, as when a keyspace cannot be made on a full disk.
-    pub fn open(db: &Db, executor: Executor) -> Result<LogStore> {
+    /// `InvalidArgument` if it is the log of another node; `Database`, as when a keyspace cannot be
+    /// made on a full disk.
+    pub fn open(db: &Db, node: u64, executor: Executor) -> Result<LogStore> {
         let log = db.keyspace(LOG, KeyspaceOptions::default())?;
         let meta = db.keyspace(META, KeyspaceOptions::default())?;
+        match meta.get(NODE)? {
+            None => meta.put(NODE, encode_node(node))?,
+            Some(bytes) => {
+                let owner = decode_node(&bytes)?;
+                if owner != node {
+                    return Err(Error::invalid(format!("this is the log of node {owner}, not of node {node}")));
+                }
+            }
+        }
         let sync = Arc::new(SharedSync::new(db.clone(), executor));
-        let (appends, entries) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(LogStore { inner: Arc::new(Inner { db: db.clone(), log, meta, executor, sync, appends, entries }) })
+        let (appends, entries, has_voted) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let inner = Inner { db: db.clone(), log, meta, executor, sync, node, has_voted, appends, entries };
+        Ok(LogStore { inner: Arc::new(inner) })
     }
 
     /// The log with faults planted in it.
@@ -141,6 +163,17 @@ impl Inner {
         Ok(entries)
     }
 
+    fn vote(&self) -> Result<Option<Vote>> {
+        let stored = self.meta.get(VOTE)?.map(|bytes| decode_vote(&bytes)).transpose()?;
+        Ok(stored.map(|vote| {
+            let LeaderId { term, node_id } = *vote.leader_id();
+            let is_of_before = node_id == self.node && !self.has_voted.load(Ordering::Relaxed);
+            #[cfg(test)]
+            let is_of_before = is_of_before && !self.sync.planted.restores_leaders();
+            if is_of_before { Vote::new(term, node_id) } else { vote }
+        }))
+    }
+
     fn position(&self, name: &str) -> Result<Option<LogId>> {
         self.meta.get(name)?.map(|bytes| decode_position(&bytes)).transpose()
     }
@@ -179,8 +212,7 @@ impl RaftLogReader<TypeConfig> for LogStore {
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<Vote>> {
-        let stored = self.inner.meta.get(VOTE).map_err(Error::from)?;
-        Ok(stored.map(|bytes| decode_vote(&bytes)).transpose()?)
+        Ok(self.inner.vote()?)
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
@@ -206,7 +238,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         #[cfg(not(test))]
         let synced = true;
         let write = move || Ok(inner.meta.put_with(VOTE, bytes, &WriteOptions::new().sync(synced))?);
-        Ok(self.inner.executor.run(write).await?)
+        self.inner.executor.run(write).await?;
+        self.inner.has_voted.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {

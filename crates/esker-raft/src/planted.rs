@@ -10,11 +10,17 @@ pub(crate) struct Planted {
     pub early_acknowledgement: AtomicBool,
     /// A vote is written and not synced.
     pub lost_votes: AtomicBool,
+    /// A leader that restarts goes on as the leader.
+    pub restored_leaders: AtomicBool,
 }
 
 impl Planted {
     pub fn acknowledges_before_the_sync(&self) -> bool {
         self.early_acknowledgement.load(Ordering::Relaxed)
+    }
+
+    pub fn restores_leaders(&self) -> bool {
+        self.restored_leaders.load(Ordering::Relaxed)
     }
 
     pub fn drops_the_sync_of_votes(&self) -> bool {

@@ -16,7 +16,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine<KeyValue>> for Builder {
     async fn build(&self) -> Result<((), LogStore, StateMachine<KeyValue>), StorageError<TypeConfig>> {
         let env = Arc::new(MemEnv::new());
         let db = Db::open("log", Options::default().env(env.clone())).unwrap();
-        let log = LogStore::open(&db, self.executor).unwrap();
+        let log = LogStore::open(&db, 0, self.executor).unwrap();
         let apply = KeyValue::new().keyspace("names", Default::default());
         let options = StateOptions::default().env(env).executor(self.executor);
         Ok(((), log, StateMachine::open("state", apply, options).unwrap()))

@@ -102,6 +102,11 @@ fn a_cluster_that_acknowledges_before_the_sync_is_noticed() {
 }
 
 #[test]
+fn leaders_that_go_on_after_a_power_loss_are_noticed() {
+    noticed(Planted::RestoredLeaders, Semantics::Sessions);
+}
+
+#[test]
 fn a_cluster_that_applies_twice_is_noticed() {
     noticed(Planted::AppliedTwice, Semantics::Sessions);
 }

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub enum Planted {
     Nothing,
     EarlyAcknowledgement,
+    RestoredLeaders,
     AppliedTwice,
     LocalClocks,
 }
@@ -99,9 +100,11 @@ impl Replicas {
         let disk = self.disks.lock()[&node].clone();
         let env: Arc<dyn Env> = Arc::new(disk);
         let db = Db::open("log", small_on(&env)).map_err(|error| text(&error))?;
-        let log = LogStore::open(&db, Executor::InPlace).map_err(|error| text(&error))?;
+        let log = LogStore::open(&db, node, Executor::InPlace).map_err(|error| text(&error))?;
         let early = self.planted == Planted::EarlyAcknowledgement;
         log.planted().early_acknowledgement.store(early, Ordering::Relaxed);
+        let restored = self.planted == Planted::RestoredLeaders;
+        log.planted().restored_leaders.store(restored, Ordering::Relaxed);
         let inner = KeyValue::new()
             .keyspace("registers", KeyspaceOptions::default())
             .keyspace("sums", KeyspaceOptions::default().merge_operator(UInt64Add))
