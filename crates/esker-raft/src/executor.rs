@@ -22,7 +22,11 @@ impl Executor {
     pub(crate) async fn run<T: Send + 'static>(self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         match self {
             Executor::InPlace => work(),
-            Executor::BlockingThreads => tokio::task::spawn_blocking(work).await.unwrap_or(Err(Error::Interrupted)),
+            Executor::BlockingThreads => match tokio::task::spawn_blocking(work).await {
+                Ok(result) => result,
+                Err(error) if error.is_panic() => Err(Error::Stopped { why: format!("a callback panicked: {error}") }),
+                Err(_) => Err(Error::Interrupted),
+            },
         }
     }
 

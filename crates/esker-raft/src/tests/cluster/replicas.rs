@@ -71,8 +71,8 @@ fn config() -> Arc<Config> {
         election_timeout_min: 200,
         election_timeout_max: 400,
         install_snapshot_timeout: 1_000,
-        snapshot_policy: SnapshotPolicy::LogsSinceLast(20),
-        max_in_snapshot_log_to_keep: 5,
+        snapshot_policy: SnapshotPolicy::LogsSinceLast(8),
+        max_in_snapshot_log_to_keep: 2,
         max_payload_entries: 16,
         ..Config::default()
     };
