@@ -156,7 +156,7 @@ fn a_manifest_that_names_other_directories_is_refused() {
     for name in ["../evil", "/CURRENT", "..RRENT", "LOCK\0NT", "CURRE/T"] {
         let at = encoded.windows(7).position(|window| window == b"CURRENT").unwrap();
         let mut changed = encoded.clone();
-        changed[at..at + 7].copy_from_slice(name[..7].as_bytes());
+        changed[at..at + 7].copy_from_slice(&name.as_bytes()[..7]);
         let manifest: SnapshotManifest = postcard::from_bytes(&changed).unwrap();
         let error = follower.receive(TransferRequest::Begin { manifest }).unwrap_err();
         assert!(matches!(error, Error::Damaged { .. }), "{name}: {error}");

@@ -118,7 +118,7 @@ impl Client {
         for operation in 0..OPERATIONS {
             let pause = self.random.random_range(0..1_500);
             sleep(Duration::from_millis(pause)).await;
-            if self.number % 2 == 0 {
+            if self.number.is_multiple_of(2) {
                 self.use_register(&histories, operation).await?;
             } else {
                 self.use_sum(&histories, operation).await?;
