@@ -1,13 +1,13 @@
 //! The log of a replica: entries, vote, and how far it is committed and purged.
 //!
 //! Everything is in two keyspaces of one database. `raft.log` has an entry for each index, and
-//! `raft.meta` the records `vote`, `committed` and `purged`. Since one log of the database has all
-//! of these writes in their order, what a power loss leaves is what the replica had at some moment:
-//! no record is newer than one that was written before it.
+//! `raft.meta` the records `vote`, `committed`, `purged` and `node`. Since one log of the database
+//! has all of these writes in their order, what a power loss leaves is what the replica had at some
+//! moment: no record is newer than one that was written before it.
 //!
-//! A leader that restarts must not go on as the leader of its term. After a power loss its committed
-//! position may be older than what it has told clients, and it could answer a read from a state
-//! without their writes, which only an entry of a new term puts right. So a vote for the replica
+//! A leader that restarts must not go on as the leader of its term. After a power loss its
+//! committed position may be older than what it has told clients, and it could answer a read from a
+//! state without their writes, until an entry of a new term is committed. So a vote for the replica
 //! itself that an open finds is shown as not committed, until the replica votes again. It is then
 //! elected anew. What is stored stays as it is.
 

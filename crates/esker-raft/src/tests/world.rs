@@ -11,6 +11,7 @@ use rand::{RngExt, SeedableRng};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The seed of a random test, from the environment or the default; printed, for a repetition.
 pub fn seed(default: u64) -> u64 {
@@ -28,6 +29,16 @@ pub fn random(seed: u64) -> StdRng {
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_time().start_paused(true).build().unwrap().block_on(future)
+}
+
+/// Lets so much of the simulated time pass, in which everything else that can happen does.
+pub async fn pause(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+/// How much of the simulated time has passed, in milliseconds.
+pub fn ms_since(began: tokio::time::Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Options of a database so small that every script flushes and rolls its log, with all work in

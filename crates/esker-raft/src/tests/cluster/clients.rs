@@ -1,7 +1,7 @@
 //! The clients of a simulated cluster, and what they have seen of a register and of a sum.
 
 use super::super::history::payload;
-use super::super::world::{put, random};
+use super::super::world::{pause, put, random};
 use super::replicas::Replicas;
 use crate::{Command, KeyValueAnswer, Operation, Reply, Request};
 use openraft::ReadPolicy;
@@ -13,7 +13,7 @@ use stateright::semantics::{ConsistencyTester, LinearizabilityTester, Sequential
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// How clients repeat what was not answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,8 +116,8 @@ impl Client {
             }
         }
         for operation in 0..OPERATIONS {
-            let pause = self.random.random_range(0..1_500);
-            sleep(Duration::from_millis(pause)).await;
+            let thought = Duration::from_millis(self.random.random_range(0..1_500));
+            pause(thought).await;
             if self.number.is_multiple_of(2) {
                 self.use_register(&histories, operation).await?;
             } else {
@@ -206,7 +206,7 @@ impl Client {
                 }
             }
             self.retries += 1;
-            sleep(Duration::from_millis(50)).await;
+            pause(Duration::from_millis(50)).await;
         }
         Err(format!("client {} gets no answer to {request:?}", self.number))
     }
@@ -225,7 +225,7 @@ impl Client {
                 }
             }
             self.retries += 1;
-            sleep(Duration::from_millis(50)).await;
+            pause(Duration::from_millis(50)).await;
         }
         Err(format!("client {} cannot read", self.number))
     }

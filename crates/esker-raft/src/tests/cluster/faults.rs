@@ -1,13 +1,12 @@
 //! What happens to a simulated cluster.
 
-use super::super::world::random;
+use super::super::world::{pause, random};
 use super::replicas::Replicas;
 use esker::env::mem::CrashMode;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// Faults, one after the other, as the seed says.
 pub struct Faults {
@@ -31,7 +30,7 @@ impl Faults {
 
     async fn wait(&mut self, most_ms: u64) {
         let wait = Duration::from_millis(self.random.random_range(0..most_ms));
-        sleep(wait).await;
+        pause(wait).await;
     }
 
     fn node(&mut self) -> u64 {

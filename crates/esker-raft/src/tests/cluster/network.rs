@@ -1,5 +1,6 @@
 //! The simulated network: messages between replicas of one process.
 
+use super::super::world::pause;
 use super::replicas::Machine;
 use crate::{SnapshotFiles, TransferReply, TypeConfig, Vote};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
@@ -75,7 +76,7 @@ impl Network {
                 if random.random_range(0..20) == 0 { random.random_range(0..200) } else { random.random_range(0..10) };
             (delay, random.random_range(0..50) == 0)
         };
-        tokio::time::sleep(Duration::from_millis(delay)).await;
+        pause(Duration::from_millis(delay)).await;
         let is_cut = self.state.lock().cut.contains(&(from, to));
         if is_lost || is_cut { Err(format!("the message from {from} to {to} is lost")) } else { Ok(()) }
     }

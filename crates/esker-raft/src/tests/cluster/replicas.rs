@@ -1,7 +1,7 @@
 //! The replicas of a simulated cluster, with their disks.
 
 use super::super::history::{hash, options};
-use super::super::world::{random, small_on};
+use super::super::world::{ms_since, pause, random, small_on};
 use super::network::{Network, Reachable, Sender};
 use crate::{
     Apply, Command, Context, Executor, KeyValue, LogStore, RangeHash, Rejection, Reply, Request, StateMachine,
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 /// A fault of all replicas.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,8 +141,7 @@ impl Replicas {
 
     /// What the clock of a node shows: not what that of another one shows.
     pub fn time_ms(&self, node: u64) -> u64 {
-        let since = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        1_000_000 + since + node * 37
+        1_000_000 + ms_since(self.began) + node * 37
     }
 
     pub fn snapshots_installed(&self) -> u64 {
@@ -173,7 +172,7 @@ impl Replicas {
                     return Ok((answer.log_id.index(), answer.data));
                 }
             }
-            sleep(Duration::from_millis(100)).await;
+            pause(Duration::from_millis(100)).await;
         }
         Err(format!("no leader takes a command: {}", self.describe().await))
     }
@@ -188,7 +187,7 @@ impl Replicas {
             if all {
                 return Ok(());
             }
-            sleep(Duration::from_millis(100)).await;
+            pause(Duration::from_millis(100)).await;
         }
         Err(format!("not all nodes apply entry {index}: {}", self.describe().await))
     }
