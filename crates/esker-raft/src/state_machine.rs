@@ -253,7 +253,8 @@ impl<A: Apply> StateMachine<A> {
         inner.slots.empty_free()
     }
 
-    /// Takes a message of a snapshot that another replica sends, and answers it.
+    /// Takes a message of a snapshot that another replica sends, and answers it. It writes to the
+    /// device: in an asynchronous program it belongs where that holds up nothing else.
     ///
     /// # Errors
     /// `Damaged` for a manifest that is none, and for a file that has not arrived as it was sent:

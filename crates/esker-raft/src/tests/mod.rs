@@ -2,6 +2,7 @@
 
 mod cluster;
 mod determinism;
+mod directories;
 mod group_commit;
 mod history;
 mod log_durability;
