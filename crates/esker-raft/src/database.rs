@@ -168,34 +168,50 @@ impl<A: Apply> StateDatabase<A> {
         if progress.applied.is_some_and(|applied| applied.index() >= entry.index()) {
             return Err(Error::invalid(format!("entry {} was applied before", entry.index())));
         }
-        let mut reply = Reply::None;
-        let mut transaction = None;
-        match &entry.payload {
-            EntryPayload::Blank => {}
-            EntryPayload::Normal(command) => {
-                self.set_time(progress, command.time_ms);
-                let (written, answer) = self.apply_command(apply, command, progress.time_ms, entry.index())?;
-                (transaction, reply) = (Some(written), answer);
+        let index = entry.index();
+        let reply = match &entry.payload {
+            EntryPayload::Blank => {
+                self.commit(progress, entry, self.db.transaction())?;
+                Reply::None
             }
             EntryPayload::Membership(membership) => {
                 progress.membership = StoredMembership::new(Some(entry.log_id()), membership.clone());
+                let mut transaction = self.db.transaction();
+                transaction.put(&self.state, MEMBERSHIP, encode_membership(&progress.membership)?)?;
+                self.commit(progress, entry, transaction)?;
+                Reply::None
             }
+            EntryPayload::Normal(command) => {
+                self.set_time(progress, command.time_ms);
+                let (transaction, reply) = self.apply_command(apply, command, progress.time_ms, index)?;
+                match refusal(self.commit(progress, entry, transaction))? {
+                    Ok(()) => reply,
+                    // What the engine refuses at the commit it refuses on every replica.
+                    Err(why) => {
+                        let (transaction, reply) = self.refuse(command, why, progress.time_ms)?;
+                        self.commit(progress, entry, transaction)?;
+                        reply
+                    }
+                }
+            }
+        };
+        progress.applied = Some(entry.log_id());
+        if let EntryPayload::Normal(Command { request: Request::Hash, .. }) = &entry.payload {
+            self.mark(index);
         }
-        let mut transaction = transaction.unwrap_or_else(|| self.db.transaction());
+        progress.horizon.count(&self.db)?;
+        Ok(reply)
+    }
+
+    /// Commits what the entry writes, with the position that the state has then.
+    fn commit(&self, progress: &Progress, entry: &Entry, mut transaction: Transaction) -> esker::Result<()> {
         let mut applied = record();
         applied.extend_from_slice(&progress.time_ms.to_le_bytes());
         put_optional_log_id(&mut applied, Some(&entry.log_id()));
         transaction.put(&self.state, APPLIED, applied)?;
-        if matches!(entry.payload, EntryPayload::Membership(_)) {
-            transaction.put(&self.state, MEMBERSHIP, encode_membership(&progress.membership)?)?;
-        }
-        transaction.commit()?;
-        progress.applied = Some(entry.log_id());
-        if let EntryPayload::Normal(Command { request: Request::Hash, .. }) = &entry.payload {
-            self.mark(entry.index());
-        }
-        progress.horizon.count(&self.db)?;
-        Ok(reply)
+        #[cfg(test)]
+        crate::planted::commit()?;
+        transaction.commit()
     }
 
     /// Moves the time of the database; never back.
@@ -234,6 +250,15 @@ impl<A: Apply> StateDatabase<A> {
         }
     }
 
+    /// What is written instead of a command that was refused, and the reply.
+    fn refuse(&self, command: &Command, why: String, time_ms: u64) -> Result<(Transaction, Reply)> {
+        let (mut transaction, reply) = (self.db.transaction(), Reply::Rejected(why));
+        if let Request::ApplyOnce { session, number, .. } = &command.request {
+            self.sessions.keep(&mut transaction, (*session, *number), &reply, time_ms)?;
+        }
+        Ok((transaction, reply))
+    }
+
     fn apply_payload(&self, apply: &A, payload: &[u8], time_ms: u64, index: u64) -> Result<(Transaction, Reply)> {
         let mut transaction = self.db.transaction();
         let keyspaces = &self.keyspaces;
@@ -266,6 +291,15 @@ impl<A: Apply> StateDatabase<A> {
         let why = difference.to_string();
         self.state.put_with(STOPPED, why, &WriteOptions::new().sync(true))?;
         Err(Error::Diverged(Box::new(difference)))
+    }
+}
+
+/// Tells a commit that was refused for what it holds, with the reason, from a database that failed.
+fn refusal(result: esker::Result<()>) -> Result<std::result::Result<(), String>> {
+    match result.map_err(Rejection::from) {
+        Ok(()) => Ok(Ok(())),
+        Err(Rejection::Refused(why)) => Ok(Err(why)),
+        Err(Rejection::Failed(error)) => Err(error.into()),
     }
 }
 

@@ -81,5 +81,6 @@ pub use snapshot_files::SnapshotFiles;
 pub use state_machine::{StateMachine, StateOptions};
 pub use transfer::{Place, TransferReply, TransferRequest};
 pub use types::{
-    Command, Entry, LeaderId, LogId, Membership, Reply, Request, SnapshotMeta, StoredMembership, TypeConfig, Vote,
+    Command, Entry, LeaderId, LogId, MAX_PAYLOAD_BYTES, Membership, Reply, Request, SnapshotMeta, StoredMembership,
+    TypeConfig, Vote,
 };

@@ -30,6 +30,7 @@ impl Planted {
 
 thread_local! {
     static UNHELD: Cell<bool> = const { Cell::new(false) };
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether state machines of this thread let expired entries go before the state is durable.
@@ -43,4 +44,17 @@ pub(crate) fn without_holding_expiry<T>(run: impl FnOnce() -> T) -> T {
     let result = run();
     UNHELD.set(false);
     result
+}
+
+/// Makes the next commit of a state machine of this thread one that the engine refuses.
+pub(crate) fn refuse_next_commit() {
+    REFUSED.set(true);
+}
+
+/// Refuses the commit that is to be refused.
+pub(crate) fn commit() -> esker::Result<()> {
+    if REFUSED.replace(false) {
+        return Err(esker::Error::InvalidArgument { what: "the batch is longer than 4 GiB".into() });
+    }
+    Ok(())
 }

@@ -79,17 +79,31 @@ impl Slots {
 
     /// The first slot that is not in use, empty.
     pub fn allocate(self: &Arc<Slots>) -> Result<Arc<Slot>> {
-        let number = {
-            let mut in_use = self.in_use.lock();
-            let number = (0..).find(|number| !in_use.contains(number)).unwrap_or(u32::MAX);
-            in_use.insert(number);
-            number
-        };
+        for number in 0.. {
+            let Some(slot) = self.take(number)? else { continue };
+            self.env.create_dir_all(&slot.path)?;
+            self.env.sync_dir(&self.root)?;
+            self.empty(&slot.path)?;
+            return Ok(Arc::new(slot));
+        }
+        Err(Error::invalid("all slots are in use; release handles of earlier databases"))
+    }
+
+    /// The slot of that number, if it is not in use. One whose database some handle still holds
+    /// open is in use.
+    fn take(self: &Arc<Slots>, number: u32) -> Result<Option<Slot>> {
+        if !self.in_use.lock().insert(number) {
+            return Ok(None);
+        }
         let slot = Slot { slots: Arc::clone(self), number, path: self.path(number) };
-        self.env.create_dir_all(&slot.path)?;
-        self.env.sync_dir(&self.root)?;
-        self.empty(&slot.path)?;
-        Ok(Arc::new(slot))
+        let lock = slot.path.join("LOCK");
+        if self.env.exists(&lock)? {
+            match self.env.lock(&lock) {
+                Err(esker::Error::Locked { .. }) => return Ok(None),
+                guard => drop(guard?),
+            }
+        }
+        Ok(Some(slot))
     }
 
     /// Nothing is removed any more.
@@ -114,9 +128,8 @@ impl Slots {
             if !self.env.exists(&path)? {
                 return Ok(());
             }
-            // Claimed meanwhile, so that nobody else fills it.
-            if self.in_use.lock().insert(number) {
-                let slot = Slot { slots: Arc::clone(self), number, path };
+            // Taken meanwhile, so that nobody else fills it.
+            if let Some(slot) = self.take(number)? {
                 self.empty(slot.path())?;
             }
         }

@@ -197,3 +197,29 @@ fn a_comparison_with_a_state_that_was_not_hashed_here_says_nothing() {
     assert_eq!(machine.apply(&compared).unwrap(), Reply::None);
     assert_eq!(machine.hashes(4).unwrap(), None);
 }
+
+#[test]
+fn what_the_engine_refuses_at_the_commit_is_refused_and_stops_nothing() {
+    let machine = open(&MemEnv::new(), key_value());
+    machine.apply(&entry(1, 1, 0, Request::OpenSession)).unwrap();
+    let request = Request::ApplyOnce { session: 1, number: 1, payload: payload(vec![put("names", "b", "", None)]) };
+    // It takes a batch of 4 GiB; the commit acts as if this were one.
+    crate::planted::refuse_next_commit();
+    let reply = machine.apply(&entry(1, 2, 0, request.clone())).unwrap();
+    let Reply::Rejected(why) = &reply else { panic!("{reply:?}") };
+    assert!(why.contains("4 GiB"), "{why}");
+    assert_eq!(machine.apply(&entry(1, 3, 0, request)).unwrap(), reply);
+    let names = apply(vec![get("names", "b")]);
+    assert_eq!(machine.apply(&entry(1, 4, 0, names)).unwrap(), done(vec![None]));
+}
+
+#[test]
+fn operands_that_cannot_be_combined_are_a_refusal_of_what_reads_them() {
+    let sums = || put("sums", "sum", "no number", None);
+    let machine = open(&MemEnv::new(), key_value());
+    machine.apply(&entry(1, 1, 0, apply(vec![sums(), add(1)]))).unwrap();
+    let reply = machine.apply(&entry(1, 2, 0, apply(vec![put("names", "b", "", None), get("sums", "sum")]))).unwrap();
+    assert!(matches!(&reply, Reply::Rejected(why) if why.contains("uint64add")), "{reply:?}");
+    let names = apply(vec![get("names", "b")]);
+    assert_eq!(machine.apply(&entry(1, 3, 0, names)).unwrap(), done(vec![None]));
+}

@@ -175,6 +175,8 @@ fn readers_of_the_old_state_and_the_old_snapshot_read_on() {
     let follower = machine(&MemEnv::new(), &expected, 60);
     let old_snapshot = follower.build().unwrap();
     let old_state = follower.database();
+    // Handles of the engine that outlive what they came from.
+    let (db, names) = (old_state.db().clone(), old_state.keyspaces()["names"].clone());
     send(&files, &follower).unwrap();
     follower.install(&follower.received().unwrap()).unwrap();
     follower.build().unwrap();
@@ -183,8 +185,14 @@ fn readers_of_the_old_state_and_the_old_snapshot_read_on() {
     send(&old_snapshot, &other).unwrap();
     other.install(&other.received().unwrap()).unwrap();
     expected.check(&other.database(), 60, 60).unwrap();
-    // The old database stopped where it was.
     expected.check(&follower.database(), 160, 160).unwrap();
+    let before: Vec<_> = names.iter().map(|pair| pair.unwrap()).collect();
+    drop(old_state);
+    for _ in 0..3 {
+        follower.install(&follower.snapshot().unwrap()).unwrap();
+    }
+    assert_eq!(names.iter().map(|pair| pair.unwrap()).collect::<Vec<_>>(), before);
+    db.verify().unwrap();
 }
 
 /// Receives and installs a snapshot of 70 entries on a machine that has 20, until something fails.
