@@ -67,21 +67,24 @@ fn a_snapshot_is_received_over_a_line_that_breaks_and_a_replica_that_restarts() 
                 follower.receive(piece.clone()).unwrap();
                 follower.receive(last.clone().unwrap_or_else(|| piece.clone())).unwrap();
             }
-            2 if random.random_range(0..6) == 0 => {
-                restarts += 1;
-                drop(follower);
-                follower = open(&disk).unwrap();
-            }
             _ => {
                 follower.receive(piece.clone()).unwrap();
             }
         }
         sent += PIECE as u64;
         last = Some(piece);
+        if sent > (restarts + 1) * files.manifest().bytes() / 5 && restarts < 4 {
+            restarts += 1;
+            drop(follower);
+            follower = open(&disk).unwrap();
+        }
         // The connection is made anew each time.
         reply = follower.receive(files.begin()).unwrap();
     }
-    assert!(restarts > 1 && sent < 4 * files.manifest().bytes(), "{restarts} restarts, {sent} bytes");
+    // Each restart costs at most the file that was on its way.
+    let largest = files.manifest().files().iter().map(|file| file.bytes).max().unwrap();
+    let most = 2 * files.manifest().bytes() + restarts * largest;
+    assert!(restarts == 4 && sent < most, "{restarts} restarts, {sent} bytes, at most {most}");
     let received = follower.received().unwrap();
     assert_eq!(received.manifest(), files.manifest());
     follower.install(&received).unwrap();
