@@ -29,8 +29,8 @@ pub type StoredMembership = openraft::StoredMembership<LeaderId, u64, openraft::
 /// What openraft says of a snapshot.
 pub type SnapshotMeta = openraft::SnapshotMeta<LeaderId, u64, openraft::BasicNode>;
 
-/// The longest payload of a command, in bytes. The log of the leader cannot take a longer one, which
-/// would stop the replica: a program refuses it before it proposes the command.
+/// The longest payload of a command, in bytes. The log of the leader cannot take a longer one,
+/// which would stop the replica: a program refuses it before it proposes the command.
 pub const MAX_PAYLOAD_BYTES: usize = (1 << 30) - 1024;
 
 /// A command of a client, as the leader put it into the log. Every replica applies it with these
