@@ -74,7 +74,8 @@ impl WriteOptions {
     }
 
     /// Leave the write-ahead log out: everything since the last flush is lost if the process dies,
-    /// or drops its last handle without [`Db::close`](crate::Db::close). Default: false. Together with `sync` it is refused.
+    /// or drops its last handle without [`Db::close`](crate::Db::close). Default: false. Together
+    /// with `sync` it is refused.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;
@@ -89,9 +90,9 @@ impl WriteOptions {
     }
 
     /// How long the value lives, from this write on, in a keyspace whose entries can expire
-    /// ([`KeyspaceOptions::ttl`](crate::KeyspaceOptions::ttl)); anywhere else, and with a delete, it
-    /// is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what the
-    /// key has. Rounded up to whole milliseconds.
+    /// ([`KeyspaceOptions::ttl`](crate::KeyspaceOptions::ttl)); anywhere else, and with a delete,
+    /// it is refused, as is zero. Default: the keyspace's default for a put; a merge keeps what
+    /// the key has. Rounded up to whole milliseconds.
     ///
     /// ```
     /// # let db = esker::Db::open("data", esker::Options::default().env(std::sync::Arc::new(esker::env::mem::MemEnv::new())))?;

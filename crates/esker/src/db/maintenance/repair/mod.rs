@@ -17,6 +17,7 @@
 //! repair say that they hold what is in the log, and those beside them that do may not have been
 //! durable.
 
+mod lost_settings;
 mod report;
 mod survey;
 mod tables;
@@ -25,7 +26,6 @@ pub use report::{RepairReport, RepairedFile};
 
 use crate::base::batch::{AnyOperation, Operations};
 use crate::base::comparator::BYTEWISE;
-use crate::base::key::NEVER;
 use crate::base::memory::MemoryPool;
 use crate::blob::format::file_number as blob_number;
 use crate::db::files::lost_edit::holds_newer_writes;
@@ -108,15 +108,6 @@ struct Work<'a> {
 
 /// The tables of one keyspace that no manifest names, with what is left of them.
 type Unnamed = BTreeMap<u64, Vec<(u64, Found)>>;
-
-/// Of a keyspace whose setting is lost, entries that expire say that they can.
-fn note_expiry(state: &mut ManifestState, id: u64, recovering: &mut recovery::Recovering) {
-    if let Some(record) = state.keyspaces.get_mut(&id).filter(|record| record.ttl == 0) {
-        record.ttl = 1;
-        recovering.record.ttl = 1;
-        recovering.expires = true;
-    }
-}
 
 impl Work<'_> {
     fn repair(&mut self, on_disk: &BTreeSet<u64>, missing: Missing) -> Result<()> {
@@ -347,25 +338,11 @@ impl Work<'_> {
             false,
         )?;
         let (state, mut last_sequence) = (&mut self.state, 0);
-        for (&id, recovering) in &mut recovering {
-            if recovering.version.tables().any(|(_, table)| table.summary().expiring_entries > 0) {
-                note_expiry(state, id, recovering);
-            }
-        }
+        lost_settings::learn_from_tables(state, &mut recovering);
         let mut log = salvage(maker, floor, &mut |record| {
             let operations = recovery::decode(&record)?;
             for operation in &operations {
-                let id = operation.keyspace();
-                if id < MAX_KEYSPACE_ID && !state.keyspaces.contains_key(&id) && !state.was_dropped(id) {
-                    // It had no table yet, or all of them are lost.
-                    let new = recovery::Recovering::unknown(id, options, &memory)?;
-                    state.keyspaces.insert(id, new.record.clone());
-                    recovering.insert(id, new);
-                }
-                let expires = matches!(operation, AnyOperation::Key(operation) if operation.expiry_ms != NEVER);
-                if expires && let Some(recovering) = recovering.get_mut(&id) {
-                    note_expiry(state, id, recovering);
-                }
+                lost_settings::learn_from_log(state, &mut recovering, operation, options, &memory)?;
             }
             if let Some(error) = recovery::missing_value(&mut recovering, &record, &operations, &self.tables.blobs)? {
                 // As in any recovery, the log ends with the value that is missing.
