@@ -81,7 +81,7 @@ impl Database {
     /// As `Inner::register_snapshot`.
     fn snapshot(&self) -> SnapshotGuard {
         let writer = self.writer.lock();
-        let snapshot_guard = self.snapshots.register(writer.last_sequence, &ManualClock::new(1));
+        let snapshot_guard = self.snapshots.register(writer.last_sequence, Some(&ManualClock::new(1)));
         self.gate.wait_for_all();
         snapshot_guard
     }

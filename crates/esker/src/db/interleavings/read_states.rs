@@ -126,7 +126,7 @@ impl Keyspace {
 
     /// As `Inner::register_snapshot`.
     fn snapshot(&self) -> SnapshotGuard {
-        self.snapshots.register(self.writer.lock().last_sequence, &ManualClock::new(1))
+        self.snapshots.register(self.writer.lock().last_sequence, Some(&ManualClock::new(1)))
     }
 
     /// Which of the values a reader finds. All the time the files are there that it may look into.
