@@ -5,6 +5,7 @@ use crate::codes::esker_code;
 use crate::failure::{Done, call};
 use crate::objects::{CursorObject, Exclusive, Handle, esker_cursor, esker_keyspace, esker_snapshot};
 use esker::Cursor;
+use esker_ffi::memory;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
@@ -160,7 +161,7 @@ fn lend(
         if cursor.valid() {
             let bytes = part(&cursor);
             length.set(bytes.len());
-            lent = bytes.as_ptr().cast();
+            lent = memory::start_of(bytes);
         }
         Ok(())
     });

@@ -107,8 +107,8 @@ pub unsafe extern "C" fn esker_transaction_first(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let keyspace = esker_keyspace::get(keyspace)?;
         give_pair(&caller, (key, key_length, value, value_length), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
             with(transaction, |transaction| Ok(transaction.first(&keyspace.0)?))
         })
     })
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn esker_transaction_last(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let keyspace = esker_keyspace::get(keyspace)?;
         give_pair(&caller, (key, key_length, value, value_length), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
             with(transaction, |transaction| Ok(transaction.last(&keyspace.0)?))
         })
     })
@@ -147,8 +147,8 @@ pub unsafe extern "C" fn esker_transaction_pop_first(
     // SAFETY: the caller keeps the contract.
     let caller = unsafe { Caller::trusted() };
     call(|| {
-        let keyspace = esker_keyspace::get(keyspace)?;
         give_pair(&caller, (key, key_length, value, value_length), || {
+            let keyspace = esker_keyspace::get(keyspace)?;
             with(transaction, |transaction| Ok(transaction.pop_first(&keyspace.0)?))
         })
     })
