@@ -8,6 +8,7 @@ use crate::objects::{Handle, esker_keyspace};
 use esker::{CompactionStyle, Ttl};
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::time::Duration;
 
 /// Destroys the handle of a keyspace; the keyspace stays.
 #[unsafe(no_mangle)]
@@ -88,6 +89,19 @@ pub unsafe extern "C" fn esker_keyspace_ttl(
             milliseconds.set(default.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)));
         }
         Ok(())
+    })
+}
+
+/// From now on entries of a keyspace can expire, after so many milliseconds by default; 0 is never.
+/// What was written before keeps the expiry that it has, or has none, and so do operations that were
+/// added to batches and transactions before. Durable when it returns. Waits for a flush or compaction
+/// that is under way. ESKER_INVALID_ARGUMENT for a keyspace with a merge operator that was created
+/// without a time to live.
+#[unsafe(no_mangle)]
+pub extern "C" fn esker_keyspace_set_ttl(keyspace: *mut esker_keyspace, default_ms: u64) -> esker_code {
+    call(|| {
+        let default = (default_ms > 0).then(|| Duration::from_millis(default_ms));
+        Ok(esker_keyspace::get(keyspace)?.0.set_ttl(Ttl::Enabled { default })?)
     })
 }
 

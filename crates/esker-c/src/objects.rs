@@ -111,7 +111,7 @@ objects! {
     esker_keyspace => KeyspaceObject(Keyspace), "an esker_keyspace";
     esker_batch => BatchObject(Exclusive<Batch>), "an esker_batch";
     esker_snapshot => SnapshotObject(Snapshot), "an esker_snapshot";
-    esker_cursor => CursorObject(Exclusive<Cursor>), "an esker_cursor";
+    esker_cursor => CursorObject(Exclusive<Position>), "an esker_cursor";
     esker_iterator => IteratorObject(Exclusive<Pairs>), "an esker_iterator";
     esker_transaction => TransactionObject(Exclusive<Option<Transaction>>), "an esker_transaction";
     esker_follower => FollowerObject(Follower), "an esker_follower";
@@ -121,6 +121,12 @@ objects! {
     esker_keyspace_options => KeyspaceOptionsObject(Exclusive<KeyspaceOptions>), "an esker_keyspace_options";
     esker_write_options => WriteOptionsObject(Exclusive<esker::WriteOptions>), "an esker_write_options";
     esker_output => OutputObject(Mutex<Produced>), "an esker_output";
+}
+
+/// A cursor, and whether it has values.
+pub(crate) struct Position {
+    pub(crate) cursor: Cursor,
+    pub(crate) has_values: bool,
 }
 
 /// An iterator, and the pair that it lends.

@@ -214,7 +214,7 @@ pub unsafe extern "C" fn esker_transaction_put_with_ttl(
     })
 }
 
-/// Sets the value of a key until a time, in milliseconds since 1970.
+/// Sets the value of a key until a time, in milliseconds since 1970; ESKER_NEVER is never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_transaction_put_until(
     transaction: *mut esker_transaction,
@@ -321,7 +321,8 @@ pub unsafe extern "C" fn esker_transaction_touch(
     })
 }
 
-/// Changes the expiry of a key to a time in milliseconds since 1970.
+/// Changes the expiry of a key to a time in milliseconds since 1970; ESKER_NEVER is
+/// never.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn esker_transaction_expire_at(
     transaction: *mut esker_transaction,
