@@ -301,7 +301,7 @@ static void end_of_thread(void) {
 }
 
 /* The pointer to no bytes can be read, for the zero byte of an empty text. */
-static void empty_bytes(esker_keyspace *names) {
+static void empty_bytes(esker_db *db, esker_keyspace *names) {
   esker_iterator *iterator;
   esker_bytes key, value;
   bool found;
@@ -318,6 +318,20 @@ static void empty_bytes(esker_keyspace *names) {
   CHECK(*(const volatile char *)esker_cursor_key(cursor, &length) == 0 && length == 0);
   CHECK(*(const volatile char *)esker_cursor_value(cursor, &length) == 0 && length == 0);
   OK(esker_cursor_destroy(cursor));
+
+  /* A result of a merge is in memory of its own, and has none where it is empty. */
+  esker_keyspace_options *options;
+  OK(esker_keyspace_options_create(&options));
+  OK(esker_keyspace_options_set_built_in_operator(options, "put"));
+  esker_keyspace *merged;
+  OK(esker_db_keyspace(db, "empty", options, &merged));
+  OK(esker_keyspace_options_destroy(options));
+  OK(esker_keyspace_merge(merged, "", 0, "", 0, NULL));
+  OK(esker_cursor_create(merged, NULL, false, &cursor));
+  OK(esker_cursor_seek_to_first(cursor));
+  CHECK(*(const volatile char *)esker_cursor_value(cursor, &length) == 0 && length == 0);
+  OK(esker_cursor_destroy(cursor));
+  OK(esker_keyspace_destroy(merged));
   OK(esker_keyspace_delete(names, "", 0, NULL));
 }
 
@@ -497,7 +511,7 @@ int main(int argc, char **argv) {
   end_of_thread();
   OK(esker_db_open(path, NULL, &db));
   OK(esker_db_keyspace(db, "names", NULL, &names));
-  empty_bytes(names);
+  empty_bytes(db, names);
   wrong_handles(db, names);
   wrong_arguments(db, names);
   results_of_failures(names);
